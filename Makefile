@@ -1,0 +1,34 @@
+# The commands of this project. Each is one or two lines; a sequence is a script below dev/.
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-down test bench lint generate cluster cluster-down image
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "With KUBECONFIG=FILE CLUSTER=existing the demo and the cluster tests use a cluster that you have."
+
+demo: ## Show an update happen, on a Kubernetes of its own
+	dev/demo
+
+demo-down: ## Remove what the demo made
+	dev/demo down
+
+test: ## Everything that CI checks, the tests in a cluster too
+	dev/test
+
+bench: ## Measure on frozen inputs
+	cargo bench -p benches
+
+lint: ## Formatting, clippy, and no crate in two versions without a reason
+	dev/test lint
+
+generate: ## Write the CRD manifests from the types
+	cargo run -p crds --bin crdgen
+
+cluster: ## Start Kubernetes on this machine (the first time about 5 minutes)
+	dev/cluster up
+
+cluster-down: ## Stop it and remove all that it made
+	dev/cluster down
+
+image: ## Build the container images, and load them into the cluster if it is up
+	dev/cluster images

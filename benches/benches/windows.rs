@@ -1,0 +1,30 @@
+//! Pure. How long a thousand servers take to ask for their window; the reference is one solve of a cron expression by the
+//! `croner` crate.
+
+use std::hint::black_box;
+
+use chrono::{DateTime, Utc};
+use criterion::{Criterion, criterion_group, criterion_main};
+use jiff::{SignedDuration, Timestamp};
+use scheduler::gate::{Window, Windows};
+
+fn windows(criterion: &mut Criterion) {
+    let hours = SignedDuration::from_hours(2);
+    let window = Window::parse("0 4 * * 0", "Europe/Berlin", hours).expect("a literal");
+    let windows = Windows { windows: vec![window], enabled: true };
+    let now: Timestamp = "2026-03-25T12:00:00Z".parse().expect("a literal");
+    let cron: croner::Cron = "0 4 * * 0".parse().expect("a literal");
+    let here: DateTime<chrono_tz::Tz> =
+        "2026-03-25T12:00:00Z".parse::<DateTime<Utc>>().expect("a literal").with_timezone(&chrono_tz::Europe::Berlin);
+
+    let mut group = criterion.benchmark_group("a window across the change of the clocks");
+    group.bench_function("reference: croner, next occurrence", |bencher| {
+        bencher.iter(|| cron.find_next_occurrence(black_box(&here), false).expect("it comes again"));
+    });
+    group.bench_function("gate", |bencher| bencher.iter(|| windows.gate(black_box(now))));
+    group.bench_function("next opening", |bencher| bencher.iter(|| windows.next_opening(black_box(now))));
+    group.finish();
+}
+
+criterion_group!(benches, windows);
+criterion_main!(benches);

@@ -1,0 +1,51 @@
+{{- define "nightshift.labels" -}}
+app.kubernetes.io/name: nightshift
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end -}}
+{{- define "nightshift.selector" -}}
+app.kubernetes.io/name: nightshift
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+{{- define "nightshift.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{/* Names of cluster-wide objects carry release and namespace: two installs must not collide. */}}
+{{- define "nightshift.clusterName" -}}
+{{ .Release.Namespace }}-{{ .Release.Name }}
+{{- end -}}
+{{/* What the operator may do where servers are. No pods/exec, no deleting of pods: the StatefulSet controller does that. */}}
+{{- define "nightshift.rules" -}}
+- apiGroups: [nightshift.dev]
+  resources: [papermcservers, plugins]
+  verbs: [get, list, watch]
+- apiGroups: [nightshift.dev]
+  resources: [papermcservers/status, plugins/status]
+  verbs: [patch]
+# Owner references with blockOwnerDeletion need this where OwnerReferencesPermissionEnforcement is on (OpenShift).
+- apiGroups: [nightshift.dev]
+  resources: [papermcservers/finalizers]
+  verbs: [update]
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [apps]
+  resources: [controllerrevisions]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [services, persistentvolumeclaims]
+  verbs: [get, create, patch]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create]
+{{- end -}}

@@ -1,0 +1,113 @@
+use super::*;
+
+/// Client-side `kubectl apply` keeps the whole object in an annotation, and annotations end at 256 KiB.
+const ANNOTATION_LIMIT: usize = 262_144;
+
+fn schema_in(definition: &Value) -> &Value {
+    &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+#[test]
+fn plain_kubectl_apply_can_install_both() {
+    for (file, definition) in definitions() {
+        let size = definition.to_string().len();
+        assert!(size < ANNOTATION_LIMIT, "{file} has {size} bytes");
+    }
+}
+
+#[test]
+fn everything_outside_the_pod_template_is_bounded() {
+    for (file, definition) in definitions() {
+        let mut unbounded = Vec::new();
+        let properties = &schema_in(&definition)["properties"];
+        find_unbounded(&properties["spec"], "spec", &mut unbounded);
+        find_unbounded(&properties["status"], "status", &mut unbounded);
+        assert_eq!(unbounded, Vec::<String>::new(), "{file}");
+    }
+}
+
+fn find_unbounded(schema: &Value, path: &str, unbounded: &mut Vec<String>) {
+    if path == "spec.podTemplate" {
+        return;
+    }
+    let has = |key: &str| schema.get(key).is_some();
+    match schema["type"].as_str() {
+        Some("string") if !has("maxLength") && !has("enum") && schema["format"] != "date-time" => {
+            unbounded.push(path.to_owned());
+        }
+        Some("integer") if schema["format"] != "int64" && !(has("minimum") && has("maximum")) && !has("format") => {
+            unbounded.push(path.to_owned());
+        }
+        Some("array") => {
+            if !has("maxItems") {
+                unbounded.push(path.to_owned());
+            }
+            find_unbounded(&schema["items"], &format!("{path}[]"), unbounded);
+        }
+        Some("object") => {
+            if has("additionalProperties") && !has("maxProperties") {
+                unbounded.push(path.to_owned());
+            }
+            if let Some(values) = schema.get("additionalProperties") {
+                find_unbounded(values, &format!("{path}{{}}"), unbounded);
+            }
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                find_unbounded(property, &format!("{path}.{name}"), unbounded);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn no_kind_of_ours_has_a_finalizer_or_an_unknown_field() {
+    for (file, definition) in definitions() {
+        let text = definition.to_string();
+        assert!(!text.contains("finalizers"), "{file}");
+        assert!(!text.contains("x-kubernetes-preserve-unknown-fields"), "{file}");
+    }
+}
+
+#[test]
+fn nothing_is_nullable_and_no_format_is_unknown_to_kubernetes() {
+    for (file, definition) in definitions() {
+        let text = definition.to_string();
+        for unwanted in ["\"nullable\"", "\"format\":\"uint", "\"default\":null", "\"oneOf\"", "\"title\""] {
+            assert!(!text.contains(unwanted), "{file}: {unwanted}");
+        }
+    }
+}
+
+#[test]
+fn the_committed_manifests_are_what_the_types_say() {
+    for (file, text) in manifests() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(file);
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(committed == text, "crds/manifests/{file} is not what crds/src says: run `make generate`");
+    }
+}
+
+/// How many letters a value has at most that this schema takes.
+fn largest(schema: &Value) -> u64 {
+    let bound = |key: &str| schema[key].as_u64().unwrap();
+    match schema["type"].as_str().unwrap() {
+        "string" if schema["enum"].is_array() || schema["format"] == "date-time" => 32,
+        "string" => bound("maxLength") + 2,
+        "array" => bound("maxItems") * (largest(&schema["items"]) + 1) + 2,
+        "object" => {
+            let properties = schema["properties"].as_object().unwrap();
+            properties.iter().map(|(name, schema)| name.len() as u64 + 4 + largest(schema)).sum::<u64>() + 2
+        }
+        _ => 20,
+    }
+}
+
+#[test]
+fn no_status_can_become_large() {
+    let status = |schema: Value| largest(&schema["properties"]["status"]);
+    let plugin = status(schema_of::<Plugin>());
+    assert!(plugin <= 64 * 1024, "a Plugin's: {plugin}");
+    // Two hundred plugins with names as long as names can be; etcd takes 1.5 MiB.
+    let server = status(schema_of::<PaperMCServer>());
+    assert!(server <= 256 * 1024, "a PaperMCServer's: {server}");
+}

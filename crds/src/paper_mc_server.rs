@@ -1,0 +1,178 @@
+//! Pure. The kind `PaperMCServer`: one server, its schedule, its volume.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{pod_template, schema};
+
+mod settings;
+mod status;
+
+pub use settings::{
+    AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
+    ServiceKind, ServiceWish, Storage, UpdateSchedule,
+};
+pub use status::{
+    AvailableUpdate, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState,
+    PluginStateKind, RolloutFacts, UpdateBlocked,
+};
+
+/// One Paper server that Nightshift keeps on the newest set of versions that works together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "nightshift.dev",
+    version = "v1alpha1",
+    kind = "PaperMCServer",
+    plural = "papermcservers",
+    singular = "papermcserver",
+    shortname = "pmc",
+    category = "nightshift",
+    namespaced,
+    status = "PaperMCServerStatus",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(json_path = ".status.version", name = "Version", type_ = "string"),
+    printcolumn(json_path = ".status.update", name = "Update", type_ = "string"),
+    printcolumn(json_path = ".status.nextWindow", name = "Next Window", type_ = "string"),
+    printcolumn(json_path = ".status.heldBy", name = "Held By", type_ = "string"),
+    printcolumn(json_path = ".status.conditions[?(@.type==\"Ready\")].status", name = "Ready", type_ = "string"),
+    printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date"),
+    validation = Rule::new("size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
+        .message("metadata.name must be at most 40 lower-case letters, digits and dashes, and begin with a letter: Service, pod and label are made of it"),
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!(self.updateStrategy in ['pin', 'build-pin']) || (has(self.version) && size(self.version) > 0)")
+        .message("updateStrategy pin and build-pin need the version to stay on, such as 1.21.10").field_path(".version").reason(Reason::FieldValueRequired),
+    validation = Rule::new("self.updateStrategy != 'build-pin' || has(self.build)")
+        .message("updateStrategy build-pin needs the build to stay on, such as 130").field_path(".build").reason(Reason::FieldValueRequired),
+    // Here and not on `updateSchedule`: the API server holds a default to the rules of its own field, and this one's breaks it.
+    validation = Rule::new("has(self.updateSchedule.maintenanceWindow) || (has(self.updateSchedule.windows) && size(self.updateSchedule.windows) > 0)")
+        .message("say when the server may restart: a maintenanceWindow with a cron such as \"0 4 * * 0\" (Sundays at 04:00), or with enabled: false for never by itself")
+        .field_path(".updateSchedule.maintenanceWindow").reason(Reason::FieldValueRequired),
+    validation = Rule::new("!has(self.updateSchedule.maintenanceWindow) || !self.updateSchedule.maintenanceWindow.enabled || has(self.updateSchedule.maintenanceWindow.cron)")
+        .message("say when the server may restart: a cron such as \"0 4 * * 0\" (Sundays at 04:00)")
+        .field_path(".updateSchedule.maintenanceWindow.cron").reason(Reason::FieldValueRequired),
+)]
+pub struct PaperMCServerSpec {
+    /// Your consent to the Minecraft EULA (<https://aka.ms/MinecraftEULA>). Without it nothing starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eula: Option<Eula>,
+    /// How Paper is chosen.
+    pub update_strategy: UpdateStrategy,
+    /// The Minecraft version, for `pin` and `build-pin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::minecraft")]
+    pub version: Option<String>,
+    /// Paper's build, for `build-pin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub build: Option<u32>,
+    /// Age a release must have before it is used, by its own publication date, such as `72h`.
+    #[serde(default = "zero")]
+    #[schemars(schema_with = "schema::duration")]
+    pub update_delay: String,
+    /// The least stable Paper build that may be used.
+    #[serde(default)]
+    pub channel: PaperChannel,
+    /// Zone of every schedule here, and `TZ` of the server.
+    #[serde(default = "utc")]
+    #[schemars(schema_with = "schema::zone")]
+    pub time_zone: String,
+    /// When updates are applied.
+    #[serde(default)]
+    pub update_schedule: UpdateSchedule,
+    /// What players are told, and how much say they have.
+    #[serde(default)]
+    pub players: PlayersPolicy,
+    /// How the server is stopped.
+    #[serde(default)]
+    pub graceful_shutdown: GracefulShutdown,
+    /// RCON, which stays on the pod's own loopback.
+    #[serde(default)]
+    pub rcon: Rcon,
+    /// The Java virtual machine.
+    #[serde(default)]
+    pub jvm: Jvm,
+    /// The volume of the world.
+    #[serde(default)]
+    pub storage: Storage,
+    /// What happens to a required dependency that no Plugin asks for.
+    #[serde(default)]
+    pub dependencies: Dependencies,
+    /// The server's image. Chosen with the Java that Paper needs when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^\S+$"))]
+    pub image: Option<String>,
+    /// The Service players connect to.
+    #[serde(default)]
+    pub service: ServiceWish,
+    /// 1 runs the server, 0 lets it sleep; the world stays.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0, max = 1))]
+    pub replicas: i32,
+    /// Merged into the pod: resources, node selectors, further containers. The server's container is called `papermc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "pod_template::schema")]
+    pub pod_template: Option<PodTemplateSpec>,
+}
+
+/// Consent to the Minecraft EULA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Eula {
+    /// You have read it and agree.
+    Accepted,
+}
+
+/// How a version is chosen; both kinds have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpdateStrategy {
+    /// Newest Paper; plugins follow as far as they can. On a Plugin: newest that works on all matched servers.
+    #[default]
+    Latest,
+    /// Newest Paper for which every plugin has a release that works. On a Plugin: newest for each server.
+    Auto,
+    /// This version, newest build.
+    Pin,
+    /// Exactly this build.
+    BuildPin,
+}
+
+/// Channels of Paper's builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum PaperChannel {
+    /// For everybody; includes recommended builds.
+    #[default]
+    Stable,
+    /// Mostly done.
+    Beta,
+    /// Early builds of a new Minecraft version.
+    Alpha,
+}
+
+/// What happens to a required dependency nobody asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Dependencies {
+    /// Installed from the same source and shown as needed.
+    #[default]
+    Install,
+    /// Refused, with the Plugin that would have to be written.
+    Forbid,
+}
+
+fn zero() -> String {
+    "0s".to_owned()
+}
+fn utc() -> String {
+    "UTC".to_owned()
+}
+fn one() -> i32 {
+    1
+}

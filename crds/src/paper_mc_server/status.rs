@@ -1,0 +1,255 @@
+//! Pure. What Nightshift sees of a server.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema;
+
+/// What Nightshift sees of a server.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PaperMCServerStatus {
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+    /// What runs, `1.21.10-130`, as the server itself says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub version: Option<String>,
+    /// The Minecraft version that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub current_version: Option<String>,
+    /// Paper's build that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_build: Option<u32>,
+    /// The Minecraft version that should run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub desired_version: Option<String>,
+    /// Paper's build that should run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired_build: Option<u32>,
+    /// Digest of the lock that runs: 64 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub lock: Option<String>,
+    /// What the next window brings, `ViaVersion 5.6.0 -> 5.7.1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text1024")]
+    pub update: Option<String>,
+    /// When the next window opens, for people: `Sun 22 Nov 04:00 CET`. No date column: one in the future prints `<invalid>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub next_window: Option<String>,
+    /// When the next window opens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub next_window_at: Option<Timestamp>,
+    /// The plugins that keep Paper from being newer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text1024")]
+    pub held_by: Option<String>,
+    /// The newer Paper that is held back, and by whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_blocked: Option<UpdateBlocked>,
+    /// The plugins, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub plugins: Vec<PluginState>,
+    /// The update that is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_update: Option<AvailableUpdate>,
+    /// The last update that was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_update: Option<LastUpdate>,
+    /// Requests by annotation that were served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled: Option<LastHandled>,
+    /// What the rollout must remember should its `StatefulSet` be deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutFacts>,
+    /// Players, as of the last write of this status; nothing is written for it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
+    /// For `kubectl scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// For `kubectl scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub selector: Option<String>,
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `Drifted`, `RconExposed`, `Reconciled`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// One plugin of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginState {
+    /// The name people know.
+    #[schemars(schema_with = "schema::text64")]
+    pub name: String,
+    /// The Plugin object that asks for it; absent for a dependency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub plugin: Option<String>,
+    /// The plugin that needs it, when nobody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub needed_by: Option<String>,
+    /// What runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub current_version: Option<String>,
+    /// What should run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub desired_version: Option<String>,
+    /// Where it stands.
+    pub state: PluginStateKind,
+}
+
+/// Where a plugin stands on a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum PluginStateKind {
+    /// It runs as it should.
+    Installed,
+    /// It comes with the next window.
+    PendingInstall,
+    /// Another version comes with the next window.
+    PendingUpdate,
+    /// Its JAR goes with the next window.
+    PendingRemoval,
+    /// Strategy `latest`: Paper went on, and no release of it works there.
+    Unfollowed,
+}
+
+/// The update that is planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailableUpdate {
+    /// Digest of its lock.
+    #[schemars(schema_with = "schema::text64")]
+    pub digest: String,
+    /// Minecraft.
+    #[schemars(schema_with = "schema::text64")]
+    pub version: String,
+    /// Paper's build.
+    pub build: u32,
+    /// The world cannot go back afterwards.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_way: bool,
+    /// What changes, in words.
+    #[schemars(schema_with = "schema::text1024")]
+    pub summary: String,
+    /// When it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub found_at: Option<Timestamp>,
+    /// The plugins it changes, and to what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200))]
+    pub plugins: Vec<PlannedPlugin>,
+    /// All its files lie on the server's volume, verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staged: bool,
+}
+
+/// A plugin that an update changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedPlugin {
+    /// The name people know.
+    #[schemars(schema_with = "schema::text64")]
+    pub name: String,
+    /// What it will be.
+    #[schemars(schema_with = "schema::text64")]
+    pub version: String,
+}
+
+/// An update that was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastUpdate {
+    /// When it was proven, or rolled back.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub applied_at: Timestamp,
+    /// What ran before, `1.21.9-122`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub previous_version: Option<String>,
+    /// What runs since, `1.21.10-130`.
+    #[schemars(schema_with = "schema::text64")]
+    pub version: String,
+    /// Whether it was kept.
+    pub successful: bool,
+    /// What happened, in words.
+    #[schemars(schema_with = "schema::text1024")]
+    pub message: String,
+}
+
+/// Values of request annotations that were served. The annotations themselves are never removed by us: git would put
+/// them back, and they would run again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastHandled {
+    /// Of `nightshift.dev/apply-now`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub apply_now: Option<String>,
+}
+
+/// Copy of the facts on the `StatefulSet`, for one that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutFacts {
+    /// The last revision that passed its proof: 16 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub settled: Option<String>,
+    /// The world format of its Minecraft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_world: Option<u32>,
+    /// Revisions that failed here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 64)))]
+    pub failed: Vec<String>,
+}
+
+/// A newer Paper that is held back.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateBlocked {
+    /// Whether one is.
+    pub blocked: bool,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text1024")]
+    pub reason: Option<String>,
+    /// By whom, the first 10.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub blocked_by: Vec<BlockedBy>,
+}
+
+/// A plugin that holds Paper back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedBy {
+    /// The name people know.
+    #[schemars(schema_with = "schema::text64")]
+    pub plugin: String,
+    /// The release that was looked at.
+    #[schemars(schema_with = "schema::text64")]
+    pub version: String,
+    /// The Minecraft versions its page lists: the newest of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 64)))]
+    pub supported_versions: Vec<String>,
+}

@@ -1,0 +1,218 @@
+//! Pure. The kind `Plugin`: one plugin from one source, for the servers that its selector matches.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::paper_mc_server::UpdateStrategy;
+use crate::schema;
+
+/// One plugin for the servers that match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
+#[kube(
+    group = "nightshift.dev",
+    version = "v1alpha1",
+    kind = "Plugin",
+    plural = "plugins",
+    singular = "plugin",
+    shortname = "pmp",
+    category = "nightshift",
+    namespaced,
+    status = "PluginStatus",
+    printcolumn(json_path = ".spec.source.type", name = "Source", type_ = "string"),
+    printcolumn(json_path = ".spec.source.project", name = "Project", type_ = "string"),
+    printcolumn(json_path = ".spec.updateStrategy", name = "Strategy", type_ = "string"),
+    printcolumn(json_path = ".status.newest", name = "Newest", type_ = "string"),
+    printcolumn(json_path = ".status.matchedCount", name = "Servers", type_ = "integer"),
+    printcolumn(json_path = ".status.conditions[?(@.type==\"Ready\")].status", name = "Ready", type_ = "string"),
+    printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date"),
+    validation = Rule::new("size(self.metadata.name) <= 63").message("metadata.name must be at most 63 characters"),
+    derive = "PartialEq"
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!(self.updateStrategy in ['pin', 'build-pin']) || (has(self.version) && size(self.version) > 0)")
+        .message("updateStrategy pin and build-pin need the version to stay on").field_path(".version").reason(Reason::FieldValueRequired),
+)]
+pub struct PluginSpec {
+    /// Where it comes from.
+    pub source: PluginSource,
+    /// The least stable release that may be used.
+    #[serde(default)]
+    pub channel: PluginChannel,
+    /// How a release is chosen.
+    #[serde(default)]
+    pub update_strategy: UpdateStrategy,
+    /// The release, for `pin`, as its authors write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub version: Option<String>,
+    /// Age a release must have; the server's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub update_delay: Option<String>,
+    /// What you say about Minecraft versions, against or beside the page's list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compatibility_override: Option<CompatibilityOverride>,
+    /// The servers of this namespace that get it.
+    #[schemars(schema_with = "schema::label_selector")]
+    pub instance_selector: LabelSelector,
+}
+
+/// Where a plugin comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginSource {
+    /// Which site.
+    #[serde(rename = "type")]
+    pub kind: SourceKind,
+    /// Slug or id of the project there.
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_.!@$()`+,-]+$"))]
+    pub project: String,
+}
+
+/// A site that publishes plugins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// hangar.papermc.io
+    Hangar,
+    /// modrinth.com
+    Modrinth,
+}
+
+/// Channels of plugins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum PluginChannel {
+    /// For everybody.
+    #[default]
+    Release,
+    /// Snapshots and betas too.
+    Beta,
+    /// Everything.
+    Alpha,
+}
+
+/// What you say about Minecraft versions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CompatibilityOverride {
+    /// Whether it counts.
+    #[serde(default)]
+    pub enabled: bool,
+    /// What is done with the page's list.
+    #[serde(default)]
+    pub mode: OverrideMode,
+    /// Minecraft versions, or globs such as `1.21.x`. Empty with `Replace`: compatible with everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::texts")]
+    pub minecraft_versions: Vec<String>,
+    /// The releases it is about; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::texts")]
+    pub releases: Vec<String>,
+}
+
+/// What an override does with the page's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum OverrideMode {
+    /// Adds to it.
+    Add,
+    /// Stands instead of it.
+    #[default]
+    Replace,
+    /// Takes away from it.
+    Remove,
+}
+
+/// What Nightshift sees of a plugin.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginStatus {
+    /// The generation of the spec that this status is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub observed_generation: Option<i64>,
+    /// The newest release on the channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub newest: Option<String>,
+    /// The newest releases; the whole list is never kept in the API server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub available_versions: Vec<AvailableVersion>,
+    /// How many releases the source lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub releases: Option<u32>,
+    /// Digest of the whole list as last read: 16 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub catalog_digest: Option<String>,
+    /// When that list last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub last_changed: Option<Timestamp>,
+    /// Whether the source answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository_status: Option<RepositoryStatus>,
+    /// Servers that match, by name, the first 50.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 50), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub matched_instances: Vec<MatchedInstance>,
+    /// How many servers match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched_count: Option<u32>,
+    /// Ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// One release, shortened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AvailableVersion {
+    /// As its authors write it.
+    #[schemars(schema_with = "schema::text64")]
+    pub version: String,
+    /// When it was published.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub released_at: Timestamp,
+    /// How stable its authors call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<PluginChannel>,
+    /// The newest Minecraft versions it is listed for, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 64)))]
+    pub minecraft_versions: Vec<String>,
+}
+
+/// A server that a Plugin matches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MatchedInstance {
+    /// Its name, in the Plugin's namespace.
+    #[schemars(schema_with = "schema::text64")]
+    pub name: String,
+    /// The release that was chosen for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub version: Option<String>,
+    /// Whether there is one that works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compatible: Option<bool>,
+}
+
+/// Whether a source answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RepositoryStatus {
+    /// It does.
+    Available,
+    /// It does not, and nothing is known.
+    Unavailable,
+    /// It does not; what was read before is used.
+    Orphaned,
+}

@@ -1,0 +1,127 @@
+//! Pure. Pieces of schema that several fields share. Everything is bounded: an unbounded string or list makes the cost of
+//! a CEL rule unbounded, and the API server refuses the whole definition (measured).
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use crate::duration::PATTERN;
+
+const ZONE: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
+
+/// Five cron fields with their real ranges, names included, or one of the `@` words. A `pattern`, because CEL's
+/// `matches()` on a long string costs more than a whole definition may (measured).
+pub fn cron(_: &mut SchemaGenerator) -> Schema {
+    const MINUTE: &str = "([0-5]?[0-9])";
+    const HOUR: &str = "([01]?[0-9]|2[0-3])";
+    const DAY: &str = "(0?[1-9]|[12][0-9]|3[01])";
+    const MONTH: &str = "([1-9]|0[1-9]|1[0-2]|[jJ][aA][nN]|[fF][eE][bB]|[mM][aA][rR]|[aA][pP][rR]|[mM][aA][yY]|[jJ][uU][nN]|[jJ][uU][lL]|[aA][uU][gG]|[sS][eE][pP]|[oO][cC][tT]|[nN][oO][vV]|[dD][eE][cC])";
+    const WEEKDAY: &str =
+        "([0-7]|[sS][uU][nN]|[mM][oO][nN]|[tT][uU][eE]|[wW][eE][dD]|[tT][hH][uU]|[fF][rR][iI]|[sS][aA][tT])";
+    let field = |value: &str| {
+        // A step after a single value is read differently by different crons: the scheduler refuses it, too.
+        let item = format!("((\\*|{value}-{value})(/[1-9][0-9]?)?|{value})");
+        format!("{item}(,{item})*")
+    };
+    let five = [MINUTE, HOUR, DAY, MONTH, WEEKDAY].map(field).join(" +");
+    let pattern = format!("^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|{five})$");
+    json_schema!({"type": "string", "maxLength": 120, "pattern": pattern})
+}
+
+/// A duration of ours; Kubernetes' own `format: duration` accepts what Go's parser refuses.
+pub fn duration(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 32, "pattern": PATTERN})
+}
+
+/// The name of a time zone. The API server looks it up; the pattern keeps out what its library takes besides names
+/// (`+02:00`), and the rule what means another zone on each machine (`Local`).
+pub fn zone(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string", "maxLength": 64, "pattern": ZONE,
+        "x-kubernetes-validations": [{
+            "rule": "self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
+            "message": "must be an IANA time zone such as Europe/Berlin",
+        }],
+    })
+}
+
+/// A Minecraft version: two or three numbers, and what a pre-release adds to them.
+pub fn minecraft(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-[0-9A-Za-z.-]+)?$"})
+}
+
+/// A short text.
+pub fn text64(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 64})
+}
+
+/// A name, a reference, a file name.
+pub fn text253(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 253})
+}
+
+/// A sentence.
+pub fn text1024(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 1024})
+}
+
+/// Labels or annotations.
+pub fn text_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "maxProperties": 32,
+        "additionalProperties": {"type": "string", "maxLength": 1024},
+    })
+}
+
+/// A quantity as Kubernetes writes it.
+pub fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 32, "pattern": "^[0-9]+(\\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$"})
+}
+
+/// A list of short texts.
+pub fn texts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "maxItems": 100, "items": {"type": "string", "maxLength": 64}})
+}
+
+/// Conditions as the field has them, one of each type.
+pub fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 12, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "type": "object", "required": ["type", "status", "lastTransitionTime", "reason", "message"],
+            "properties": {
+                "type": {"type": "string", "maxLength": 64},
+                "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+                "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+                "lastTransitionTime": {"type": "string", "format": "date-time"},
+                "reason": {"type": "string", "minLength": 1, "maxLength": 128},
+                "message": {"type": "string", "maxLength": 1024},
+            },
+        },
+    })
+}
+
+/// `matchLabels` and `matchExpressions`, bounded.
+pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "x-kubernetes-map-type": "atomic",
+        "properties": {
+            "matchLabels": {
+                "type": "object", "maxProperties": 16,
+                "additionalProperties": {"type": "string", "maxLength": 63},
+            },
+            "matchExpressions": {
+                "type": "array", "maxItems": 16,
+                "items": {
+                    "type": "object", "required": ["key", "operator"],
+                    "properties": {
+                        "key": {"type": "string", "maxLength": 317},
+                        "operator": {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+                        "values": {"type": "array", "maxItems": 32, "items": {"type": "string", "maxLength": 63}},
+                    },
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

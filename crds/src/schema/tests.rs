@@ -1,0 +1,78 @@
+use regex::Regex;
+
+use super::*;
+
+fn pattern_of(field: fn(&mut SchemaGenerator) -> Schema) -> Regex {
+    let schema = field(&mut SchemaGenerator::default());
+    Regex::new(schema.get("pattern").unwrap().as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_schedule_is_five_fields_with_their_real_ranges_or_a_word() {
+    let cron = pattern_of(cron);
+    for good in [
+        "0 4 * * 0",
+        "0 4 * * 7",
+        "30 23 31 12 sun",
+        "*/15 0-6/2 1,15 JAN-Mar 1-5",
+        "05 04 08 02 *",
+        "0 4 * * MON,Wed",
+        "@daily",
+        "@weekly",
+    ] {
+        assert!(cron.is_match(good), "{good}");
+    }
+    for wrong in [
+        "",
+        "daily",
+        "@fortnightly",
+        "0 4 * *",
+        "0 0 4 * * 0",
+        "61 4 * * 0",
+        "60 4 * * 0",
+        "0 24 * * 0",
+        "0 4 0 * *",
+        "0 4 32 * *",
+        "0 4 * 13 *",
+        "0 4 * * 8",
+        "0 4 * * sunday",
+        "0/15 4 * * *",
+        "*/0 4 * * *",
+        "0 4 * * 0 ",
+        "0 4 * * 0\n",
+        "-1 4 * * 0",
+        "L 4 * * 0",
+    ] {
+        assert!(!cron.is_match(wrong), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_duration_that_matches_is_one_that_is_read() {
+    let duration = pattern_of(duration);
+    for text in ["90s", "5m", "72h", "7d", "1h30m", "0s", "", "5", "m", "-5m", "5 m", "1.5h", "2w", "5M", "1h30"] {
+        assert_eq!(duration.is_match(text), crate::duration::parse(text).is_ok(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_zone_is_a_name_and_no_offset() {
+    let zone = pattern_of(zone);
+    for good in ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+3"] {
+        assert!(zone.is_match(good), "{good}");
+    }
+    for wrong in ["", "+02:00", "../etc/passwd", "Europe/Berlin "] {
+        assert!(!zone.is_match(wrong), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_pinned_minecraft_is_one_version() {
+    let minecraft = pattern_of(minecraft);
+    for good in ["1.21", "1.21.10", "26.1", "26.1.2", "1.21.9-rc1", "1.21-pre2"] {
+        assert!(minecraft.is_match(good), "{good}");
+    }
+    for wrong in ["", "latest", "1.21.x", ">=1.21", "1.21.10 ", "v1.21", "21"] {
+        assert!(!minecraft.is_match(wrong), "{wrong:?}");
+    }
+}

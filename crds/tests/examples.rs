@@ -1,0 +1,91 @@
+//! Edge (reads). The manifests of `examples`, as far as they can be judged without an API server. That one accepts the good ones and
+//! refuses the others with the field's name is tested in a cluster (`operator/tests`).
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends where it fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crds::{PaperMCServer, Plugin};
+use serde_json::Value;
+
+fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut found: Vec<(PathBuf, String)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .collect();
+    found.sort();
+    assert!(!found.is_empty());
+    found
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap()
+}
+
+#[test]
+fn every_example_is_read_by_the_types_and_written_back_without_a_loss() {
+    for (path, text) in manifests("examples") {
+        for object in objects(&text) {
+            let kind = object["kind"].as_str().unwrap();
+            let read = match kind {
+                "PaperMCServer" => {
+                    serde_json::to_value(serde_json::from_value::<PaperMCServer>(object.clone()).unwrap()).unwrap()
+                }
+                "Plugin" => serde_json::to_value(serde_json::from_value::<Plugin>(object.clone()).unwrap()).unwrap(),
+                // A namespace beside them, as somebody who applies the file needs it.
+                _ => continue,
+            };
+            assert_contains(&read["spec"], &object["spec"], &format!("{} {kind} spec", path.display()));
+        }
+    }
+}
+
+/// Everything in `small` is in `large` too; a field that the types do not know is lost, and found here.
+fn assert_contains(large: &Value, small: &Value, at: &str) {
+    match (large, small) {
+        (Value::Object(large), Value::Object(small)) => {
+            for (key, value) in small {
+                let found = large.get(key).unwrap_or_else(|| panic!("{at}.{key} is lost"));
+                assert_contains(found, value, &format!("{at}.{key}"));
+            }
+        }
+        (Value::Array(large), Value::Array(small)) => {
+            assert_eq!(large.len(), small.len(), "{at}");
+            for (large, small) in large.iter().zip(small) {
+                assert_contains(large, small, at);
+            }
+        }
+        // A quantity may be written as a number and is a text afterwards.
+        (Value::String(large), Value::Number(small)) => assert_eq!(*large, small.to_string(), "{at}"),
+        (large, small) => assert_eq!(large, small, "{at}"),
+    }
+}
+
+#[test]
+fn every_refused_manifest_says_in_its_first_line_what_the_api_server_answers() {
+    let refused = manifests("examples/refused");
+    for must in
+        ["cron-minute-61", "unknown-strategy", "plugin-unknown-strategy", "plugin-http-url", "pin-without-version"]
+    {
+        assert!(refused.iter().any(|(path, _)| path.file_stem().is_some_and(|stem| stem == must)), "{must}");
+    }
+    for (path, text) in refused {
+        let first = text.lines().next().unwrap();
+        let words = first.strip_prefix("# refused: ").unwrap_or_else(|| panic!("{}: {first}", path.display()));
+        assert!(
+            words.contains("spec.") || words.contains("metadata.name"),
+            "{}: no field in `{words}`",
+            path.display()
+        );
+        assert_eq!(
+            objects(&text).len(),
+            1,
+            "{}: one object each, so that it is known which is refused",
+            path.display()
+        );
+    }
+}

@@ -1,0 +1,70 @@
+# shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
+# etcd, API server, controller manager and scheduler, all on 127.0.0.1 of the host.
+
+start_control_plane() {
+    refuse_taken_ports etcd "$etcd_port" "$etcd_peer_port"
+    refuse_taken_ports kube-apiserver "$api_port"
+    refuse_taken_ports kube-controller-manager "$controller_manager_port"
+    refuse_taken_ports kube-scheduler "$scheduler_port"
+
+    # No fsync: this cluster's data may be lost with the machine, and is dropped by `down`.
+    start etcd etcd --name default --data-dir "$state/etcd" --unsafe-no-fsync --log-level warn \
+        --listen-client-urls "https://127.0.0.1:$etcd_port" --advertise-client-urls "https://127.0.0.1:$etcd_port" \
+        --listen-peer-urls "http://127.0.0.1:$etcd_peer_port" --initial-advertise-peer-urls "http://127.0.0.1:$etcd_peer_port" \
+        --initial-cluster "default=http://127.0.0.1:$etcd_peer_port" \
+        --client-cert-auth --trusted-ca-file "$pki/etcd-ca.crt" --cert-file "$pki/etcd.crt" --key-file "$pki/etcd.key"
+
+    start kube-apiserver kube-apiserver --bind-address=127.0.0.1 --secure-port="$api_port" --advertise-address="$host_ip" \
+        --service-cluster-ip-range="$service_cidr" --allow-privileged=true --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
+        --etcd-servers="https://127.0.0.1:$etcd_port" \
+        --etcd-cafile="$pki/etcd-ca.crt" --etcd-certfile="$pki/apiserver-etcd.crt" --etcd-keyfile="$pki/apiserver-etcd.key" \
+        --tls-cert-file="$pki/apiserver.crt" --tls-private-key-file="$pki/apiserver.key" --client-ca-file="$pki/ca.crt" \
+        --service-account-issuer=https://kubernetes.default.svc.cluster.local \
+        --service-account-signing-key-file="$pki/service-accounts.key" --service-account-key-file="$pki/service-accounts.pub" \
+        --kubelet-certificate-authority="$pki/ca.crt" --kubelet-client-certificate="$pki/apiserver-kubelet.crt" \
+        --kubelet-client-key="$pki/apiserver-kubelet.key" --kubelet-preferred-address-types=InternalIP \
+        --requestheader-client-ca-file="$pki/front-ca.crt" --requestheader-allowed-names=front-proxy-client \
+        --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
+        --requestheader-extra-headers-prefix=X-Remote-Extra- \
+        --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key"
+    until_true 60 api_settled || true
+    api_answers || die "the API server does not get ready: $(tail -n 1 "$logs/kube-apiserver.log")" \
+        "Look into $logs/kube-apiserver.log and etcd.log, then: dev/cluster down"
+    say "API server ready after $(elapsed) s."
+
+    # More requests a second than by default: a fleet of sixty servers appears at once in the tests.
+    start kube-controller-manager kube-controller-manager --bind-address=127.0.0.1 --secure-port="$controller_manager_port" \
+        --kubeconfig="$pki/controller-manager.kubeconfig" --authentication-kubeconfig="$pki/controller-manager.kubeconfig" \
+        --authorization-kubeconfig="$pki/controller-manager.kubeconfig" --leader-elect=false --kube-api-qps=100 --kube-api-burst=200 \
+        --root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/service-accounts.key" --use-service-account-credentials=true \
+        --cluster-signing-cert-file="$pki/ca.crt" --cluster-signing-key-file="$pki/ca.key" \
+        --allocate-node-cidrs=true --cluster-cidr="$pod_cidr" --service-cluster-ip-range="$service_cidr"
+    start kube-scheduler kube-scheduler --bind-address=127.0.0.1 --secure-port="$scheduler_port" --leader-elect=false \
+        --kubeconfig="$pki/scheduler.kubeconfig" --authentication-kubeconfig="$pki/scheduler.kubeconfig" \
+        --authorization-kubeconfig="$pki/scheduler.kubeconfig"
+    until_true 60 kubectl -n default get serviceaccount default || die "the controllers do not work: there is no default service account." \
+        "Look into $logs/kube-controller-manager.log, then: dev/cluster down"
+}
+
+# Ready, or dead: then there is nothing to wait for.
+api_settled() { api_answers || gone kube-apiserver; }
+api_answers() { alive kube-apiserver && [ "$(kubectl get --raw /readyz 2>/dev/null)" = ok ]; }
+
+# Short grace: the data is dropped next, so there is nothing to drain or flush.
+stop_control_plane() {
+    stop kube-scheduler 1
+    stop kube-controller-manager 1
+    stop kube-apiserver 1
+    stop etcd 1
+}
+
+# Logs, images and the lock stay. Nothing may be mounted below what is removed: a bind mount leads into other people's files.
+remove_state() {
+    local mounted
+    mounted=$(mounts_below_state)
+    [ -z "$mounted" ] || die "still mounted: $mounted." "Unmount it, then: dev/cluster down"
+    rm -rf --one-file-system "$run" "$pki" "$state"/{etcd,containerd,kubelet,cni,volumes,volume-plugins,pods.log} \
+        "$kubeconfig" "$state"/{containerd.toml,kubelet.yaml,Corefile,resolv.conf}
+}
+
+mounts_below_state() { awk -v below="$state/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | sort -r; }

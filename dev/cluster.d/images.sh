@@ -1,0 +1,114 @@
+# shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
+# The container images: static programs in images from scratch, built by buildah, kept as archives below .dev/images.
+#
+# buildah and not just tar: then dev/images/*.Containerfile are what anybody's builder understands, for a registry of their own.
+# Its storage is a folder of its own that is removed again; nothing of the user's is touched, and nothing is pulled.
+
+base_image=nightshift.dev/busybox:dev # the sandbox of every pod, and a shell for trying things
+project_images=(nightshift paper-stand-in replaying-upstream)
+
+# All programs in one call, so that what they share is compiled once. With --target the flags are not for build scripts and
+# procedural macros, which cannot be static.
+build_programs() {
+    local host target
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    target=${CARGO_TARGET_DIR:-$repository/target}
+    programs=$target/$host/image
+    say "Compiling the programs for the images."
+    (cd "$repository" && RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --profile image --target "$host" --target-dir "$target" --bins \
+        -p operator -p scheduler -p resolver -p fixtures --features scheduler/agent,resolver/cli </dev/null) ||
+        die "the programs for the images do not compile (see above)." "Mend that, then give the same command again."
+}
+
+build_images() {
+    # One at a time: they would build in the same folders. Held until this script ends.
+    mkdir -p "$archives"
+    exec 8>"$archives/lock"
+    flock -n 8 || { say "Another dev/cluster is building images; waiting for it." && flock 8; }
+    command -v buildah >/dev/null || { require_linux_and_root && install_packages; }
+    build_programs
+    build_image busybox shell
+    build_image nightshift program operator program agent program resolver authorities
+    build_image paper-stand-in program paper-stand-in shell
+    build_image replaying-upstream program replaying-upstream
+}
+
+# build_image NAME INGREDIENT…: skips what did not change.
+build_image() {
+    local name=$1 work=$state/images/$1.build inputs
+    shift
+    rm -rf "$work"
+    mkdir -p "$work/context/root/tmp"
+    chmod 1777 "$work/context/root/tmp"
+    while [ $# -gt 0 ]; do
+        case $1 in
+            program) cp "$programs/$2" "$work/context/root/$2" && shift ;;
+            authorities) install -Dm 644 /etc/ssl/certs/ca-certificates.crt "$work/context/root/etc/ssl/certs/ca-certificates.crt" ;;
+            shell) install_shell "$work/context/root" ;;
+        esac
+        shift
+    done
+    cp "$here/images/$name.Containerfile" "$work/context/Containerfile"
+    inputs=$(tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$work/context" -c . | sha256sum | cut -d' ' -f1)
+    if [ "$inputs" != "$(cat "$archives/$name.inputs" 2>/dev/null)" ] || [ ! -e "$archives/$name.tar" ]; then
+        rm -f "$archives/$name.tar"
+        {
+            buildah_here "$work" bud --layers=false --timestamp 0 --tag "nightshift.dev/$name:dev" "$work/context" &&
+                buildah_here "$work" push "nightshift.dev/$name:dev" "docker-archive:$work/image.tar:nightshift.dev/$name:dev"
+        } >"$work/log" 2>&1 </dev/null || die "buildah could not build the image $name: $(tail -n 1 "$work/log")" "The whole log is $work/log"
+        mv "$work/image.tar" "$archives/$name.tar"
+        echo "$inputs" >"$archives/$name.inputs"
+        say "Built nightshift.dev/$name:dev."
+    fi
+    rm -rf --one-file-system "$work"
+}
+
+# No overlay and no namespaces of its own: it works in a VM and in a container, and an image from scratch needs neither.
+buildah_here() { # WORK ARGUMENT…
+    local work=$1 notes=/var/lib/containers had_notes='' result=0
+    shift
+    [ ! -e "$notes" ] || had_notes=yes
+    printf '[network]\nnetwork_config_dir = "%s"\n' "$work/networks" >"$work/containers.conf" # or it leaves a lock in /etc/cni
+    CONTAINERS_CONF=$work/containers.conf BUILDAH_ISOLATION=chroot \
+        command buildah --root "$work/storage" --runroot "$work/storage-run" --storage-driver vfs "$@" || result=$?
+    if [ -z "$had_notes" ]; then # where it notes the layers it has seen cannot be set
+        rm -f "$notes/cache/blob-info-cache-v1.boltdb"
+        rmdir "$notes/cache" "$notes" 2>/dev/null || true
+    fi
+    return "$result"
+}
+
+install_shell() { # ROOT
+    local applet
+    mkdir -p "$1/bin"
+    cp "$(command -v busybox)" "$1/bin/busybox"
+    for applet in $("$1/bin/busybox" --list); do
+        [ "$applet" = busybox ] || ln -sf busybox "$1/bin/$applet"
+    done
+}
+
+load_base_image() {
+    build_image busybox shell
+    [ -n "$(ctr images ls -q "name==$base_image")" ] || load_images "$archives/busybox.tar"
+    local name
+    for name in "${project_images[@]}"; do
+        if [ -e "$archives/$name.tar" ] && [ -z "$(ctr images ls -q "name==nightshift.dev/$name:dev")" ]; then load_images "$archives/$name.tar"; fi
+    done
+}
+
+load_images() { # ARCHIVE…
+    local archive
+    [ $# -gt 0 ] || set -- "$archives"/*.tar
+    for archive; do
+        [ -e "$archive" ] || die "there is no image archive $archive." "Build the project's: make image"
+        if existing; then
+            [ -n "${IMAGE_LOAD:-}" ] || die "dev/cluster cannot put images into the cluster of $KUBECONFIG." \
+                "Say how that is done: IMAGE_LOAD='kind load image-archive' (the archive's path is appended), or IMAGE_LOAD=true if its images are there."
+            $IMAGE_LOAD "$archive"
+        else
+            alive containerd || die "there is no node to load $archive into: no cluster is up." "Start it: make cluster"
+            ctr images import "$archive" >/dev/null
+            say "Loaded $(basename "$archive") into the node."
+        fi
+    done
+}

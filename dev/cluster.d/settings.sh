@@ -1,0 +1,76 @@
+# shellcheck shell=bash disable=SC2034,SC2154  # sourced by dev/cluster, which sets `here`; the names are used by the other parts
+# Where things are, which addresses are used, and how the scripts speak.
+
+say() { echo "$*" >&2; }
+
+# die WHAT-AND-WHY WHAT-TO-DO
+die() {
+    echo "dev/cluster: $1" >&2
+    echo "  ${2:-}" >&2
+    exit 1
+}
+
+repository=$(dirname "$here")
+state=${NIGHTSHIFT_STATE:-$repository/.dev}
+case $state in /*) ;; *) state=$PWD/$state ;; esac
+run=$state/run      # pid files, sockets, containerd's run-time state: what `down` looks for
+logs=$state/log     # kept by `down`
+pki=$state/pki
+pods=$state/pods.log
+archives=$state/images
+
+existing() { [ "${CLUSTER:-}" = existing ]; }
+
+# Two go.sum files pin every byte of what is built, so their hash is the name of the result.
+cache=${XDG_CACHE_HOME:-${HOME:-}/.cache}
+[ "$cache" != /.cache ] || die "HOME is not set, and the Kubernetes programs are kept below it." "Set HOME or XDG_CACHE_HOME."
+bin=$cache/nightshift/kubernetes-$(cat "$here/go.sum" "$here/dns/go.sum" | sha256sum | cut -c1-16)/bin
+# Helm in a folder of its own, so that a newer one does not build Kubernetes anew.
+helm_bin=$cache/nightshift/helm-$(sha256sum <"$here/helm/go.sum" | cut -c1-16)/bin
+export PATH=$bin:$helm_bin:$PATH:/usr/sbin:/sbin
+
+if existing; then
+    [ -n "${KUBECONFIG:-}" ] || die "CLUSTER=existing, but KUBECONFIG is not set." "Set it to the file that leads to your cluster."
+    kubeconfig=$KUBECONFIG
+else
+    kubeconfig=$state/kubeconfig
+    export KUBECACHEDIR=$run/kubectl # or every cluster of ours would leave something in ~/.kube
+fi
+
+# Ports on 127.0.0.1.
+etcd_port=2379 etcd_peer_port=2380 api_port=6443 controller_manager_port=10257 scheduler_port=10259
+
+# One node per machine: its namespace, veth and firewall table have fixed names.
+node=nightshift
+veth=nightshift0
+host_ip=10.200.0.1
+node_ip=10.200.0.2
+pod_cidr=10.244.0.0/16
+node_pod_cidr=10.244.0.0/24
+service_cidr=10.96.0.0/16
+api_service_ip=10.96.0.1
+dns_service_ip=10.96.0.10
+owner_file=/run/nightshift-dev.state # which state directory the node of this machine belongs to
+
+started_at=$(date +%s)
+elapsed() { echo $(($(date +%s) - started_at)); }
+kubectl() { command kubectl --kubeconfig "$kubeconfig" "$@"; }
+
+require_linux_and_root() {
+    local why=
+    [ "$(uname -s)" = Linux ] || why="this is $(uname -s), and it takes Linux"
+    [ -n "$why" ] || [ "$(id -u)" = 0 ] || why="you are not root, and it takes network namespaces, mounts and cgroups"
+    [ -z "$why" ] || die "a cluster of our own cannot run here: $why." \
+        "Use one that you have: set KUBECONFIG to its file and CLUSTER=existing, then give the same command again."
+}
+
+# One `up` or `down` at a time. The processes that are started do not inherit the lock (see start).
+lock() {
+    mkdir -p "$state"
+    exec 9>"$state/lock"
+    if ! flock -n 9; then
+        say "Another dev/cluster is at work here; waiting for it."
+        flock -w 600 9 || die "another dev/cluster has held $state/lock for 10 minutes." "See what it is: fuser -v $state/lock"
+    fi
+    mkdir -p "$run" "$logs"
+}

@@ -1,0 +1,127 @@
+//! Edge (writes). What the operator asks of the agent in a server's pod; every request is signed.
+
+use std::time::Duration;
+
+use scheduler::protocol::signature::{Key, Parts, sign};
+use scheduler::protocol::{Announce, FileSet, PORT, Refusal, Report, Save, Saved};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A report or a small request is answered at once; a longer silence is "does not answer".
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why an agent could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AgentError {
+    #[error("the agent of pod `{pod}` does not answer")]
+    Silent {
+        pod: String,
+        #[source]
+        source: reqwest::Error,
+    },
+    #[error("the agent of pod `{pod}` refused {what}: {why}")]
+    Refused { pod: String, what: &'static str, why: String },
+}
+
+/// One agent: the pod it lives in, and the key it shares with us.
+pub(crate) struct Agent<'a> {
+    pub(crate) http: &'a reqwest::Client,
+    pub(crate) pod: &'a str,
+    pub(crate) address: &'a str,
+    pub(crate) pod_uid: &'a str,
+    pub(crate) key: &'a Key,
+    /// Grows with each leader: an agent refuses one lower than it has seen.
+    pub(crate) fence: u64,
+}
+
+impl Agent<'_> {
+    /// What it sees.
+    pub(crate) async fn report(&self) -> Result<Report, AgentError> {
+        self.ask("a report", reqwest::Method::GET, "/v1/report", &(), ANSWER_WITHIN).await
+    }
+
+    /// Bring the files of this lock to the volume, in the background.
+    pub(crate) async fn stage(&self, files: &FileSet) -> Result<(), AgentError> {
+        self.tell("staging", "/v1/stage", files).await
+    }
+
+    /// Tell the players.
+    pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
+        self.tell("the announcement", "/v1/announce", announce).await
+    }
+
+    /// Bring the world to the disk.
+    pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
+        let within = Duration::from_secs(u64::from(save.timeout_seconds)) + ANSWER_WITHIN;
+        self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
+    }
+
+    async fn ask<B: Serialize, A: DeserializeOwned>(
+        &self,
+        what: &'static str,
+        method: reqwest::Method,
+        path: &str,
+        body: &B,
+        within: Duration,
+    ) -> Result<A, AgentError> {
+        let answer = self.send(what, method, path, body, within).await?;
+        answer.json().await.map_err(|source| AgentError::Silent { pod: self.pod.to_owned(), source })
+    }
+
+    async fn tell<B: Serialize>(&self, what: &'static str, path: &str, body: &B) -> Result<(), AgentError> {
+        self.send(what, reqwest::Method::POST, path, body, ANSWER_WITHIN).await.map(drop)
+    }
+
+    async fn send<B: Serialize>(
+        &self,
+        what: &'static str,
+        method: reqwest::Method,
+        path: &str,
+        body: &B,
+        within: Duration,
+    ) -> Result<reqwest::Response, AgentError> {
+        let body = if method == reqwest::Method::GET {
+            Vec::new()
+        } else {
+            serde_json::to_vec(body).expect("protocol types serialise")
+        };
+        let nonce = nonce();
+        let headers = sign(
+            self.key,
+            &Parts {
+                method: method.as_str(),
+                path,
+                body: &body,
+                pod_uid: self.pod_uid,
+                at: crate::clock::now(),
+                nonce: &nonce,
+                fence: self.fence,
+            },
+        );
+        let mut request = self
+            .http
+            .request(method, format!("http://{}:{PORT}{path}", self.address))
+            .header("content-type", "application/json")
+            .timeout(within)
+            .body(body);
+        for (name, value) in headers.pairs() {
+            request = request.header(name, value);
+        }
+        let silent = |source| AgentError::Silent { pod: self.pod.to_owned(), source };
+        let answer = request.send().await.map_err(silent)?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        let why = match answer.json::<Refusal>().await {
+            Ok(refusal) => refusal.error,
+            Err(_) => format!("HTTP {status}"),
+        };
+        Err(AgentError::Refused { pod: self.pod.to_owned(), what, why })
+    }
+}
+
+/// Never the same twice: an agent accepts each once.
+fn nonce() -> String {
+    crate::secret::random_hex::<16>()
+}

@@ -1,0 +1,136 @@
+//! Edge (reads). Keeps one catalog for all servers: read at its own pace, shared as one `Arc`, announced only when its
+//! content changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, stream};
+use jiff::Timestamp;
+use resolver::catalog::{Catalog, ProjectKey};
+use resolver::request::Request;
+use resolver::upstream::{Fetcher, Wanted};
+use tokio::sync::{Notify, watch};
+use tracing::{info, warn};
+
+use crate::clock::now;
+use crate::revision::digest;
+
+/// One reading of all upstreams.
+pub(crate) struct Snapshot {
+    pub(crate) catalog: Catalog,
+    /// Of what was read, without the dates of reading.
+    content: [u8; 32],
+    /// What could not be read, by subject (`modrinth/viaversion`), in words.
+    pub(crate) problems: BTreeMap<String, String>,
+    pub(crate) read_at: Timestamp,
+}
+
+/// Shares the newest snapshot, and learns from the servers what it has to hold.
+#[derive(Clone)]
+pub(crate) struct CatalogKeeper {
+    newest: watch::Sender<Option<Arc<Snapshot>>>,
+    requests: Arc<Mutex<BTreeMap<(String, String), Request>>>,
+    poke: Arc<Notify>,
+}
+
+impl Default for CatalogKeeper {
+    fn default() -> Self {
+        Self { newest: watch::Sender::new(None), requests: Arc::default(), poke: Arc::new(Notify::new()) }
+    }
+}
+
+impl CatalogKeeper {
+    /// The newest reading; None until the first one is complete.
+    pub(crate) fn newest(&self) -> Option<Arc<Snapshot>> {
+        self.newest.borrow().clone()
+    }
+
+    /// Notes what a server asks for. A project that no reading was asked for yet is read soon, not at the next turn.
+    pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = keys(requests.values());
+        requests.insert((namespace.to_owned(), server.to_owned()), request.clone());
+        if keys(requests.values()).difference(&before).next().is_some() || self.newest.borrow().is_none() {
+            self.poke.notify_one();
+        }
+    }
+
+    /// Forgets a server that is gone.
+    pub(crate) fn forget(&self, namespace: &str, server: &str) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.remove(&(namespace.to_owned(), server.to_owned()));
+    }
+
+    /// One item per reading whose content differs from the one before.
+    pub(crate) fn changes(&self) -> impl Stream<Item = ()> + Send + 'static {
+        let receiver = self.newest.subscribe();
+        stream::unfold(receiver, |mut receiver| async move {
+            receiver.changed().await.ok()?;
+            Some(((), receiver))
+        })
+        .boxed()
+    }
+
+    /// Reads for ever, every `pause` and whenever somebody needs something new.
+    pub(crate) async fn run(self, fetcher: Fetcher, image_repository: Option<String>, pause: Duration) {
+        loop {
+            let requests: Vec<Request> = {
+                let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+                requests.values().cloned().collect()
+            };
+            if !requests.is_empty() {
+                self.read(&fetcher, image_repository.as_deref(), &requests).await;
+            }
+            let poked = tokio::time::timeout(pause, self.poke.notified());
+            // Either way the next turn comes.
+            drop(poked.await);
+        }
+    }
+
+    async fn read(&self, fetcher: &Fetcher, images: Option<&str>, requests: &[Request]) {
+        let at = now();
+        let projects: Vec<ProjectKey> = keys(requests.iter()).into_iter().collect();
+        let missing = |catalog: &Catalog| {
+            let missing: BTreeSet<ProjectKey> =
+                requests.iter().flat_map(|request| resolver::needed_projects(catalog, request)).collect();
+            missing.into_iter().collect()
+        };
+        let wanted = Wanted { projects: &projects, images, oldest: None };
+        let reading = fetcher.catalog(wanted, missing, at).await;
+        for problem in &reading.problems {
+            warn!(subject = problem.subject, "{problem}");
+        }
+        let content = content_of(&reading.catalog);
+        let problems: BTreeMap<String, String> =
+            reading.problems.iter().map(|problem| (problem.subject.clone(), problem.to_string())).collect();
+        let old = self.newest();
+        let same = old.as_ref().is_some_and(|old| old.content == content && old.problems == problems);
+        // The age of a catalog is that of the last reading that went well.
+        let read_at = old.as_ref().filter(|_| !problems.is_empty()).map_or(at, |old| old.read_at);
+        let snapshot = Arc::new(Snapshot { catalog: reading.catalog, content, problems, read_at });
+        if same {
+            // Newer dates of reading are worth having, and not worth waking anybody for.
+            self.newest.send_if_modified(|slot| {
+                *slot = Some(snapshot);
+                false
+            });
+        } else {
+            info!(projects = projects.len(), "the catalog has changed");
+            self.newest.send_replace(Some(snapshot));
+        }
+    }
+}
+
+fn keys<'a>(requests: impl Iterator<Item = &'a Request>) -> BTreeSet<ProjectKey> {
+    requests.flat_map(|request| request.plugins.iter().map(|wish| wish.key.clone())).collect()
+}
+
+fn content_of(catalog: &Catalog) -> [u8; 32] {
+    let mut undated = catalog.clone();
+    undated.paper_read_at = Timestamp::UNIX_EPOCH;
+    for project in &mut undated.projects {
+        project.read_at = Timestamp::UNIX_EPOCH;
+    }
+    digest(&serde_json::to_value(&undated).expect("a catalog has string keys only"))
+}

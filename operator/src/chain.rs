@@ -1,0 +1,86 @@
+//! Pure. An error with its causes on one line, printed once, at the edge.
+
+use std::error::Error;
+use std::{fmt, iter};
+
+/// Shows an error and every `source` of it, joined by `: `. Each layer speaks once; none repeats its cause.
+pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut last = words(self.0);
+        f.write_str(&last)?;
+        for cause in iter::successors(next(self.0), |&error| next(error)) {
+            let text = words(cause);
+            // kube writes its cause into its own message; said once is enough.
+            if !last.contains(&text) {
+                write!(f, ": {text}")?;
+            }
+            last = text;
+        }
+        Ok(())
+    }
+}
+
+/// The cause of a link. The answer of the API server is the end: its cause is itself once more.
+fn next<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(_)) => None,
+        Some(_) | None => error.source(),
+    }
+}
+
+/// What one link says. kube prints an answer of the API server as a whole structure; people need its message.
+fn words(error: &(dyn Error + 'static)) -> String {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => status.message.clone(),
+        Some(_) | None => error.to_string(),
+    }
+}
+
+/// At most `max` bytes of `text`, cut on a character boundary with an ellipsis: notes of Events are limited to 1,024.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let end = (0..=max.saturating_sub('…'.len_utf8())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("connection refused")]
+    struct Io;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("could not write Service `{name}`")]
+    struct Apply {
+        name: &'static str,
+        #[source]
+        source: Io,
+    }
+
+    #[test]
+    fn each_link_speaks_once() {
+        let error = Apply { name: "lobby", source: Io };
+        assert_eq!(Chain(&error).to_string(), "could not write Service `lobby`: connection refused");
+    }
+
+    #[test]
+    fn of_an_answer_of_the_api_server_only_the_message_is_shown() {
+        let status = Status::failure("services \"lobby\" is forbidden", "Forbidden").with_code(403);
+        assert_eq!(Chain(&kube::Error::Api(status.boxed())).to_string(), "services \"lobby\" is forbidden");
+    }
+
+    #[test]
+    fn a_long_note_is_cut_on_a_character_boundary() {
+        assert_eq!(cut("täglich", 5), "t…");
+        assert_eq!(cut("short", 5), "short");
+        assert!(cut(&"ä".repeat(2_000), 1_024).len() <= 1_024);
+    }
+}

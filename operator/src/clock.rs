@@ -1,0 +1,47 @@
+//! Edge (reads). The only place of the operator that reads a clock.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+
+/// The time now, for decisions: passed down as an argument from here on.
+#[expect(clippy::disallowed_methods, reason = "this is the one file that may")]
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// A stretch of time that a changed wall clock cannot bend: a process that slept must not carry out an old decision.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch {
+    started: Instant,
+    decided_at: Timestamp,
+}
+
+impl Stopwatch {
+    /// Starts with a decision made at `decided_at`.
+    pub(crate) fn start(decided_at: Timestamp) -> Self {
+        Self { started: Instant::now(), decided_at }
+    }
+
+    /// Whether `instant` has passed, by the monotonic clock since the decision.
+    pub(crate) fn is_past(&self, instant: Timestamp) -> bool {
+        let allowed = instant.duration_since(self.decided_at);
+        match std::time::Duration::try_from(allowed) {
+            Ok(allowed) => self.started.elapsed() >= allowed,
+            Err(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_before_the_decision_is_past_and_one_far_after_it_is_not() {
+        let decided: Timestamp = "2026-03-29T02:00:00Z".parse().unwrap();
+        let watch = Stopwatch::start(decided);
+        assert!(watch.is_past(decided - jiff::SignedDuration::from_secs(1)));
+        assert!(!watch.is_past(decided + jiff::SignedDuration::from_hours(1)));
+    }
+}

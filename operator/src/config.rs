@@ -1,0 +1,151 @@
+//! Pure. Flags and environment of the operator.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, Parser, ValueEnum};
+use jiff::SignedDuration;
+use reqwest::Url;
+use resolver::upstream::{Settings, Ttl, Upstreams};
+
+use crate::store;
+
+/// Keeps `PaperMC` servers on the newest set of versions that works together.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "operator", version, about)]
+pub struct Config {
+    /// The namespace to watch; empty: all of them.
+    #[arg(long, env = "NIGHTSHIFT_WATCH_NAMESPACE", default_value = "")]
+    pub watch_namespace: String,
+
+    /// The namespace the operator itself runs in: its Lease lives there.
+    #[arg(long, env = "NIGHTSHIFT_NAMESPACE", default_value = "nightshift-system")]
+    pub namespace: String,
+
+    /// Who holds the Lease: the pod's name.
+    #[arg(long, env = "NIGHTSHIFT_IDENTITY", default_value = "operator")]
+    pub identity: String,
+
+    /// Where `/livez`, `/readyz` and `/metrics` answer.
+    #[arg(long, env = "NIGHTSHIFT_HEALTH_ADDRESS", default_value = "0.0.0.0:8081")]
+    pub health_address: SocketAddr,
+
+    /// Where the artifact store answers the agents.
+    #[arg(long, env = "NIGHTSHIFT_STORE_ADDRESS", default_value = "0.0.0.0:8471")]
+    pub store_address: SocketAddr,
+
+    /// The store as agents reach it, such as `http://nightshift-store.nightshift-system.svc:8471`.
+    #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
+    pub store_url: String,
+
+    /// Where the store and the metadata cache keep their files.
+    #[arg(long, env = "NIGHTSHIFT_CACHE_DIR", default_value = "/var/cache/nightshift")]
+    pub cache_dir: PathBuf,
+
+    /// The image that holds the agent; usually the operator's own.
+    #[arg(long, env = "NIGHTSHIFT_AGENT_IMAGE", default_value = "ghcr.io/nightshift-mc/nightshift:latest")]
+    pub agent_image: String,
+
+    /// The server image for servers that name none; `{java}` becomes the Java version that the chosen Paper needs.
+    #[arg(long, env = "NIGHTSHIFT_GAME_IMAGE", default_value = "docker.io/itzg/minecraft-server:java{java}")]
+    pub game_image: String,
+
+    /// How often upstreams are asked for news, in seconds. Their own cache times are honoured on top.
+    #[arg(long, env = "NIGHTSHIFT_REFRESH_SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub refresh_seconds: u32,
+
+    /// How long a started server must stay well before its new set counts as proven, in seconds.
+    #[arg(long, env = "NIGHTSHIFT_SETTLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub settle_seconds: u32,
+
+    /// Servers worked on at the same time.
+    #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub concurrency: u16,
+
+    /// Lines of the log: for people or for machines.
+    #[arg(long, env = "NIGHTSHIFT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
+
+    /// What is logged, as `tracing` filters write it.
+    #[arg(long, env = "NIGHTSHIFT_LOG", default_value = "info,kube=warn")]
+    pub log: String,
+
+    /// Where metadata comes from.
+    #[command(flatten)]
+    pub upstreams: UpstreamArgs,
+}
+
+/// Base URLs of the upstreams; mirrors are named here. Plain http is accepted because an admin wrote it.
+#[derive(Debug, Clone, Args)]
+pub struct UpstreamArgs {
+    /// `PaperMC` Fill v3.
+    #[arg(long, env = "NIGHTSHIFT_FILL_URL", default_value = "https://fill.papermc.io/v3")]
+    pub fill_url: String,
+    /// Hangar v1.
+    #[arg(long, env = "NIGHTSHIFT_HANGAR_URL", default_value = "https://hangar.papermc.io/api/v1")]
+    pub hangar_url: String,
+    /// Modrinth v2.
+    #[arg(long, env = "NIGHTSHIFT_MODRINTH_URL", default_value = "https://api.modrinth.com/v2")]
+    pub modrinth_url: String,
+    /// Docker Hub v2.
+    #[arg(long, env = "NIGHTSHIFT_DOCKER_HUB_URL", default_value = "https://hub.docker.com/v2")]
+    pub docker_hub_url: String,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For a person at a terminal.
+    Text,
+}
+
+impl Config {
+    /// The repository whose tags Docker Hub is asked for: the game image without tag, when it is on Docker Hub and
+    /// leaves the Java to us.
+    pub(crate) fn image_repository(&self) -> Option<&str> {
+        let (repository, tag) = self.game_image.rsplit_once(':')?;
+        (tag.contains("{java}") && repository.starts_with("docker.io/")).then_some(repository)
+    }
+
+    /// Where the APIs are.
+    pub(crate) fn upstreams(&self) -> anyhow::Result<Upstreams> {
+        let UpstreamArgs { fill_url, hangar_url, modrinth_url, docker_hub_url } = &self.upstreams;
+        let url = |flag: &str, text: &str| Url::parse(text).with_context(|| format!("--{flag}: `{text}` is not a URL"));
+        Ok(Upstreams {
+            fill: url("fill-url", fill_url)?,
+            hangar: url("hangar-url", hangar_url)?,
+            modrinth: url("modrinth-url", modrinth_url)?,
+            docker_hub: url("docker-hub-url", docker_hub_url)?,
+        })
+    }
+
+    /// How metadata is read: as the upstreams wish, but not more rarely than `--refresh-seconds` says.
+    pub(crate) fn fetch_settings(&self) -> anyhow::Result<Settings> {
+        let refresh = SignedDuration::from_secs(i64::from(self.refresh_seconds));
+        let usual = Ttl::default();
+        let ttl = Ttl { paper: usual.paper.min(refresh), releases: usual.releases.min(refresh), ..usual };
+        Ok(Settings { upstreams: self.upstreams()?, ttl, ..Settings::new(self.cache_dir.join("catalog")) })
+    }
+
+    /// What the store may download: whatever an upstream that an admin named gives, and https from public addresses.
+    pub(crate) fn store_policy(&self) -> anyhow::Result<store::Policy> {
+        let Upstreams { fill, hangar, modrinth, docker_hub } = self.upstreams()?;
+        Ok(store::Policy::new(vec![fill, hangar, modrinth, docker_hub]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn docker_hub_is_asked_only_when_the_java_is_ours_to_choose() {
+        let config = Config::parse_from(["operator"]);
+        assert_eq!(config.image_repository(), Some("docker.io/itzg/minecraft-server"));
+        let own = Config::parse_from(["operator", "--game-image", "nightshift.dev/paper-stand-in:dev"]);
+        assert_eq!(own.image_repository(), None);
+    }
+}

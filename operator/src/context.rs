@@ -1,0 +1,38 @@
+//! Pure. What every pass is given.
+
+use std::sync::Arc;
+
+use crds::{PaperMCServer, Plugin};
+use kube::Client;
+use kube::runtime::reflector::{ObjectRef, Store as Reflector};
+use scheduler::alarm::Alarm;
+use tokio::sync::mpsc;
+
+use crate::Config;
+use crate::catalog_keeper::CatalogKeeper;
+use crate::k8s::events::Publisher;
+use crate::memory::Memory;
+use crate::store::Store;
+use crate::telemetry::metrics::Metrics;
+
+/// One process, all passes.
+pub(crate) struct Context {
+    pub(crate) client: Client,
+    pub(crate) config: Config,
+    /// For agents: no proxy, no redirects.
+    pub(crate) http: reqwest::Client,
+    pub(crate) catalog: CatalogKeeper,
+    pub(crate) store: Arc<Store>,
+    pub(crate) memory: Memory,
+    pub(crate) events: Publisher,
+    pub(crate) metrics: Metrics,
+    /// All Plugins that are watched.
+    pub(crate) plugins: Reflector<Plugin>,
+    /// All servers that are watched.
+    pub(crate) servers: Reflector<PaperMCServer>,
+    /// Wakes a server at the instant its window opens.
+    pub(crate) alarm: Alarm,
+    pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
+    /// Grows with each leader; agents refuse a lower one than they have seen.
+    pub(crate) fence: u64,
+}

@@ -1,0 +1,6 @@
+//! Edge (writes). What every controller needs of Kubernetes.
+
+pub(crate) mod events;
+pub(crate) mod labels;
+pub(crate) mod scope;
+pub(crate) mod ssa;

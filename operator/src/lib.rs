@@ -1,0 +1,128 @@
+//! Edge (writes). The operator: the only part of Nightshift that talks to Kubernetes. It does what `resolver` and
+//! `scheduler` decide, and says what was done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use crds::{PaperMCServer, Plugin};
+use kube::Client;
+use kube::api::ListParams;
+use resolver::upstream::{Fetcher, StartError};
+use scheduler::alarm::Alarm;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tracing::{error, info};
+
+mod agent_client;
+mod catalog_keeper;
+mod chain;
+mod clock;
+mod config;
+mod context;
+mod controllers;
+mod k8s;
+mod leader;
+mod memory;
+mod plugin;
+mod quantity;
+mod requeue;
+mod revision;
+mod secret;
+mod server;
+mod store;
+mod telemetry;
+
+pub use config::{Config, LogFormat, UpstreamArgs};
+
+use catalog_keeper::CatalogKeeper;
+use context::Context;
+use controllers::Controllers;
+use k8s::events::Publisher;
+use k8s::scope::scoped;
+use store::Store;
+use telemetry::health::{Readiness, ReadyGate};
+
+/// Missing CRDs are waited for, not crashed on; this often.
+const CRD_PAUSE: Duration = Duration::from_secs(2);
+
+/// Runs until a signal or until the Lease is lost.
+///
+/// # Errors
+/// When a port is taken, the cluster cannot be reached at all, or the Lease was lost.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    telemetry::logs::start(&config)?;
+    // First of all: it also gives the process the crypto provider that the Kubernetes client needs.
+    let http = agent_http()?;
+    let client = Client::try_default().await.context("no Kubernetes to talk to: set KUBECONFIG or run in a cluster")?;
+    let readiness = Readiness::default();
+    let metrics = telemetry::metrics::Metrics::default();
+    let health = listen(config.health_address).await?;
+    tokio::spawn(serve(health, telemetry::health::router(readiness.clone(), metrics.renderer())));
+    let store = Arc::new(Store::new(&config.cache_dir.join("files"), config.store_policy()?)?);
+    let files = listen(config.store_address).await?;
+    tokio::spawn(serve(files, store.clone().serve()));
+
+    wait_for_crds(&client, &config).await;
+    readiness.open(ReadyGate::Crds);
+    let lease = leader::lead(client.clone(), &config.namespace, &config.identity).await?;
+    readiness.open(ReadyGate::Leader);
+    info!(fence = lease.fence, "leading");
+
+    let fetcher = Fetcher::new(config.fetch_settings()?).context("could not open the metadata cache")?;
+    let catalog = CatalogKeeper::default();
+    let pause = Duration::from_secs(u64::from(config.refresh_seconds));
+    tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
+    let (wake, woken) = mpsc::unbounded_channel();
+    let controllers = Controllers::new(&client, &config);
+    let ctx = Arc::new(Context {
+        events: Publisher::new(client.clone(), config.identity.clone()),
+        memory: memory::Memory::default(),
+        plugins: controllers.plugins.store(),
+        servers: controllers.servers.store(),
+        alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
+        fence: lease.fence,
+        client,
+        config,
+        http,
+        catalog,
+        store,
+        metrics,
+        wake,
+    });
+    tokio::select! {
+        () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
+        () = lease.lost => anyhow::bail!("the Lease is lost: another replica leads, and two must not write"),
+    }
+}
+
+async fn wait_for_crds(client: &Client, config: &Config) {
+    loop {
+        let one = ListParams::default().limit(1);
+        let servers = scoped::<PaperMCServer>(client, config).list(&one).await;
+        let plugins = scoped::<Plugin>(client, config).list(&one).await;
+        let problem = match (servers, plugins) {
+            (Ok(_), Ok(_)) => return,
+            (Err(problem), _) | (_, Err(problem)) => problem,
+        };
+        info!(error = %chain::Chain(&problem), "the CRDs are not served yet; install crds/manifests");
+        tokio::time::sleep(CRD_PAUSE).await;
+    }
+}
+
+/// Agents are asked directly, by pod address: never through a proxy, and they redirect nobody.
+fn agent_http() -> Result<reqwest::Client, StartError> {
+    resolver::upstream::client(None, |builder| {
+        builder.no_proxy().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(3))
+    })
+}
+
+async fn listen(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))
+}
+
+async fn serve(listener: TcpListener, router: axum::Router) {
+    if let Err(problem) = axum::serve(listener, router).await {
+        error!(error = %chain::Chain(&problem), "a port is not served any more");
+    }
+}

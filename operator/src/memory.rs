@@ -1,0 +1,123 @@
+//! Pure. What a process remembers between passes to spare requests. Nothing in it decides anything that a restart of
+//! the process would decide otherwise: all of it is read again from the cluster when it is not there.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crds::PaperMCServerStatus;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::protocol::Report;
+use scheduler::seen::Revision;
+
+use crate::server::record::{LockRecord, SettledRecord};
+
+/// A name within a namespace.
+pub(crate) type Key = (String, String);
+
+/// A map that many passes share.
+pub(crate) struct Shared<K, V>(Mutex<HashMap<K, V>>);
+
+impl<K, V> Default for Shared<K, V> {
+    fn default() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Shared<K, V> {
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.lock().get(key).cloned()
+    }
+
+    pub(crate) fn put(&self, key: K, value: V) {
+        self.lock().insert(key, value);
+    }
+
+    pub(crate) fn remove(&self, key: &K) -> Option<V> {
+        self.lock().remove(key)
+    }
+
+    /// Drops what `keep` refuses.
+    pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
+        self.lock().retain(|key, _| keep(key));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, V>> {
+        // A pass that panicked left a whole value behind: each write is one insert.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a rendered template became in the API server.
+#[derive(Debug, Clone)]
+pub(crate) struct Rendered {
+    pub(crate) revision: Revision,
+    /// With the API server's defaults filled in.
+    pub(crate) template: Arc<PodTemplateSpec>,
+}
+
+/// What one entry of a `StatefulSet`'s history holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HistoryEntry {
+    pub(crate) revision: Revision,
+    /// The lock `ConfigMap` its template mounts.
+    pub(crate) lock_map: Option<String>,
+}
+
+/// What the agent of a pod said last.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    /// When it answered last, or when we first asked in vain.
+    pub(crate) at: Timestamp,
+    pub(crate) report: Option<Arc<Report>>,
+}
+
+/// All of it.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// `ControllerRevision`s are immutable: each is read once.
+    pub(crate) history: Shared<Key, HistoryEntry>,
+    /// Lock `ConfigMap`s are immutable too.
+    pub(crate) locks: Shared<Key, Arc<LockRecord>>,
+    /// And so are the records of settled revisions.
+    pub(crate) settled: Shared<Key, Arc<SettledRecord>>,
+    /// By the hash of what we rendered.
+    pub(crate) rendered: Shared<[u8; 32], Rendered>,
+    /// By pod UID.
+    pub(crate) heard: Shared<String, Heard>,
+    /// What we applied last and what the API server made of it, by `Kind/name`: an apply that would change nothing is
+    /// not sent.
+    pub(crate) applied: Shared<Key, Applied>,
+    /// The status we wrote last, with the UID of the server it is about.
+    pub(crate) status: Shared<Key, (String, Arc<PaperMCServerStatus>)>,
+    /// The settled revision after which unused `ConfigMap`s were deleted.
+    pub(crate) cleaned: Shared<Key, Revision>,
+    /// Failures in a row, by server.
+    pub(crate) attempts: Shared<Key, u32>,
+}
+
+/// One child as it was applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) digest: [u8; 32],
+    pub(crate) resource_version: Option<String>,
+}
+
+impl Memory {
+    /// Forgets a server that is gone.
+    pub(crate) fn forget(&self, namespace: &str, server: &str) {
+        let prefix = format!("{server}-");
+        let of = |key: &Key| key.0 == namespace && (key.1 == server || key.1.starts_with(&prefix));
+        self.history.retain(|key| !of(key));
+        self.locks.retain(|key| !of(key));
+        self.settled.retain(|key| !of(key));
+        self.attempts.retain(|key| !of(key));
+        self.status.retain(|key| !of(key));
+        self.cleaned.retain(|key| !of(key));
+        self.applied.retain(|key| {
+            !(key.0 == namespace
+                && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))
+        });
+    }
+}

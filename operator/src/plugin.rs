@@ -1,0 +1,220 @@
+//! Edge (writes). One pass over one Plugin: what its source publishes and which servers it matches. It decides nothing: the
+//! solve belongs to the servers.
+
+use std::sync::Arc;
+
+use crds::plugin::{AvailableVersion, MatchedInstance, PluginChannel, RepositoryStatus, SourceKind};
+use crds::{PaperMCServer, Plugin, PluginStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::ResourceExt;
+use kube::api::Api;
+use kube::runtime::controller::Action;
+use resolver::catalog::{Catalog, Channel, Project, ProjectKey, Source};
+use serde_json::json;
+use tracing::warn;
+
+use crate::catalog_keeper::Snapshot;
+use crate::chain::{Chain, cut};
+use crate::clock::now;
+use crate::context::Context;
+use crate::k8s::ssa::Writer;
+use crate::requeue::{Blame, Outcome, again};
+use crate::revision::digest;
+use crate::telemetry::metrics::Pass;
+
+/// Releases shown in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
+const SHOWN: usize = 10;
+/// Minecraft versions shown of each.
+const MINECRAFT_SHOWN: usize = 20;
+/// Servers shown by name.
+const SERVERS_SHOWN: usize = 50;
+
+/// One pass.
+pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, std::convert::Infallible> {
+    let at = now();
+    let outcome = match report(&plugin, &ctx, at).await {
+        Ok(()) => Outcome::Settled,
+        Err(error) => {
+            warn!(plugin = plugin.name_any(), error = %Chain(&error), "could not write the status of a Plugin");
+            Outcome::Failed { blame: Blame::Cluster, attempt: 3 }
+        }
+    };
+    ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "plugin", outcome: outcome.name() }).inc();
+    Ok(again(outcome, at))
+}
+
+async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kube::Error> {
+    let servers = ctx.servers.state();
+    let matched = servers
+        .iter()
+        .filter(|server| server.namespace() == plugin.namespace() && matches(plugin, server))
+        .map(|server| instance(plugin, server))
+        .collect();
+    let before = plugin.status.clone().unwrap_or_default();
+    let status = build_status(plugin, ctx.catalog.newest().as_deref(), matched, at, &before);
+    if status == before {
+        return Ok(());
+    }
+    let namespace = plugin.namespace().unwrap_or_default();
+    let api: Api<Plugin> = Api::namespaced(ctx.client.clone(), &namespace);
+    let object = json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+        "metadata": {"name": plugin.name_any(), "namespace": namespace}, "status": status,
+    });
+    ctx.metrics.api_writes.inc();
+    match Writer::STATUS.apply_status(&api, &plugin.name_any(), &object).await {
+        Ok(_) => Ok(()),
+        // Deleted while we looked: nobody is left to be told.
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(source) => Err(source),
+    }
+}
+
+fn matches(plugin: &Plugin, server: &PaperMCServer) -> bool {
+    resolver::manifest::matches(&plugin.spec.instance_selector, server.labels())
+}
+
+/// The status of a Plugin. Pure.
+fn build_status(
+    plugin: &Plugin,
+    snapshot: Option<&Snapshot>,
+    mut matched: Vec<MatchedInstance>,
+    now: Timestamp,
+    before: &PluginStatus,
+) -> PluginStatus {
+    matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
+    matched.truncate(SERVERS_SHOWN);
+    let key = key_of(plugin);
+    let found = snapshot.and_then(|snapshot| find(&snapshot.catalog, &key));
+    let problem = problem_of(&key, snapshot);
+    let channel = least_stable(plugin.spec.channel);
+    let usable =
+        found.map(|project| project.releases.iter().filter(|release| release.channel >= channel).collect::<Vec<_>>());
+    let (ready, reason, message) = match (&found, &problem, matched.is_empty()) {
+        (None, Some(problem), _) => (false, "RepositoryUnavailable", problem.clone()),
+        (None, None, true) => (
+            false,
+            "NoServersMatched",
+            "no server of this namespace has the labels of `spec.instanceSelector`".to_owned(),
+        ),
+        (None, None, false) => (false, "NotRead", "the source has not been read yet".to_owned()),
+        (Some(_), Some(problem), _) => (true, "Orphaned", problem.clone()),
+        (Some(project), None, true) => {
+            (true, "NoServersMatched", format!("{}: no server has the labels of `spec.instanceSelector`", project.name))
+        }
+        (Some(project), None, false) => {
+            (true, "Available", format!("{} releases of {}", project.releases.len(), project.name))
+        }
+    };
+    let catalog_digest = found.map(content_of);
+    let unchanged = catalog_digest == before.catalog_digest;
+    PluginStatus {
+        last_changed: if unchanged { before.last_changed } else { Some(now) },
+        catalog_digest,
+        observed_generation: plugin.metadata.generation,
+        newest: usable.as_ref().and_then(|usable| usable.first()).map(|release| cut(&release.version, 64)),
+        available_versions: usable
+            .iter()
+            .flatten()
+            .take(SHOWN)
+            .map(|release| AvailableVersion {
+                version: cut(&release.version, 64),
+                released_at: release.published,
+                channel: Some(channel_of(release.channel)),
+                minecraft_versions: release
+                    .minecraft
+                    .iter()
+                    .rev()
+                    .take(MINECRAFT_SHOWN)
+                    .map(ToString::to_string)
+                    .collect(),
+            })
+            .collect(),
+        releases: found.map(|project| u32::try_from(project.releases.len()).unwrap_or(u32::MAX)),
+        repository_status: match (&found, &problem) {
+            (Some(_), None) => Some(RepositoryStatus::Available),
+            (Some(_), Some(_)) => Some(RepositoryStatus::Orphaned),
+            (None, Some(_)) => Some(RepositoryStatus::Unavailable),
+            (None, None) => None,
+        },
+        matched_instances: matched,
+        matched_count: Some(count),
+        conditions: vec![condition(plugin, ready, reason, &message, now, before)],
+    }
+}
+
+/// One server that gets this plugin, with the release its own status plans for it.
+fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
+    let name = plugin.name_any();
+    let planned =
+        server.status.iter().flat_map(|status| &status.plugins).find(|state| {
+            state.plugin.as_deref().is_some_and(|objects| objects.split(", ").any(|object| object == name))
+        });
+    let version = planned.and_then(|state| state.desired_version.clone());
+    MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version }
+}
+
+fn key_of(plugin: &Plugin) -> ProjectKey {
+    let source = match plugin.spec.source.kind {
+        SourceKind::Hangar => Source::Hangar,
+        SourceKind::Modrinth => Source::Modrinth,
+    };
+    ProjectKey { source, project: plugin.spec.source.project.clone() }
+}
+
+fn channel_of(channel: Channel) -> PluginChannel {
+    match channel {
+        Channel::Release => PluginChannel::Release,
+        Channel::Beta => PluginChannel::Beta,
+        Channel::Alpha => PluginChannel::Alpha,
+    }
+}
+
+/// 16 hex digits that change when a release comes, goes or is edited.
+fn content_of(project: &Project) -> String {
+    let releases = serde_json::to_value(&project.releases).expect("releases have string keys only");
+    hex::encode(&digest(&releases)[..8])
+}
+
+fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
+    catalog.projects.iter().find(|project| {
+        project.key.source == key.source
+            && (project.key.project.eq_ignore_ascii_case(&key.project) || project.id.eq_ignore_ascii_case(&key.project))
+    })
+}
+
+/// What the keeper says about this project's source, if it could not be read.
+fn problem_of(key: &ProjectKey, snapshot: Option<&Snapshot>) -> Option<String> {
+    let subject = format!("{}/{}", key.source, key.project);
+    snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| cut(problem, 1_024))
+}
+
+fn least_stable(channel: PluginChannel) -> Channel {
+    match channel {
+        PluginChannel::Release => Channel::Release,
+        PluginChannel::Beta => Channel::Beta,
+        PluginChannel::Alpha => Channel::Alpha,
+    }
+}
+
+fn condition(
+    plugin: &Plugin,
+    ready: bool,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+    before: &PluginStatus,
+) -> Condition {
+    let status = if ready { "True" } else { "False" };
+    let since = before.conditions.iter().find(|old| old.type_ == "Ready" && old.status == status);
+    Condition {
+        type_: "Ready".to_owned(),
+        status: status.to_owned(),
+        observed_generation: plugin.metadata.generation,
+        last_transition_time: Time(since.map_or(now, |old| old.last_transition_time.0)),
+        reason: reason.to_owned(),
+        message: cut(message, 1_024),
+    }
+}

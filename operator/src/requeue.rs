@@ -1,0 +1,110 @@
+//! Pure. The only file that turns the outcome of a pass into "look again when?".
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::runtime::controller::Action;
+
+/// After a step the world has changed and nobody may tell us (the agent is not watched).
+const AFTER_A_STEP: Duration = Duration::from_secs(1);
+/// While an act is under way the agent is asked this often: a countdown, a start and a proof end within seconds.
+const DURING_AN_ACT: Duration = Duration::from_secs(3);
+/// A settled server is looked at this often without any event: its clock is the window, its watch the API server; this
+/// only refreshes what nobody watches (players, drift) and costs one request to the agent.
+const SETTLED: Duration = Duration::from_mins(5);
+/// No wait is slept through in one piece: a suspended machine wakes late.
+const LONGEST: Duration = Duration::from_mins(15);
+/// Back-off of failures: 1 s doubled each time up to this.
+const FAILURE_CAP: Duration = Duration::from_mins(5);
+
+/// Whose fault a failure is: decides whether trying again can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Blame {
+    /// Only a change of the object helps.
+    User,
+    /// The API server, the node, the agent.
+    Cluster,
+    /// Hangar, Modrinth, PaperMC, Docker Hub.
+    Upstream,
+}
+
+/// How a pass ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// What should run runs.
+    Settled,
+    /// One step was taken.
+    Acted,
+    /// An act is under way; `until` is when the reason ends by itself, if a clock ends it.
+    Under { until: Option<Timestamp> },
+    /// Nothing may be done before `until` (a window), or before something changes.
+    Waiting { until: Option<Timestamp> },
+    /// The pass failed.
+    Failed { blame: Blame, attempt: u32 },
+}
+
+impl Outcome {
+    /// A name for metrics: a closed set.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Acted => "acted",
+            Self::Under { .. } => "under-way",
+            Self::Waiting { .. } => "waiting",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
+/// When to look at the object again.
+pub(crate) fn again(outcome: Outcome, now: Timestamp) -> Action {
+    match outcome {
+        Outcome::Settled => Action::requeue(SETTLED),
+        Outcome::Acted => Action::requeue(AFTER_A_STEP),
+        Outcome::Under { until } => Action::requeue(until.map_or(DURING_AN_ACT, |at| left(at, now).min(DURING_AN_ACT))),
+        Outcome::Waiting { until } => Action::requeue(until.map_or(SETTLED, |at| left(at, now).min(LONGEST))),
+        Outcome::Failed { blame: Blame::User, attempt: _ } => Action::await_change(),
+        Outcome::Failed { blame: Blame::Cluster | Blame::Upstream, attempt } => {
+            Action::requeue(Duration::from_secs(1_u64 << attempt.min(8)).min(FAILURE_CAP))
+        }
+    }
+}
+
+/// Time left until `at`: never zero, so that a clock that is a hair early does not spin.
+fn left(at: Timestamp, now: Timestamp) -> Duration {
+    let left = Duration::try_from(at.duration_since(now)).unwrap_or(Duration::ZERO);
+    left.max(Duration::from_millis(200))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_window_is_waited_for_exactly_but_never_longer_than_a_quarter_of_an_hour() {
+        let soon = Outcome::Waiting { until: Some(at(100 + 60)) };
+        assert_eq!(again(soon, at(100)), Action::requeue(Duration::from_mins(1)));
+        let far = Outcome::Waiting { until: Some(at(100 + 86_400)) };
+        assert_eq!(again(far, at(100)), Action::requeue(LONGEST));
+    }
+
+    #[test]
+    fn user_errors_wait_for_the_user_and_other_failures_back_off_to_a_cap() {
+        let user = Outcome::Failed { blame: Blame::User, attempt: 3 };
+        assert_eq!(again(user, at(0)), Action::await_change());
+        let first = Outcome::Failed { blame: Blame::Upstream, attempt: 0 };
+        assert_eq!(again(first, at(0)), Action::requeue(Duration::from_secs(1)));
+        let hundredth = Outcome::Failed { blame: Blame::Cluster, attempt: 100 };
+        assert_eq!(again(hundredth, at(0)), Action::requeue(Duration::from_secs(256)));
+    }
+
+    #[test]
+    fn an_instant_that_has_passed_does_not_spin() {
+        let late = Outcome::Waiting { until: Some(at(1)) };
+        assert_eq!(again(late, at(100)), Action::requeue(Duration::from_millis(200)));
+    }
+}

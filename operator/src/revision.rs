@@ -1,0 +1,122 @@
+//! Pure. The hash of a whole pod template: what a restart is about.
+//!
+//! A lock digest alone would call a change of memory "settled" for ever. The hash is taken of what the API server made
+//! of a template (defaults filled in), so that template, `ControllerRevision` and pod are compared alike.
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::seen::Revision;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The revision of a template as it stands in the API server.
+pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
+    let mut value = serde_json::to_value(template).expect("a Kubernetes type serialises");
+    prune(&mut value);
+    Revision(u64::from_be_bytes(digest(&value)[..8].try_into().expect("sha256 has 32 bytes")))
+}
+
+/// The template that a `ControllerRevision` of a StatefulSet keeps: `data.spec.template` without its patch marker.
+pub(crate) fn template_of(history: &ControllerRevision) -> Option<PodTemplateSpec> {
+    let mut template = history.data.as_ref()?.0.pointer("/spec/template")?.clone();
+    template.as_object_mut()?.remove("$patch");
+    serde_json::from_value(template).ok()
+}
+
+/// Hash of the canonical JSON of any value: keys sorted, whatever map the JSON library uses.
+pub(crate) fn digest(value: &Value) -> [u8; 32] {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Nulls and empty maps and lists come and go between versions of the API and mean nothing in a template, except an
+/// empty object behind a key that selects by being there (`emptyDir: {}`): those stay.
+fn prune(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for field in fields.values_mut() {
+                prune(field);
+            }
+            fields.retain(|key, field| match field {
+                Value::Null => false,
+                Value::Object(inner) => {
+                    !(inner.is_empty() && matches!(key.as_str(), "metadata" | "resources" | "securityContext"))
+                }
+                Value::Array(inner) => !inner.is_empty(),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            });
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort_unstable();
+            text.push('{');
+            for key in keys {
+                text.push_str(&Value::String(key.clone()).to_string());
+                text.push(':');
+                write_canonical(&fields[key], text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+    use serde_json::json;
+
+    use super::*;
+
+    fn template(memory: &str) -> Value {
+        json!({"metadata": {"labels": {"a": "b"}}, "spec": {
+            "containers": [{"name": "papermc", "image": "x", "resources": {"limits": {"memory": memory}}}],
+            "volumes": [{"name": "nightshift", "emptyDir": {}}],
+        }})
+    }
+
+    fn parsed(value: Value) -> PodTemplateSpec {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_history_entry_has_the_revision_of_the_template_it_keeps() {
+        let mut kept = template("6Gi");
+        kept["$patch"] = json!("replace");
+        kept["metadata"]["creationTimestamp"] = Value::Null;
+        let history = ControllerRevision {
+            data: Some(RawExtension(json!({"spec": {"template": kept}}))),
+            ..ControllerRevision::default()
+        };
+        assert_eq!(revision_of(&template_of(&history).unwrap()), revision_of(&parsed(template("6Gi"))));
+    }
+
+    #[test]
+    fn a_changed_memory_limit_is_another_revision() {
+        assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(template("8Gi"))));
+    }
+
+    #[test]
+    fn a_volume_that_became_an_empty_dir_is_another_revision() {
+        let mut other = template("6Gi");
+        other["spec"]["volumes"][0] = json!({"name": "nightshift"});
+        assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(other)));
+    }
+}

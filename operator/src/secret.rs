@@ -1,0 +1,39 @@
+//! Edge (reads). Randomness from the system, for passwords and keys.
+
+use std::fmt;
+
+/// `N` random bytes as hex digits.
+///
+/// # Panics
+/// When the system has no randomness: nothing secret can be made then.
+pub(crate) fn random_hex<const N: usize>() -> String {
+    let mut bytes = [0_u8; N];
+    getrandom::fill(&mut bytes).expect("the kernel's random source answers on every Linux since 3.17");
+    hex::encode(bytes)
+}
+
+/// A password that cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Password(pub(crate) String);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_does_not_show_in_debug_output() {
+        let password = Password(random_hex::<16>());
+        assert!(!format!("{password:?}").contains(&password.0));
+    }
+
+    #[test]
+    fn two_random_values_differ() {
+        assert_ne!(random_hex::<16>(), random_hex::<16>());
+    }
+}

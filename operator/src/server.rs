@@ -1,0 +1,368 @@
+//! Edge (writes). One pass over one server: observe, check, plan, apply, report. What happens in each stands in the file
+//! of its name; this one only puts them in a row.
+
+use std::sync::Arc;
+
+use crds::PaperMCServer;
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::ObjectRef;
+use resolver::catalog::Catalog;
+use resolver::lock::Lock;
+use resolver::request::Request;
+use resolver::{Resolution, Unsolvable};
+use scheduler::gate::Gate;
+use scheduler::rollout::{Step, WaitingOn, next_step};
+use tracing::{Instrument as _, info, info_span, warn};
+
+use crate::catalog_keeper::Snapshot;
+use crate::chain::Chain;
+use crate::clock::{Stopwatch, now};
+use crate::context::Context;
+use crate::requeue::{Blame, Outcome, again};
+use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
+
+pub(crate) mod apply;
+pub(crate) mod build;
+pub(crate) mod change;
+pub(crate) mod check;
+pub(crate) mod files;
+pub(crate) mod observe;
+pub(crate) mod plan;
+pub(crate) mod proof;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod rollout;
+
+use plan::{Plan, WhatRuns};
+use report::{Report, Trouble};
+use rollout::{Done, GoalParts, Hand};
+
+/// How old what was seen may be when a step is decided upon it.
+const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
+
+/// Why a pass could not do its job. "Not yet" is never an error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PassError {
+    #[error("could not look at the server")]
+    Observe(#[from] observe::ObserveError),
+    #[error("could not bring the files of the lock")]
+    Files(#[from] files::FilesError),
+    #[error("could not bring the server's objects to where they should be")]
+    Apply(#[from] apply::ApplyError),
+    #[error("could not take the step `{step}`")]
+    Act {
+        step: &'static str,
+        #[source]
+        source: rollout::ActError,
+    },
+    #[error("could not write the status")]
+    Report(#[source] kube::Error),
+}
+
+impl PassError {
+    /// The API server takes no new objects in a namespace that is being deleted. Nothing is wrong, and nothing is to do.
+    fn is_about_the_end(&self) -> bool {
+        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        causes.any(|error| match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => {
+                let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
+                causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+            }
+            Some(_) | None => false,
+        })
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Apply(error) if error.is_the_users() => Blame::User,
+            // The same address would bring the same wrong file again; a new release or another spec wakes us.
+            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => Blame::User,
+            Self::Files(files::FilesError::SamePlugin { .. }) => Blame::User,
+            Self::Files(files::FilesError::Record(_))
+            | Self::Observe(_)
+            | Self::Apply(_)
+            | Self::Act { .. }
+            | Self::Report(_) => Blame::Cluster,
+            Self::Files(files::FilesError::Fetch { .. } | files::FilesError::Read { .. }) => Blame::Upstream,
+        }
+    }
+}
+
+/// One pass.
+pub(crate) async fn reconcile(
+    server: Arc<PaperMCServer>,
+    ctx: Arc<Context>,
+) -> Result<Action, std::convert::Infallible> {
+    let namespace = server.namespace().unwrap_or_default();
+    let name = server.name_any();
+    let span = info_span!("server", ns = namespace, name, generation = server.metadata.generation);
+    let key = (namespace.clone(), name.clone());
+    let started = std::time::Instant::now();
+    let outcome = async {
+        if server.metadata.deletion_timestamp.is_some() {
+            // Children go with their owner; nothing of ours has to be waited for.
+            forget(&ctx, &server);
+            return Outcome::Waiting { until: None };
+        }
+        // Boxed: a pass holds many answers, and a thousand of them may wait at once.
+        match Box::pin(pass(&server, &ctx)).await {
+            Ok(outcome) => {
+                ctx.memory.attempts.remove(&key);
+                outcome
+            }
+            Err(error) => {
+                if error.is_about_the_end() {
+                    // The namespace is going away and takes the server with it.
+                    return Outcome::Waiting { until: None };
+                }
+                let attempt = ctx.memory.attempts.get(&key).unwrap_or(0);
+                ctx.memory.attempts.put(key.clone(), attempt.saturating_add(1));
+                let blame = error.blame();
+                if let PassError::Files(files::FilesError::Fetch { file: _, source }) = &error {
+                    ctx.metrics.fetch_failures.get_or_create(&Fetch { category: source.category() }).inc();
+                }
+                let why = Chain(&error).to_string();
+                warn!(attempt, ?blame, error = why, "the pass failed");
+                report::report_failure(&ctx, &server, &why, now()).await;
+                Outcome::Failed { blame, attempt }
+            }
+        }
+    }
+    .instrument(span)
+    .await;
+    ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: outcome.name() }).inc();
+    ctx.metrics.reconcile_seconds.observe(started.elapsed().as_secs_f64());
+    let held = ctx.store.counts();
+    ctx.metrics.store_downloads.set(i64::try_from(held.downloads).unwrap_or(i64::MAX));
+    ctx.metrics.store_hits.set(i64::try_from(held.hits).unwrap_or(i64::MAX));
+    Ok(again(outcome, now()))
+}
+
+fn forget(ctx: &Context, server: &PaperMCServer) {
+    let namespace = server.namespace().unwrap_or_default();
+    ctx.memory.forget(&namespace, &server.name_any());
+    ctx.catalog.forget(&namespace, &server.name_any());
+    if let Some(uid) = server.uid() {
+        ctx.events.forget(&uid);
+    }
+}
+
+async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassError> {
+    let at = now();
+    let seen = observe::observe(server, ctx, at).await?;
+    let checked = match check::check(server) {
+        Ok(checked) => checked,
+        Err(complaints) => {
+            let words = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            return trouble(ctx, server, &seen, Trouble::Spec(words), at).await;
+        }
+    };
+    if !checked.eula {
+        let words = "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
+        return trouble(ctx, server, &seen, Trouble::Eula(words.to_owned()), at).await;
+    }
+    let plugins: Vec<_> =
+        ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
+    if let Some(until) = plan::too_young(server, &seen, at) {
+        return Ok(Outcome::Under { until: Some(until) });
+    }
+    let runs = WhatRuns::of(&seen);
+    let by_hand = plan::requested_by_hand(server, &seen, at);
+    let request = match plan::request(server, &plugins, &runs, &ctx.config, by_hand.is_some()) {
+        Ok(request) => request,
+        Err(words) => return trouble(ctx, server, &seen, Trouble::Spec(words), at).await,
+    };
+    ctx.catalog.want(&checked.namespace, &checked.name, &request);
+    let snapshot = ctx.catalog.newest();
+    if snapshot.is_none() && !Plan::is_on_trial(&seen) {
+        return trouble(ctx, server, &seen, Trouble::NoCatalog, at).await;
+    }
+    let resolved = solve(ctx, snapshot.as_deref(), &request, at);
+    let answer = plan::answer(resolved, &runs);
+    let Some(lock) = &answer.lock else {
+        // Nothing runs and nothing can: there is no set to start with.
+        let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
+        return trouble(ctx, server, &seen, why(answer.explanation), at).await;
+    };
+
+    let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs).await?;
+    if now() > at + LOOK_COUNTS {
+        // Downloads took so long that what was seen is old. They are here now: look again.
+        return Ok(Outcome::Acted);
+    }
+    apply::ensure_secret(ctx, &checked, &seen).await?;
+    let bundle = build::build(&checked, &goal.lock, &goal.files, &ctx.config);
+    apply::apply_children(ctx, &checked, &bundle).await?;
+    let rendered = apply::render(ctx, &checked, &bundle.template).await?;
+    if apply::apply_replicas(ctx, &checked, &seen).await? {
+        return Ok(Outcome::Acted);
+    }
+
+    let gate = plan::gate(&checked, by_hand, at);
+    let mut plan = Plan::new(
+        &checked,
+        &seen,
+        answer,
+        goal,
+        rendered,
+        gate,
+        SignedDuration::from_secs(i64::from(ctx.config.settle_seconds)),
+        at,
+    );
+    plan.files_problem = files_problem;
+    set_alarm(ctx, server, &checked, gate, at).await;
+    let step = next_step(&plan.goal, &plan.seen, gate, at);
+    let hand = Hand {
+        ctx,
+        server: &checked,
+        seen: &seen,
+        goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+        decided: Stopwatch::start(at),
+    };
+    let done = act(&hand, &plan, step).await?;
+    report::report(ctx, server, &checked, &Report { seen: &seen, plan: &plan, step, done: &done, now: at })
+        .await
+        .map_err(PassError::Report)?;
+    let key = (checked.namespace.clone(), checked.name.clone());
+    if step == Step::Settled && ctx.memory.cleaned.get(&key) != Some(plan.goal.revision) {
+        // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
+        apply::clean_up(ctx, &checked, &seen, &bundle).await?;
+        ctx.memory.cleaned.put(key, plan.goal.revision);
+    }
+    Ok(outcome_of(step, done == Done::StagingAsked || plan.is_staging(&seen)))
+}
+
+/// Asks the solver. Without any catalog its answer is "not known yet", and what runs stays the goal.
+fn solve(
+    ctx: &Context,
+    snapshot: Option<&Snapshot>,
+    request: &Request,
+    at: Timestamp,
+) -> Result<Resolution, Unsolvable> {
+    let Some(snapshot) = snapshot else {
+        return resolver::resolve(&Catalog::unread_at(at), request, at);
+    };
+    ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
+    let solving = std::time::Instant::now();
+    let resolved = resolver::resolve(&snapshot.catalog, request, at);
+    ctx.metrics.resolve_seconds.observe(solving.elapsed().as_secs_f64());
+    resolved
+}
+
+/// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a
+/// release that is broken upstream must not keep a trial from being proven or a roll-back from ending.
+async fn bring_files(
+    ctx: &Context,
+    server: &check::CheckedServer,
+    lock: &Lock,
+    runs: &WhatRuns,
+) -> Result<(Arc<record::LockRecord>, Option<String>), PassError> {
+    match (files::complete(ctx, &server.namespace, &server.name, lock).await, &runs.lock) {
+        (Ok(record), _) => Ok((record, None)),
+        (Err(error), Some(running)) => {
+            if let files::FilesError::Fetch { file: _, source } = &error {
+                ctx.metrics.fetch_failures.get_or_create(&Fetch { category: source.category() }).inc();
+            }
+            let why = Chain(&error).to_string();
+            warn!(error = why, "the newer set cannot be brought; what runs stays");
+            Ok((running.clone(), Some(why)))
+        }
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// Takes the step; while a window is waited for, the files are brought to the volume, hours before they are needed.
+async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError> {
+    let failed = |source| PassError::Act { step: step.name(), source };
+    let labels = |outcome| StepLabels { step: step.name(), outcome };
+    let waits = matches!(step, Step::Wait(WaitingOn::Window { .. }));
+    let done = if waits && plan.wants_staging(hand.seen) {
+        // A server that is not up stages later; nothing hangs on it before the window.
+        match hand.stage().await {
+            Ok(done) => done,
+            Err(error) => {
+                info!(error = %Chain(&error), "staging has to wait");
+                Done::Nothing
+            }
+        }
+    } else {
+        hand.act(step).await.map_err(|source| {
+            hand.ctx.metrics.step_total.get_or_create(&labels("failed")).inc();
+            failed(source)
+        })?
+    };
+    if done != Done::Nothing {
+        info!(step = step.name(), ?done, "took a step");
+        hand.ctx.metrics.step_total.get_or_create(&labels("done")).inc();
+    }
+    Ok(done)
+}
+
+/// The requeue is the guarantee; the alarm makes it punctual.
+async fn set_alarm(ctx: &Context, server: &PaperMCServer, checked: &check::CheckedServer, gate: Gate, at: Timestamp) {
+    let Gate::Shut { opens: Some(opens) } = gate else { return };
+    let wake = ctx.wake.clone();
+    let object = ObjectRef::from_obj(server);
+    let key = format!("{}/{}", checked.namespace, checked.name);
+    let ring = move || {
+        // Nobody listens any more only when the process ends.
+        drop(wake.send(object));
+    };
+    if let Err(error) = ctx.alarm.wake_at(key, opens, ring).await {
+        warn!(error = %Chain(&error), opens = %opens, now = %at, "no alarm for the window; the timer of this pass serves instead");
+    }
+}
+
+async fn trouble(
+    ctx: &Context,
+    server: &PaperMCServer,
+    seen: &observe::Observed,
+    trouble: Trouble,
+    at: Timestamp,
+) -> Result<Outcome, PassError> {
+    let outcome = trouble.outcome();
+    report::report_trouble(ctx, server, seen, &trouble, at).await.map_err(PassError::Report)?;
+    Ok(outcome)
+}
+
+fn outcome_of(step: Step, is_staging: bool) -> Outcome {
+    match step {
+        Step::Settled => Outcome::Settled,
+        Step::Wait(waiting) => match waiting {
+            // Staging is followed until it is done, so that the plan can say so.
+            WaitingOn::Window { .. } if is_staging => Outcome::Under { until: None },
+            WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
+            WaitingOn::Asleep
+            | WaitingOn::Held { .. }
+            | WaitingOn::BelowFloor { .. }
+            | WaitingOn::NoBackup
+            | WaitingOn::UndoWouldLose
+            | WaitingOn::FirstStartFailed
+            | WaitingOn::WorldRefused => Outcome::Waiting { until: None },
+            WaitingOn::Countdown { .. }
+            | WaitingOn::Players { .. }
+            | WaitingOn::Agent { .. }
+            | WaitingOn::Controller
+            | WaitingOn::PodMissing
+            | WaitingOn::PodStopping { .. }
+            | WaitingOn::Start { .. }
+            | WaitingOn::Proof { .. }
+            | WaitingOn::NodeLost
+            | WaitingOn::SaveRefused { .. }
+            | WaitingOn::ServerDown => Outcome::Under { until: waiting.until() },
+        },
+        Step::Create { .. }
+        | Step::Stage
+        | Step::Announce { .. }
+        | Step::Save { .. }
+        | Step::WriteTemplate { .. }
+        | Step::Commit { .. }
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::OrderRestore { .. }
+        | Step::RollBack { .. }
+        | Step::Close { .. } => Outcome::Acted,
+    }
+}

@@ -1,0 +1,187 @@
+//! Edge (writes). Brings the children of a server to the API server, in the order in which they need each other. A child
+//! that would not change is not sent: a settled fleet writes nothing.
+
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTemplateSpec, Secret, Service};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
+use kube::{Resource, ResourceExt};
+use scheduler::seen::{Door, Facts};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::build::Bundle;
+use super::build::secret::build_secret;
+use super::build::stateful_set::build_stateful_set;
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::record::{lock_map_of, settled_map_name};
+use crate::context::Context;
+use crate::k8s::labels;
+use crate::k8s::ssa::Writer;
+use crate::memory::{Applied, Rendered};
+use crate::revision::{digest, revision_of};
+use crate::secret::{Password, random_hex};
+
+/// Why a child could not be brought to where it should be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    #[error("could not {verb} {kind} `{name}`")]
+    Write {
+        verb: &'static str,
+        kind: String,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("the API server does not accept the pod template that `spec.podTemplate` leads to")]
+    Template {
+        #[source]
+        source: kube::Error,
+    },
+}
+
+impl ApplyError {
+    /// A template that the API server refuses is the user's to mend; everything else may go away by itself.
+    pub(crate) fn is_the_users(&self) -> bool {
+        match self {
+            Self::Template { source: kube::Error::Api(status) } => status.code == 422 || status.code == 400,
+            Self::Template { .. } | Self::Write { .. } => false,
+        }
+    }
+}
+
+/// What the API server makes of a template: its defaults filled in. A dry run of a `StatefulSet` that does not exist, so
+/// that no field of another manager slips into what we call the goal.
+pub(crate) async fn render(
+    ctx: &Context,
+    server: &CheckedServer,
+    template: &PodTemplateSpec,
+) -> Result<Rendered, ApplyError> {
+    let hash = digest(&serde_json::to_value(template).expect("a Kubernetes type serialises"));
+    if let Some(known) = ctx.memory.rendered.get(&hash) {
+        return Ok(known);
+    }
+    let mut set = build_stateful_set(server, template.clone(), Door::Closed, &Facts::default());
+    set.metadata.name = Some(format!("{}-render", server.name));
+    let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
+    let made = Writer::SERVER_CHILDREN.dry_run(&api, &set).await.map_err(|source| ApplyError::Template { source })?;
+    let template = made.spec.map(|spec| spec.template).unwrap_or_default();
+    let rendered = Rendered { revision: revision_of(&template), template: template.into() };
+    ctx.memory.rendered.put(hash, rendered.clone());
+    Ok(rendered)
+}
+
+/// Makes the Secret if there is none. Never changed afterwards.
+pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<(), ApplyError> {
+    if seen.key.is_some() {
+        return Ok(());
+    }
+    let secret = build_secret(server, &Password(random_hex::<16>()), &Password(random_hex::<32>()));
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &server.namespace);
+    ctx.metrics.api_writes.inc();
+    match api.create(&PostParams::default(), &secret).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(source) => Err(failed("create", &secret, source)),
+    }
+}
+
+/// Applies everything but the template, which only the rollout writes.
+pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
+    // No `..`: a new kind of child does not compile until somebody applies it here.
+    let Bundle { claim, service, lock, template: _ } = bundle;
+    if let Some(claim) = claim {
+        apply::<PersistentVolumeClaim>(ctx, &server.namespace, claim).await?;
+    }
+    apply::<Service>(ctx, &server.namespace, service).await?;
+    // Last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
+    apply::<ConfigMap>(ctx, &server.namespace, lock).await
+}
+
+/// Server-side apply, unless the last one said the same and nobody has changed the object since.
+async fn apply<K>(ctx: &Context, namespace: &str, desired: &K) -> Result<(), ApplyError>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let key = (namespace.to_owned(), format!("{}/{}", K::kind(&()), desired.name_any()));
+    let digest = digest(&serde_json::to_value(desired).expect("a Kubernetes type serialises"));
+    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+    if let Some(last) = ctx.memory.applied.get(&key).filter(|last| last.digest == digest) {
+        let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
+        if live.is_some_and(|live| live.metadata.resource_version == last.resource_version) {
+            return Ok(());
+        }
+    }
+    ctx.metrics.api_writes.inc();
+    let made = Writer::SERVER_CHILDREN.apply(&api, desired).await.map_err(|source| failed("apply", desired, source))?;
+    ctx.memory.applied.put(key, Applied { digest, resource_version: made.resource_version() });
+    Ok(())
+}
+
+/// `spec.replicas` is the user's switch; everything else about the `StatefulSet` belongs to the rollout.
+pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<bool, ApplyError> {
+    let Some(set) = &seen.set else { return Ok(false) };
+    if set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {
+        return Ok(false);
+    }
+    let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
+    let patch = json!({"spec": {"replicas": server.replicas}});
+    ctx.metrics.api_writes.inc();
+    api.patch(&server.name, &Writer::ROLLOUT.patch_params(), &Patch::Merge(&patch))
+        .await
+        .map_err(|source| failed("scale", set, source))?;
+    Ok(true)
+}
+
+/// Deletes the `ConfigMap`s of ours that nothing names any more: no template, no history entry of a pod, no settled
+/// revision, no goal. A lock that is missing when a pod starts keeps it from starting for ever.
+pub(crate) async fn clean_up(
+    ctx: &Context,
+    server: &CheckedServer,
+    seen: &Observed,
+    goal: &Bundle,
+) -> Result<(), ApplyError> {
+    let mut named: Vec<String> = vec![goal.lock.name_any()];
+    let templates = [
+        seen.set.as_ref().and_then(|set| set.spec.as_ref()).map(|spec| &spec.template),
+        seen.settled.as_ref().map(|record| &record.template),
+    ];
+    named.extend(templates.into_iter().flatten().filter_map(lock_map_of).map(str::to_owned));
+    named.extend(seen.pod.as_ref().and_then(mounted_lock));
+    named.extend(seen.facts.settled.map(|settled| settled_map_name(&server.name, settled.revision)));
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
+    let selector = format!("{}={},{}={}", labels::SERVER, server.name, labels::MANAGED_BY.0, labels::MANAGED_BY.1);
+    let listed = api.list_metadata(&ListParams::default().labels(&selector)).await.map_err(|source| {
+        ApplyError::Write { verb: "list", kind: "ConfigMap".to_owned(), name: server.name.clone(), source }
+    })?;
+    for map in listed.items {
+        let name = map.name_any();
+        if named.contains(&name) {
+            continue;
+        }
+        let only_this = Preconditions { uid: map.uid(), resource_version: None };
+        ctx.metrics.api_writes.inc();
+        match api.delete(&name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+            Err(source) => {
+                return Err(ApplyError::Write { verb: "delete", kind: "ConfigMap".to_owned(), name, source });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mounted_lock(pod: &Pod) -> Option<String> {
+    let volumes = pod.spec.as_ref()?.volumes.as_ref()?;
+    let lock = volumes.iter().find(|volume| volume.name == "lock")?;
+    lock.config_map.as_ref().map(|map| map.name.clone())
+}
+
+fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, object: &K, source: kube::Error) -> ApplyError {
+    ApplyError::Write { verb, kind: K::kind(&()).into_owned(), name: object.name_any(), source }
+}

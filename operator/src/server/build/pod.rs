@@ -1,0 +1,257 @@
+//! Pure. The pod template: the server's container under the image's contract, and the agent around it.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::DeepMerge as _;
+use k8s_openapi::api::core::v1::{
+    Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, ExecAction, HTTPGetAction,
+    Lifecycle, LifecycleHandler, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec, PodTemplateSpec,
+    Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use resolver::lock::Lock;
+use scheduler::protocol::{FileSet, PORT};
+
+use super::super::check::CheckedServer;
+use super::lock_map::lock_map_name;
+use super::service::GAME_PORT;
+use crate::Config;
+use crate::k8s::labels;
+
+mod env;
+
+/// Variables of the image that a user may not set, each with what to do instead.
+pub(crate) fn refused_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    env::REFUSED.into_iter()
+}
+
+/// The server's container; a user's `podTemplate` names it to set resources.
+pub(crate) const SERVER_CONTAINER: &str = "papermc";
+/// Ours; a user's `podTemplate` may not name them.
+pub(crate) const PREPARE_CONTAINER: &str = "prepare";
+/// The native sidecar.
+pub(crate) const AGENT_CONTAINER: &str = "agent";
+/// Volumes of ours; a user's `podTemplate` may not name them.
+pub(crate) const OUR_VOLUMES: [&str; 3] = ["data", "nightshift", "lock"];
+/// Where the lock is mounted.
+const LOCK_DIR: &str = "/etc/nightshift";
+/// The `emptyDir` that carries the agent's binary and socket to the server's container.
+const SHARED_DIR: &str = "/nightshift";
+/// What `save-all flush` may take on a large world before the hook goes on without it, in seconds.
+const FLUSH_SECONDS: i64 = 60;
+/// What SIGTERM is left with when the hook has used all its time: the kubelet gives 2 s after the period (measured).
+const AFTER_THE_HOOK_SECONDS: i64 = 45;
+/// The start-up probe asks this often.
+const START_PROBE_SECONDS: i32 = 2;
+/// 30 minutes: a kill in the middle of a world upgrade is damage.
+const START_PROBE_FAILURES: i32 = 900;
+
+/// The whole template: ours, with the user's `podTemplate` merged into it.
+pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> PodTemplateSpec {
+    let spec = PodSpec {
+        init_containers: Some(vec![build_prepare(server, config), build_agent(server, config)]),
+        containers: vec![build_server(server, lock, config)],
+        volumes: Some(build_volumes(server, files)),
+        security_context: Some(pod_security()),
+        automount_service_account_token: Some(false),
+        enable_service_links: Some(false),
+        termination_grace_period_seconds: Some(server.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_THE_HOOK_SECONDS),
+        ..PodSpec::default()
+    };
+    let mut template = PodTemplateSpec {
+        metadata: Some(ObjectMeta {
+            labels: Some(labels::child(&server.name)),
+            annotations: Some(BTreeMap::from([
+                (labels::LOCK_DIGEST.to_owned(), files.lock.clone()),
+                ("kubectl.kubernetes.io/default-container".to_owned(), SERVER_CONTAINER.to_owned()),
+            ])),
+            ..ObjectMeta::default()
+        }),
+        spec: Some(spec),
+    };
+    // `check` has refused everything in it that is ours to say, so nothing of the contract can be overwritten here.
+    template.merge_from(server.pod_template.clone());
+    let spec = template.spec.as_mut().expect("set above");
+    let game = spec.containers.iter_mut().find(|c| c.name == SERVER_CONTAINER).expect("built above");
+    // Only now are the container's resources known: the heap follows from them.
+    let heap = super::heap::heap_mib(&server.heap, game.resources.as_ref());
+    game.env = Some(env::merge(env::server(server, lock, files, heap), game.env.take().unwrap_or_default()));
+    let identity = game.security_context.clone().unwrap_or_default();
+    for ours in spec.init_containers.iter_mut().flatten() {
+        if ours.name == PREPARE_CONTAINER || ours.name == AGENT_CONTAINER {
+            run_as(ours, &identity);
+        }
+    }
+    template
+}
+
+/// Files that the agent renames must belong to the server: it runs as the merged server container's user.
+fn run_as(ours: &mut Container, identity: &SecurityContext) {
+    let context = ours.security_context.get_or_insert_default();
+    context.run_as_user = identity.run_as_user.or(context.run_as_user);
+    context.run_as_group = identity.run_as_group.or(context.run_as_group);
+}
+
+fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Container {
+    Container {
+        name: SERVER_CONTAINER.to_owned(),
+        image: Some(image_of(server, lock, config)),
+        working_dir: Some("/data".to_owned()),
+        stdin: Some(true),
+        tty: Some(true),
+        ports: Some(vec![ContainerPort {
+            name: Some("minecraft".to_owned()),
+            container_port: GAME_PORT,
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        volume_mounts: Some(vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, true)]),
+        lifecycle: Some(Lifecycle {
+            pre_stop: Some(LifecycleHandler {
+                exec: Some(ExecAction { command: Some(vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()]) }),
+                ..LifecycleHandler::default()
+            }),
+            ..Lifecycle::default()
+        }),
+        startup_probe: Some(Probe {
+            period_seconds: Some(START_PROBE_SECONDS),
+            failure_threshold: Some(START_PROBE_FAILURES),
+            ..ask_agent("/started")
+        }),
+        readiness_probe: Some(Probe { period_seconds: Some(5), failure_threshold: Some(3), ..ask_agent("/ready") }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(no_capabilities()),
+            ..SecurityContext::default()
+        }),
+        ..Container::default()
+    }
+}
+
+/// The image: as the user pinned it, as the solve pinned it, else by the operator's flag.
+fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
+    server
+        .image
+        .clone()
+        .or_else(|| lock.image.clone())
+        .unwrap_or_else(|| config.game_image.replace("{java}", &lock.java.to_string()))
+}
+
+fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
+    Container { name: PREPARE_CONTAINER.to_owned(), ..our_container(server, config, "init") }
+}
+
+fn build_agent(server: &CheckedServer, config: &Config) -> Container {
+    Container {
+        name: AGENT_CONTAINER.to_owned(),
+        restart_policy: Some("Always".to_owned()),
+        ports: Some(vec![ContainerPort {
+            name: Some("agent".to_owned()),
+            container_port: i32::from(PORT),
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        ..our_container(server, config, "sidecar")
+    }
+}
+
+fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
+    Container {
+        image: Some(config.agent_image.clone()),
+        command: Some(vec!["/agent".to_owned(), verb.to_owned()]),
+        env: Some(env::agent(server, config)),
+        volume_mounts: Some(vec![
+            mount("data", "/data", false),
+            mount("nightshift", SHARED_DIR, false),
+            mount("lock", LOCK_DIR, true),
+        ]),
+        resources: Some(ResourceRequirements {
+            requests: Some(quantities(&[("cpu", "10m"), ("memory", "32Mi")])),
+            limits: Some(quantities(&[("memory", "256Mi")])),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            read_only_root_filesystem: Some(true),
+            capabilities: Some(no_capabilities()),
+            ..SecurityContext::default()
+        }),
+        ..Container::default()
+    }
+}
+
+fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
+    vec![
+        Volume {
+            name: "data".to_owned(),
+            persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+                claim_name: server.storage.existing_claim.clone().unwrap_or_else(|| server.claim_name()),
+                ..PersistentVolumeClaimVolumeSource::default()
+            }),
+            ..Volume::default()
+        },
+        Volume {
+            name: "nightshift".to_owned(),
+            empty_dir: Some(EmptyDirVolumeSource {
+                size_limit: Some(Quantity("256Mi".to_owned())),
+                ..EmptyDirVolumeSource::default()
+            }),
+            ..Volume::default()
+        },
+        Volume {
+            name: "lock".to_owned(),
+            config_map: Some(ConfigMapVolumeSource {
+                name: lock_map_name(&server.name, &files.lock),
+                ..ConfigMapVolumeSource::default()
+            }),
+            ..Volume::default()
+        },
+    ]
+}
+
+/// 1000:1000 is the user of the itzg image. `OnRootMismatch`: a world of 100 GB must not be chowned at each start.
+fn pod_security() -> PodSecurityContext {
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: Some(1_000),
+        run_as_group: Some(1_000),
+        fs_group: Some(1_000),
+        fs_group_change_policy: Some("OnRootMismatch".to_owned()),
+        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
+        ..PodSecurityContext::default()
+    }
+}
+
+fn ask_agent(path: &str) -> Probe {
+    Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::Int(i32::from(PORT)),
+            ..HTTPGetAction::default()
+        }),
+        timeout_seconds: Some(2),
+        ..Probe::default()
+    }
+}
+
+fn mount(name: &str, at: &str, read_only: bool) -> VolumeMount {
+    VolumeMount {
+        name: name.to_owned(),
+        mount_path: at.to_owned(),
+        read_only: read_only.then_some(true),
+        ..VolumeMount::default()
+    }
+}
+
+fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
+    of.iter().map(|(name, value)| ((*name).to_owned(), Quantity((*value).to_owned()))).collect()
+}
+
+fn no_capabilities() -> Capabilities {
+    Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }
+}
+
+#[cfg(test)]
+mod tests;

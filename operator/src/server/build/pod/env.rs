@@ -1,0 +1,155 @@
+//! Pure. The environment of the server's container (the image's contract) and of the agent's.
+//!
+//! Names and meanings of the image's variables: itzg/docker-minecraft-server, its documentation and start scripts.
+
+use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
+use resolver::lock::Lock;
+use scheduler::protocol::FileSet;
+
+use super::super::super::check::CheckedServer;
+use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
+use super::super::service::GAME_PORT;
+use super::{LOCK_DIR, SHARED_DIR};
+use crate::Config;
+
+/// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
+const STOP_MARGIN_SECONDS: i64 = 10;
+
+/// Variables that are ours to set, or that would put a second hand into `plugins/`, stop a server behind our back, or ask
+/// the Internet at each start. `check` refuses them from the user, with the reason.
+pub(super) const REFUSED: [(&str, &str); 30] = [
+    ("EULA", "set `spec.eula: Accepted`"),
+    ("TYPE", "Nightshift runs Paper"),
+    ("VERSION", "set `spec.version`"),
+    ("PAPER_CUSTOM_JAR", "Nightshift brings the server's JAR"),
+    ("PAPER_BUILD", "set `spec.build`"),
+    ("PAPER_CHANNEL", "set `spec.channel`"),
+    ("SKIP_DOWNLOAD_DEFAULTS", "Nightshift sets it"),
+    ("ENABLE_RCON", "set `spec.rcon.enabled`"),
+    ("RCON_PORT", "set `spec.rcon.port`"),
+    ("RCON_PASSWORD", "set `spec.rcon.passwordSecret`"),
+    ("STOP_DURATION", "set `spec.gracefulShutdown.timeout`"),
+    ("STOP_SERVER_ANNOUNCE_DELAY", "players would be warned twice; set `spec.players.notice`"),
+    ("MEMORY", "set `spec.jvm.heap`"),
+    ("INIT_MEMORY", "set `spec.jvm.heap`"),
+    ("MAX_MEMORY", "set `spec.jvm.heap`"),
+    ("PLUGINS", "write a Plugin"),
+    ("PLUGINS_FILE", "write a Plugin"),
+    ("MODS", "write a Plugin"),
+    ("MODS_FILE", "write a Plugin"),
+    ("MODPACK", "write a Plugin"),
+    ("MODRINTH_PROJECTS", "write a Plugin"),
+    ("SPIGET_RESOURCES", "write a Plugin"),
+    ("VERSION_FROM_MODRINTH_PROJECTS", "set `spec.updateStrategy: auto`"),
+    ("GENERIC_PACK", "it would unpack over what Nightshift manages"),
+    ("GENERIC_PACKS", "it would unpack over what Nightshift manages"),
+    ("REMOVE_OLD_MODS", "it deletes every JAR at start"),
+    ("ENABLE_AUTOPAUSE", "a paused server answers nobody and cannot be saved"),
+    ("ENABLE_AUTOSTOP", "a server that stops by itself looks crashed"),
+    ("OPS", "names are looked up on the Internet at each start; the server does not start when that fails"),
+    ("WHITELIST", "names are looked up on the Internet at each start; the server does not start when that fails"),
+];
+
+/// The image's variable with lines for server.properties.
+const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";
+
+/// The environment of the server's container.
+pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
+    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(1);
+    let mut variables = vec![
+        plain("EULA", "TRUE"),
+        plain("TYPE", "PAPER"),
+        plain("VERSION", &files.minecraft),
+        plain("PAPER_CUSTOM_JAR", &format!("/data/{}", files.server.path)),
+        plain("SKIP_DOWNLOAD_DEFAULTS", "true"),
+        plain("ENABLE_RCON", if server.rcon.enabled { "true" } else { "false" }),
+        plain("RCON_PORT", &server.rcon.port.to_string()),
+        rcon_password("RCON_PASSWORD", server),
+        plain("STOP_DURATION", &stop.to_string()),
+        // The image rewrites server.properties from its environment after our init container wrote it, so what must
+        // hold goes both ways.
+        plain(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),
+        plain("TZ", &server.zone),
+    ];
+    if let Some(mib) = heap_mib {
+        variables.push(plain("MEMORY", ""));
+        variables.push(plain("JVM_OPTS", &format!("-Xms{mib}M -Xmx{mib}M")));
+    }
+    if !lock.jvm_flags.is_empty() {
+        variables.push(plain("JVM_XX_OPTS", &lock.jvm_flags.join(" ")));
+    }
+    variables
+}
+
+/// Ours and the user's. The user's word counts for everything that `check` lets through; lines for server.properties are
+/// joined, ours last, because both are meant. A name that stands twice would make the API server refuse the whole object.
+pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
+    let mut merged: Vec<EnvVar> = Vec::with_capacity(ours.len() + users.len());
+    for mut variable in ours {
+        match users.iter().find(|theirs| theirs.name == variable.name) {
+            Some(theirs) if variable.name == SERVER_PROPERTIES => {
+                let lines = [theirs.value.as_deref(), variable.value.as_deref()];
+                variable.value = Some(lines.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+                merged.push(variable);
+            }
+            Some(_) => {}
+            None => merged.push(variable),
+        }
+    }
+    merged.extend(users.into_iter().filter(|theirs| theirs.name != SERVER_PROPERTIES));
+    merged
+}
+
+/// The environment of both agent containers.
+pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
+    vec![
+        plain("NIGHTSHIFT_DATA", "/data"),
+        plain("NIGHTSHIFT_SHARED", SHARED_DIR),
+        plain("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_map::FILES_KEY)),
+        plain("NIGHTSHIFT_STORE_URL", &config.store_url),
+        secret("NIGHTSHIFT_AGENT_KEY", &secret_name(&server.name), AGENT_KEY),
+        rcon_password("NIGHTSHIFT_RCON_PASSWORD", server),
+        plain("NIGHTSHIFT_RCON_PORT", &server.rcon.port.to_string()),
+        plain("NIGHTSHIFT_GAME_PORT", &GAME_PORT.to_string()),
+        field("NIGHTSHIFT_POD_UID", "metadata.uid"),
+        field("NIGHTSHIFT_POD_IP", "status.podIP"),
+        plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
+    ]
+}
+
+fn rcon_password(name: &str, server: &CheckedServer) -> EnvVar {
+    match &server.rcon.secret {
+        Some((of, key)) => secret(name, of, key),
+        None => secret(name, &secret_name(&server.name), RCON_PASSWORD),
+    }
+}
+
+fn plain(name: &str, value: &str) -> EnvVar {
+    EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() }
+}
+
+fn secret(name: &str, of: &str, key: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value_from: Some(EnvVarSource {
+            secret_key_ref: Some(SecretKeySelector {
+                name: of.to_owned(),
+                key: key.to_owned(),
+                ..SecretKeySelector::default()
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}
+
+fn field(name: &str, path: &str) -> EnvVar {
+    EnvVar {
+        name: name.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: path.to_owned(), ..ObjectFieldSelector::default() }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}

@@ -1,0 +1,132 @@
+use clap::Parser as _;
+use resolver::lock::LockedFile;
+use scheduler::protocol::{File, FileHash};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+
+fn lock() -> Lock {
+    Lock {
+        server: "games/lobby".to_owned(),
+        minecraft: "1.21.10".parse().unwrap(),
+        build: 130,
+        java: 21,
+        image: None,
+        paper: LockedFile {
+            name: "paper-1.21.10-130.jar".to_owned(),
+            url: String::new(),
+            size: None,
+            hash: "sha256:00".to_owned(),
+        },
+        jvm_flags: vec!["-XX:+AlwaysPreTouch".to_owned()],
+        plugins: Vec::new(),
+        facts: Vec::new(),
+    }
+}
+
+fn files() -> FileSet {
+    FileSet {
+        lock: "0123456789abcdef".repeat(4),
+        minecraft: "1.21.10".to_owned(),
+        build: 130,
+        data_version: Some(4556),
+        server: File {
+            path: ".nightshift/server/paper-1.21.10-130.jar".to_owned(),
+            hash: FileHash("sha256:00".to_owned()),
+            size: None,
+            url: String::new(),
+            plugin: None,
+        },
+        support: Vec::new(),
+        plugins: Vec::new(),
+    }
+}
+
+fn template(spec: Value) -> PodTemplateSpec {
+    let checked = check(&server(spec)).unwrap();
+    build_template(&checked, &lock(), &files(), &Config::parse_from(["operator"]))
+}
+
+fn game(template: &PodTemplateSpec) -> &Container {
+    let spec = template.spec.as_ref().unwrap();
+    spec.containers.iter().find(|container| container.name == SERVER_CONTAINER).unwrap()
+}
+
+fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
+    let found = container.env.iter().flatten().find(|variable| variable.name == name)?;
+    found.value.as_deref()
+}
+
+#[test]
+fn the_contract_of_the_image_is_kept() {
+    let template = template(json!({"gracefulShutdown": {"timeout": "5m"}}));
+    let game = game(&template);
+    assert_eq!(game.image.as_deref(), Some("docker.io/itzg/minecraft-server:java21"));
+    assert_eq!(variable(game, "PAPER_CUSTOM_JAR"), Some("/data/.nightshift/server/paper-1.21.10-130.jar"));
+    assert_eq!(variable(game, "VERSION"), Some("1.21.10"));
+    assert_eq!(variable(game, "STOP_DURATION"), Some("290"));
+    assert!(variable(game, "CUSTOM_SERVER_PROPERTIES").unwrap().contains("rcon.ip=127.0.0.1"));
+    assert_eq!((game.stdin, game.tty), (Some(true), Some(true)));
+    let spec = template.spec.as_ref().unwrap();
+    assert!(spec.termination_grace_period_seconds.unwrap() > 300 + 45, "SIGTERM must have a chance after the hook");
+    assert_eq!(spec.automount_service_account_token, Some(false));
+}
+
+#[test]
+fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
+    let template = template(json!({}));
+    let game = game(&template);
+    let hook = game.lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
+    assert_eq!(hook.command.as_deref().unwrap(), ["/nightshift/agent", "stop"]);
+    let start = game.startup_probe.as_ref().unwrap();
+    let seconds = start.period_seconds.unwrap() * start.failure_threshold.unwrap();
+    assert!(seconds >= 30 * 60, "a kill in the middle of a world upgrade is damage");
+    assert!(game.liveness_probe.is_none(), "a dead agent must not kill a server");
+    let spec = template.spec.as_ref().unwrap();
+    let agent =
+        spec.init_containers.as_ref().unwrap().iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
+    assert_eq!(agent.restart_policy.as_deref(), Some("Always"));
+    assert!(agent.startup_probe.is_none(), "on the sidecar it would be a deadlock");
+}
+
+#[test]
+fn the_heap_follows_from_the_memory_that_the_user_gives_the_container() {
+    let limits = json!({"podTemplate": {"spec": {"containers": [
+        {"name": "papermc", "resources": {"limits": {"memory": "6Gi"}}},
+    ]}}});
+    let template = template(limits);
+    assert_eq!(variable(game(&template), "JVM_OPTS"), Some("-Xms4608M -Xmx4608M"));
+    assert_eq!(variable(game(&template), "MEMORY"), Some(""));
+}
+
+#[test]
+fn a_users_variable_is_kept_and_none_stands_twice() {
+    let users = json!({"podTemplate": {"spec": {"containers": [{"name": "papermc", "env": [
+        {"name": "TZ", "value": "Asia/Tokyo"},
+        {"name": "CUSTOM_SERVER_PROPERTIES", "value": "difficulty=hard"},
+    ]}]}}});
+    let template = template(users);
+    let game = game(&template);
+    assert_eq!(variable(game, "TZ"), Some("Asia/Tokyo"));
+    let properties = variable(game, "CUSTOM_SERVER_PROPERTIES").unwrap();
+    assert!(properties.starts_with("difficulty=hard\nrcon.ip=127.0.0.1"), "{properties}");
+    let mut names: Vec<&str> = game.env.iter().flatten().map(|variable| variable.name.as_str()).collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn the_agent_runs_as_the_servers_own_user() {
+    let users = json!({"podTemplate": {"spec": {"containers": [
+        {"name": "papermc", "securityContext": {"runAsUser": 2000, "runAsGroup": 3000}},
+    ]}}});
+    let template = template(users);
+    for container in template.spec.as_ref().unwrap().init_containers.as_ref().unwrap() {
+        let context = container.security_context.as_ref().unwrap();
+        assert_eq!((context.run_as_user, context.run_as_group), (Some(2000), Some(3000)), "{}", container.name);
+    }
+}

@@ -1,0 +1,128 @@
+//! Pure. What differs between two locks, in the words of a plan.
+
+use resolver::lock::{Lock, LockedPlugin};
+
+/// One line of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// `Paper`, `ViaVersion`.
+    pub(crate) what: String,
+    /// None: it is new.
+    pub(crate) from: Option<String>,
+    /// None: it goes away.
+    pub(crate) to: Option<String>,
+    /// The world cannot go back afterwards.
+    pub(crate) one_way: bool,
+}
+
+/// Everything that differs, Paper first, then plugins by name. Empty for equal sets.
+pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let paper = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
+    let before = from.map(paper);
+    if before.as_deref() != Some(paper(to).as_str()) {
+        changes.push(Change {
+            what: "Paper".to_owned(),
+            one_way: from.is_some_and(|from| from.minecraft != to.minecraft),
+            from: before,
+            to: Some(paper(to)),
+        });
+    }
+    let old: &[LockedPlugin] = from.map_or(&[], |lock| &lock.plugins);
+    let mut plugins: Vec<Change> = Vec::new();
+    for plugin in &to.plugins {
+        let was = old.iter().find(|was| same_project(was, plugin));
+        if was.is_none_or(|was| was.release_id != plugin.release_id || was.file.hash != plugin.file.hash) {
+            plugins.push(Change {
+                what: plugin.name.clone(),
+                from: was.map(|was| was.version.clone()),
+                to: Some(plugin.version.clone()),
+                one_way: false,
+            });
+        }
+    }
+    for was in old.iter().filter(|was| !to.plugins.iter().any(|plugin| same_project(was, plugin))) {
+        plugins.push(Change { what: was.name.clone(), from: Some(was.version.clone()), to: None, one_way: false });
+    }
+    plugins.sort_by(|a, b| a.what.cmp(&b.what));
+    changes.append(&mut plugins);
+    changes
+}
+
+fn same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+    a.key.source == b.key.source && a.project_id == b.project_id
+}
+
+/// `Paper 1.21.10-130 -> 1.21.11-132 (one-way), ViaVersion 5.6.0 -> 5.7.1`; for equal sets `settings of the pod`, because
+/// then it is the template that differs.
+pub(crate) fn in_words(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "settings of the pod".to_owned();
+    }
+    let words = changes.iter().map(|change| {
+        let one_way = if change.one_way { " (one-way)" } else { "" };
+        match (&change.from, &change.to) {
+            (Some(from), Some(to)) => format!("{} {from} -> {to}{one_way}", change.what),
+            (None, Some(to)) => format!("{} {to} (new)", change.what),
+            (Some(from), None) => format!("{} {from} (removed)", change.what),
+            (None, None) => change.what.clone(),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use resolver::catalog::{ProjectKey, Source};
+    use resolver::lock::{LockReason, LockedFile};
+
+    use super::*;
+
+    fn file(hash: &str) -> LockedFile {
+        LockedFile { name: "x.jar".to_owned(), url: String::new(), size: None, hash: hash.to_owned() }
+    }
+
+    fn plugin(name: &str, version: &str) -> LockedPlugin {
+        LockedPlugin {
+            name: name.to_owned(),
+            key: ProjectKey { source: Source::Modrinth, project: name.to_lowercase() },
+            project_id: format!("id-{name}"),
+            release_id: format!("{name}-{version}"),
+            version: version.to_owned(),
+            file: file(version),
+            reason: LockReason::RequestedBy(vec![name.to_lowercase()]),
+        }
+    }
+
+    fn lock(minecraft: &str, build: u32, plugins: Vec<LockedPlugin>) -> Lock {
+        Lock {
+            server: "games/lobby".to_owned(),
+            minecraft: minecraft.parse().unwrap(),
+            build,
+            java: 21,
+            image: None,
+            paper: file("paper"),
+            jvm_flags: Vec::new(),
+            plugins,
+            facts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_plan_names_paper_first_then_plugins_by_name_and_marks_the_one_way_step() {
+        let from = lock("1.21.10", 130, vec![plugin("ViaVersion", "5.6.0"), plugin("Old", "1")]);
+        let to = lock("1.21.11", 132, vec![plugin("ViaVersion", "5.7.1"), plugin("Chat", "2")]);
+        assert_eq!(
+            in_words(&changes(Some(&from), &to)),
+            "Paper 1.21.10-130 -> 1.21.11-132 (one-way), Chat 2 (new), Old 1 (removed), ViaVersion 5.6.0 -> 5.7.1"
+        );
+    }
+
+    #[test]
+    fn a_newer_build_of_the_same_minecraft_is_not_one_way_and_equal_locks_differ_in_nothing() {
+        let from = lock("1.21.10", 129, Vec::new());
+        let to = lock("1.21.10", 130, Vec::new());
+        assert_eq!(in_words(&changes(Some(&from), &to)), "Paper 1.21.10-129 -> 1.21.10-130");
+        assert!(changes(Some(&to), &to).is_empty());
+    }
+}

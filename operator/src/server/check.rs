@@ -1,0 +1,288 @@
+//! Pure. The server as the user wrote it -> a server that every later step can rely on, or complaints with field and fix.
+//!
+//! Everything that CEL refuses already is refused here again: an object may be older than the schema.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crds::paper_mc_server::{Eula, MaintenanceWindow, PolicyKind};
+use crds::{PaperMCServer, duration};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt;
+use scheduler::gate::{Window, Windows};
+use scheduler::seen::Policy;
+
+use super::build::heap::Heap;
+use super::build::owner_of;
+use super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
+use crate::quantity;
+
+/// What players read when the user says nothing.
+const ANNOUNCEMENT: &str =
+    "The server restarts in {in} for an update and is back after about a minute. Everything is saved.";
+
+/// Something that is wrong with a spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    /// `spec.updateSchedule.maintenanceWindow.cron`.
+    pub(crate) path: String,
+    /// What is wrong, and what to write.
+    pub(crate) problem: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.problem)
+    }
+}
+
+/// A server whose spec holds together.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedServer {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) owner: OwnerReference,
+    /// The user agreed to the EULA; without it nothing is ever started.
+    pub(crate) eula: bool,
+    pub(crate) zone: String,
+    pub(crate) windows: Windows,
+    /// False: updates are planned and never applied by themselves.
+    pub(crate) automatic: bool,
+    pub(crate) policy: Policy,
+    pub(crate) notice: SignedDuration,
+    pub(crate) empty_notice: SignedDuration,
+    pub(crate) announcement: String,
+    pub(crate) stop_timeout: SignedDuration,
+    pub(crate) rcon: CheckedRcon,
+    pub(crate) heap: Heap,
+    pub(crate) storage: CheckedStorage,
+    pub(crate) service: CheckedService,
+    pub(crate) image: Option<String>,
+    pub(crate) replicas: i32,
+    pub(crate) pod_template: PodTemplateSpec,
+}
+
+/// RCON on the pod's loopback.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedRcon {
+    pub(crate) enabled: bool,
+    pub(crate) port: u16,
+    /// Name and key of the user's Secret; None: ours.
+    pub(crate) secret: Option<(String, String)>,
+}
+
+/// The volume.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedStorage {
+    pub(crate) size: String,
+    pub(crate) class: Option<String>,
+    pub(crate) retain: bool,
+    pub(crate) access_mode: String,
+    pub(crate) existing_claim: Option<String>,
+}
+
+/// The Service.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedService {
+    pub(crate) kind: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl CheckedServer {
+    /// The name that other operators of the field give the claim, so that an existing volume is adopted.
+    pub(crate) fn claim_name(&self) -> String {
+        format!("data-{}-0", self.name)
+    }
+}
+
+/// Collects complaints while values are read.
+#[derive(Default)]
+struct Complaints(Vec<Complaint>);
+
+impl Complaints {
+    fn add(&mut self, path: &str, problem: impl fmt::Display) {
+        self.0.push(Complaint { path: path.to_owned(), problem: problem.to_string() });
+    }
+
+    fn duration(&mut self, path: &str, text: &str) -> SignedDuration {
+        duration::parse(text).unwrap_or_else(|error| {
+            self.add(path, error);
+            SignedDuration::ZERO
+        })
+    }
+}
+
+/// Checks a whole spec; all complaints at once.
+pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complaint>> {
+    let spec = &server.spec;
+    let mut complaints = Complaints::default();
+    let windows = check_windows(server, &mut complaints);
+    let maintenance = spec.update_schedule.maintenance_window.as_ref();
+    let deadline = complaints.duration("spec.players.deadline", &spec.players.deadline);
+    let policy = match spec.players.policy {
+        PolicyKind::Announce => Policy::Announce,
+        PolicyKind::WaitForEmpty => Policy::WaitForEmpty { deadline },
+        PolicyKind::Ignore => Policy::Ignore,
+    };
+    if !spec.rcon.enabled {
+        complaints.add(
+            "spec.rcon.enabled",
+            "a server without RCON can be neither warned nor saved, and Nightshift does not update it; remove the field",
+        );
+    }
+    let pod_template = spec.pod_template.clone().unwrap_or_default();
+    check_pod_template(&pod_template, &mut complaints);
+    let checked = CheckedServer {
+        name: server.name_any(),
+        namespace: server.namespace().unwrap_or_default(),
+        owner: owner_of(server),
+        eula: spec.eula == Some(Eula::Accepted),
+        zone: spec.time_zone.clone(),
+        windows,
+        automatic: maintenance.is_none_or(|window| window.enabled),
+        policy,
+        notice: complaints.duration("spec.players.notice", &spec.players.notice),
+        empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
+        announcement: spec.players.text.clone().unwrap_or_else(|| ANNOUNCEMENT.to_owned()),
+        stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
+        rcon: CheckedRcon {
+            enabled: spec.rcon.enabled,
+            port: spec.rcon.port,
+            secret: spec.rcon.password_secret.as_ref().map(|of| (of.name.clone(), of.key.clone())),
+        },
+        heap: check_heap(&spec.jvm.heap, &mut complaints),
+        storage: CheckedStorage {
+            size: spec.storage.size.clone(),
+            class: spec.storage.storage_class_name.clone(),
+            retain: spec.storage.retain,
+            access_mode: spec.storage.access_mode.as_str().to_owned(),
+            existing_claim: spec.storage.existing_claim.clone(),
+        },
+        service: CheckedService {
+            kind: spec.service.kind.as_str().to_owned(),
+            annotations: spec.service.annotations.clone(),
+        },
+        image: spec.image.clone(),
+        replicas: spec.replicas,
+        pod_template,
+    };
+    if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
+}
+
+/// All windows of a server. None written: updates are never applied by themselves, because nobody said when.
+fn check_windows(server: &PaperMCServer, complaints: &mut Complaints) -> Windows {
+    let schedule = &server.spec.update_schedule;
+    let of_server = &server.spec.time_zone;
+    let mut windows = Vec::new();
+    let mut add = |path: String, cron: &str, length: &str, zone: Option<&String>| {
+        let length = complaints.duration(&format!("{path}.duration"), length);
+        match Window::parse(cron, zone.unwrap_or(of_server), length) {
+            Ok(window) => windows.push(window),
+            Err(error) => complaints.add(&path, crate::chain::Chain(&error)),
+        }
+    };
+    if let Some(MaintenanceWindow { enabled: _, cron, duration, time_zone }) = &schedule.maintenance_window
+        // Only a window that is switched off may say no time.
+        && !cron.is_empty()
+    {
+        add("spec.updateSchedule.maintenanceWindow".to_owned(), cron, duration, time_zone.as_ref());
+    }
+    for window in &schedule.windows {
+        let path = format!("spec.updateSchedule.windows[{}]", window.name);
+        add(path, &window.cron, &window.duration, window.time_zone.as_ref());
+    }
+    Windows { windows, enabled: true }
+}
+
+fn check_heap(heap: &str, complaints: &mut Complaints) -> Heap {
+    if heap == "auto" {
+        return Heap::Auto;
+    }
+    if let Some(mib) = quantity::bytes(heap).map(|bytes| bytes >> 20).filter(|mib| *mib > 0) {
+        return Heap::Fixed { mib };
+    }
+    complaints.add("spec.jvm.heap", format_args!("`{heap}` is no amount of memory: write `auto` or `4Gi`"));
+    Heap::Auto
+}
+
+/// What a user's `podTemplate` may not say, because the safety of the world hangs on it. Named, never silently dropped.
+fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Complaints) {
+    const SPEC: &str = "spec.podTemplate.spec";
+    let Some(spec) = &template.spec else { return };
+    for container in &spec.containers {
+        let path = format!("{SPEC}.containers[{}]", container.name);
+        for (what, set) in [
+            ("lifecycle", container.lifecycle.is_some()),
+            ("startupProbe", container.startup_probe.is_some()),
+            ("readinessProbe", container.readiness_probe.is_some()),
+            ("livenessProbe", container.liveness_probe.is_some()),
+        ] {
+            if set && container.name == SERVER_CONTAINER {
+                complaints.add(
+                    &format!("{path}.{what}"),
+                    "Nightshift warns, saves and watches the server with it; remove the field",
+                );
+            }
+        }
+        if container.image.is_some() && container.name == SERVER_CONTAINER {
+            complaints.add(&format!("{path}.image"), "set `spec.image`");
+        }
+        if container.name == SERVER_CONTAINER {
+            for variable in container.env.iter().flatten() {
+                if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
+                    complaints.add(&format!("{path}.env[{name}]"), format_args!("not yours to set: {fix}"));
+                }
+            }
+        }
+        for (what, set) in [
+            ("command", container.command.is_some()),
+            ("args", container.args.is_some()),
+            ("envFrom", container.env_from.is_some()),
+        ] {
+            if set && container.name == SERVER_CONTAINER {
+                complaints.add(
+                    &format!("{path}.{what}"),
+                    "the image's own start and its variables are what Nightshift relies on; remove the field",
+                );
+            }
+        }
+        for mount in container.volume_mounts.iter().flatten() {
+            if container.name == SERVER_CONTAINER && matches!(mount.mount_path.as_str(), "/data" | "/nightshift") {
+                complaints.add(
+                    &format!("{path}.volumeMounts[{}]", mount.mount_path),
+                    "Nightshift mounts its own volume there",
+                );
+            }
+        }
+    }
+    for container in spec.init_containers.iter().flatten() {
+        if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
+            complaints.add(
+                &format!("{SPEC}.initContainers[{}]", container.name),
+                "Nightshift has a container of this name; choose another",
+            );
+        }
+    }
+    for volume in spec.volumes.iter().flatten() {
+        if OUR_VOLUMES.contains(&volume.name.as_str()) {
+            complaints.add(
+                &format!("{SPEC}.volumes[{}]", volume.name),
+                "Nightshift has a volume of this name; choose another",
+            );
+        }
+    }
+    if spec.termination_grace_period_seconds.is_some() {
+        complaints.add(&format!("{SPEC}.terminationGracePeriodSeconds"), "set `spec.gracefulShutdown.timeout`");
+    }
+    if spec.host_network == Some(true) {
+        complaints.add(&format!("{SPEC}.hostNetwork"), "RCON would listen on the node's loopback; remove the field");
+    }
+    if spec.restart_policy.as_deref().is_some_and(|policy| policy != "Always") {
+        complaints.add(&format!("{SPEC}.restartPolicy"), "must be `Always`; remove the field");
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

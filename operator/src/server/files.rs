@@ -1,0 +1,105 @@
+//! Edge (reads). The files of a lock: downloaded once into the store, opened and read, and listed for the agent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use resolver::lock::{Lock, LockedFile};
+use scheduler::protocol::{File, FileHash, FileSet};
+
+use super::build::lock_map::lock_map_name;
+use super::record::{self, LockRecord, RecordError};
+use crate::context::Context;
+use crate::store::{FactsError, FetchError, paper, plugin};
+
+/// Why the files of a lock could not be brought.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FilesError {
+    #[error("could not bring `{file}`")]
+    Fetch {
+        file: String,
+        #[source]
+        source: FetchError,
+    },
+    #[error("could not read `{file}`")]
+    Read {
+        file: String,
+        #[source]
+        source: FactsError,
+    },
+    #[error("`{first}` and `{second}` are both the plugin {plugin}; a server loads only one of them")]
+    SamePlugin { plugin: String, first: String, second: String },
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// A lock with its files. What an earlier pass wrote into a `ConfigMap` is taken from there, so that no upstream need be up
+/// for a lock that is known.
+pub(crate) async fn complete(
+    ctx: &Context,
+    namespace: &str,
+    server: &str,
+    lock: &Lock,
+) -> Result<Arc<LockRecord>, FilesError> {
+    let digest = lock.digest();
+    let name = lock_map_name(server, digest.as_str());
+    if let Some(known) = record::read_lock(&ctx.client, &ctx.memory, namespace, &name).await? {
+        ctx.store.register(all(&known.files));
+        return Ok(known);
+    }
+    let paper_file = file_of(&lock.paper, format!(".nightshift/server/{}", lock.paper.name));
+    let path = fetch(ctx, &paper_file).await?;
+    let facts = paper::facts(&path).map_err(|source| FilesError::Read { file: lock.paper.name.clone(), source })?;
+    // Without Mojang's own JAR beside it, Paper's launcher asks the Internet at its first start, on exactly the night
+    // that matters.
+    let support: Vec<File> = facts
+        .mojang
+        .iter()
+        .map(|mojang| File {
+            path: format!("cache/{}", mojang.file_name),
+            hash: FileHash(format!("sha256:{}", mojang.sha256)),
+            size: None,
+            url: mojang.url.clone(),
+            plugin: None,
+        })
+        .collect();
+    for file in &support {
+        fetch(ctx, file).await?;
+    }
+    let mut plugins = Vec::new();
+    let mut declared: BTreeMap<String, String> = BTreeMap::new();
+    for locked in &lock.plugins {
+        let mut file = file_of(&locked.file, format!("plugins/{}", locked.file.name));
+        let path = fetch(ctx, &file).await?;
+        let facts =
+            plugin::facts(&path).map_err(|source| FilesError::Read { file: locked.file.name.clone(), source })?;
+        if let Some(first) = declared.insert(facts.name.clone(), locked.file.name.clone()) {
+            return Err(FilesError::SamePlugin { plugin: facts.name, first, second: locked.file.name.clone() });
+        }
+        file.plugin = Some(facts.name);
+        plugins.push(file);
+    }
+    plugins.sort_by(|a, b| a.path.cmp(&b.path));
+    let files = FileSet {
+        lock: digest.to_string(),
+        minecraft: lock.minecraft.to_string(),
+        build: lock.build,
+        data_version: facts.data_version,
+        server: paper_file,
+        support,
+        plugins,
+    };
+    ctx.store.register(all(&files));
+    Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
+}
+
+async fn fetch(ctx: &Context, file: &File) -> Result<std::path::PathBuf, FilesError> {
+    ctx.store.fetch(file).await.map_err(|source| FilesError::Fetch { file: file.path.clone(), source })
+}
+
+fn file_of(locked: &LockedFile, path: String) -> File {
+    File { path, hash: FileHash(locked.hash.clone()), size: locked.size, url: locked.url.clone(), plugin: None }
+}
+
+fn all(files: &FileSet) -> impl Iterator<Item = &File> {
+    std::iter::once(&files.server).chain(&files.support).chain(&files.plugins)
+}

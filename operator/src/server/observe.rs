@@ -1,0 +1,316 @@
+//! Edge (reads). One look at a server: `StatefulSet` first, then pod, then agent, always live.
+//!
+//! Passes are driven by watches, but what a pass decides upon is read here: a decision on an old copy would commit what
+//! somebody has just taken back.
+
+use std::sync::Arc;
+
+use crds::PaperMCServer;
+use crds::paper_mc_server::RolloutFacts;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Secret};
+use kube::api::Api;
+use kube::{Client, ResourceExt};
+use scheduler::protocol::signature::Key;
+use scheduler::protocol::{self, Report};
+use scheduler::seen::{self, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
+
+use super::build::pod::{PREPARE_CONTAINER, SERVER_CONTAINER};
+use super::build::secret::{AGENT_KEY, secret_name};
+use super::build::stateful_set::door;
+use super::record::{self, LockRecord, RecordError, SettledRecord};
+use crate::agent_client::Agent;
+use crate::context::Context;
+use crate::k8s::labels;
+use crate::memory::{Heard, HistoryEntry};
+use crate::revision::{revision_of, template_of};
+
+/// The agent's init container exits with this when it will not open the world.
+const REFUSED_EXIT: i32 = 3;
+/// A pod that is still there this long after its grace period is on a node that is gone.
+const LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long pulling the image and bringing the files may take before the start deadline begins.
+const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
+
+/// Why a look failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ObserveError {
+    #[error("could not read {kind} `{name}`")]
+    Read {
+        kind: &'static str,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("the facts on StatefulSet `{name}` are not what Nightshift wrote (annotation {})", labels::FACTS)]
+    Facts {
+        name: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("Secret `{name}` holds no usable `{AGENT_KEY}`; delete the Secret and a new one is made")]
+    Key { name: String },
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// Everything seen of one server in one pass.
+pub(crate) struct Observed {
+    pub(crate) set: Option<StatefulSet>,
+    pub(crate) pod: Option<Pod>,
+    pub(crate) facts: Facts,
+    /// The revisions of the `StatefulSet`; None when there is none.
+    pub(crate) shape: Option<seen::Set>,
+    /// The revision the pod was made from.
+    pub(crate) pod_revision: Option<Revision>,
+    /// The lock the pod was made with.
+    pub(crate) pod_lock: Option<Arc<LockRecord>>,
+    pub(crate) settled: Option<Arc<SettledRecord>>,
+    pub(crate) settled_lock: Option<Arc<LockRecord>>,
+    /// The agent's key; None until the Secret exists.
+    pub(crate) key: Option<Key>,
+    /// What the agent said in this pass, and since when it has been silent otherwise.
+    pub(crate) report: Option<Arc<Report>>,
+    pub(crate) silent_since: Timestamp,
+}
+
+/// Looks at everything.
+pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestamp) -> Result<Observed, ObserveError> {
+    let namespace = server.namespace().unwrap_or_default();
+    let name = server.name_any();
+    let sets: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &namespace);
+    let set = sets.get_opt(&name).await.map_err(read("StatefulSet", &name))?;
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
+    let pod_name = format!("{name}-0");
+    let pod = pods.get_opt(&pod_name).await.map_err(read("Pod", &pod_name))?;
+
+    let facts = read_facts(server, set.as_ref())?;
+    let shape = match &set {
+        Some(set) => Some(read_shape(ctx, &namespace, set).await?),
+        None => None,
+    };
+    let (pod_revision, pod_lock) = match &pod {
+        Some(pod) => read_pod_revision(ctx, &namespace, pod).await?,
+        None => (None, None),
+    };
+    let settled = match facts.settled {
+        Some(settled) => record::read_settled(&ctx.client, &ctx.memory, &namespace, &name, settled.revision).await?,
+        None => None,
+    };
+    let settled_lock = match settled.as_ref().and_then(|record| record::lock_map_of(&record.template)) {
+        Some(map) => record::read_lock(&ctx.client, &ctx.memory, &namespace, map).await?,
+        None => None,
+    };
+    let key = read_key(&ctx.client, &namespace, &secret_name(&name)).await?;
+    let (report, silent_since) = match (&pod, &key) {
+        (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
+        _ => (None, now),
+    };
+    Ok(Observed { set, pod, facts, shape, pod_revision, pod_lock, settled, settled_lock, key, report, silent_since })
+}
+
+impl Observed {
+    /// The pod in the words of the rollout.
+    pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<seen::Pod> {
+        let pod = self.pod.as_ref()?;
+        Some(seen::Pod {
+            uid: pod.uid()?.parse::<PodUid>().ok()?,
+            // A pod whose history entry is gone is of no revision we know: it is on trial like any stranger.
+            revision: self.pod_revision.unwrap_or(Revision(0)),
+            world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
+            life: life_of(pod, self.report.as_deref(), start_within),
+        })
+    }
+
+    /// Who is on.
+    pub(crate) fn players(&self) -> Players {
+        match &self.report {
+            Some(report) => match report.players {
+                protocol::Players::Unknown { since } => Players::Unknown { since },
+                known @ (protocol::Players::Nobody | protocol::Players::Some { .. }) => known.into(),
+            },
+            None => Players::Unknown { since: self.silent_since },
+        }
+    }
+
+    /// The agent in the pod that was seen, ready to be asked.
+    pub(crate) fn agent<'a>(&'a self, ctx: &'a Context) -> Option<Agent<'a>> {
+        let pod = self.pod.as_ref()?;
+        Some(Agent {
+            http: &ctx.http,
+            pod: pod.metadata.name.as_deref()?,
+            address: pod.status.as_ref()?.pod_ip.as_deref()?,
+            pod_uid: pod.metadata.uid.as_deref()?,
+            key: self.key.as_ref()?,
+            fence: ctx.fence,
+        })
+    }
+}
+
+/// How far the pod got. Readiness alone says nothing about players; it is not asked here.
+fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> Life {
+    if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
+        // The API server has added the grace period to the instant already.
+        return Life::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
+    }
+    let status = pod.status.as_ref();
+    let init = status.and_then(|s| s.init_container_statuses.as_deref()).unwrap_or_default();
+    if init.iter().any(|c| c.name == PREPARE_CONTAINER && has_refused(c)) {
+        return Life::Refused;
+    }
+    let server = status
+        .and_then(|s| s.container_statuses.as_deref())
+        .unwrap_or_default()
+        .iter()
+        .find(|c| c.name == SERVER_CONTAINER);
+    let was_up = server.is_some_and(|c| c.started == Some(true));
+    let process = report.map(|report| &report.server);
+    match process {
+        Some(protocol::Server::Up { .. } | protocol::Server::Stopping { .. }) => Life::Up,
+        Some(protocol::Server::Absent) if was_up => Life::Down,
+        _ if was_up => Life::Up,
+        // A server that has been up and crashed is started in place: the kubelet counts its restarts.
+        _ if server.is_some_and(|c| c.restart_count > 0 && c.state.as_ref().is_some_and(|s| s.waiting.is_some())) => {
+            Life::Down
+        }
+        _ => {
+            // The server's own start counts; before it lies the pull of an image and the fetching of files.
+            let running = server.and_then(|c| c.state.as_ref()).and_then(|s| s.running.as_ref());
+            let own = running.and_then(|running| running.started_at.as_ref()).map(|t| t.0);
+            let pod_start = status.and_then(|s| s.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
+            let started_at = own.unwrap_or_else(|| pod_start.map_or(Timestamp::UNIX_EPOCH, |t| t.0) + PREPARED_WITHIN);
+            let moved_at = match process {
+                Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
+                Some(protocol::Server::Absent | protocol::Server::Up { .. } | protocol::Server::Stopping { .. })
+                | None => started_at,
+            };
+            Life::Starting { gives_up_at: moved_at + start_within }
+        }
+    }
+}
+
+fn has_refused(container: &ContainerStatus) -> bool {
+    [&container.state, &container.last_state]
+        .into_iter()
+        .flatten()
+        .any(|state| state.terminated.as_ref().is_some_and(|ended| ended.exit_code == REFUSED_EXIT))
+}
+
+/// Facts live on the `StatefulSet`. When it is gone, what our own status kept of them is what is known: it comes back as
+/// `settled`, never as the goal.
+fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<Facts, ObserveError> {
+    let kept = || {
+        let rollout = server.status.as_ref().and_then(|status| status.rollout.as_ref());
+        rollout.map_or_else(Facts::default, kept_facts)
+    };
+    match set.and_then(|set| set.annotations().get(labels::FACTS)) {
+        Some(text) => {
+            serde_json::from_str(text).map_err(|source| ObserveError::Facts { name: server.name_any(), source })
+        }
+        None => Ok(kept()),
+    }
+}
+
+/// What the status kept. A text that is no revision is left out: it names nothing.
+fn kept_facts(kept: &RolloutFacts) -> Facts {
+    let settled = kept.settled.as_deref().and_then(|text| text.parse().ok());
+    Facts {
+        settled: settled.map(|revision| Settled { revision, world: DataVersion(kept.settled_world.unwrap_or(0)) }),
+        failed: kept.failed.iter().filter_map(|text| text.parse().ok()).collect(),
+        announced: None,
+        saved: None,
+    }
+}
+
+async fn read_shape(ctx: &Context, namespace: &str, set: &StatefulSet) -> Result<seen::Set, ObserveError> {
+    let spec = set.spec.as_ref();
+    let status = set.status.as_ref();
+    let template = spec.map_or(Revision(0), |spec| revision_of(&spec.template));
+    let mut behind = [template; 2];
+    let names = [status.and_then(|s| s.current_revision.as_deref()), status.and_then(|s| s.update_revision.as_deref())];
+    for (slot, name) in behind.iter_mut().zip(names) {
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            *slot = read_history(ctx, namespace, name).await?.map_or(Revision(0), |entry| entry.revision);
+        }
+    }
+    let strategy = spec.and_then(|s| s.update_strategy.as_ref()).and_then(|s| s.rolling_update.as_ref());
+    Ok(seen::Set {
+        template,
+        current: behind[0],
+        update: behind[1],
+        observed: status.and_then(|s| s.observed_generation) == set.metadata.generation,
+        door: door(strategy.and_then(|rolling| rolling.partition)),
+        asleep: spec.and_then(|s| s.replicas) == Some(0),
+    })
+}
+
+async fn read_pod_revision(
+    ctx: &Context,
+    namespace: &str,
+    pod: &Pod,
+) -> Result<(Option<Revision>, Option<Arc<LockRecord>>), ObserveError> {
+    let Some(entry_name) = pod.labels().get("controller-revision-hash") else { return Ok((None, None)) };
+    let Some(entry) = read_history(ctx, namespace, entry_name).await? else { return Ok((None, None)) };
+    let lock = match &entry.lock_map {
+        Some(map) => record::read_lock(&ctx.client, &ctx.memory, namespace, map).await?,
+        None => None,
+    };
+    Ok((Some(entry.revision), lock))
+}
+
+/// One entry of the `StatefulSet`'s history; None when it was pushed out or never was.
+async fn read_history(ctx: &Context, namespace: &str, name: &str) -> Result<Option<HistoryEntry>, ObserveError> {
+    let key = (namespace.to_owned(), name.to_owned());
+    if let Some(known) = ctx.memory.history.get(&key) {
+        return Ok(Some(known));
+    }
+    let entries: Api<ControllerRevision> = Api::namespaced(ctx.client.clone(), namespace);
+    let Some(entry) = entries.get_opt(name).await.map_err(read("ControllerRevision", name))? else { return Ok(None) };
+    let Some(template) = template_of(&entry) else { return Ok(None) };
+    let entry =
+        HistoryEntry { revision: revision_of(&template), lock_map: record::lock_map_of(&template).map(str::to_owned) };
+    ctx.memory.history.put(key, entry.clone());
+    Ok(Some(entry))
+}
+
+async fn read_key(client: &Client, namespace: &str, name: &str) -> Result<Option<Key>, ObserveError> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    let Some(secret) = secrets.get_opt(name).await.map_err(read("Secret", name))? else { return Ok(None) };
+    let text =
+        secret.data.as_ref().and_then(|data| data.get(AGENT_KEY)).and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
+    text.and_then(|text| Key::from_hex(text).ok()).map(Some).ok_or_else(|| ObserveError::Key { name: name.to_owned() })
+}
+
+/// Asks the agent and remembers since when it has been silent. Silence is no error: it is seen as [`Players::Unknown`].
+async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> (Option<Arc<Report>>, Timestamp) {
+    let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
+        return (None, now);
+    };
+    let heard = ctx.memory.heard.get(&uid.to_owned());
+    let silent_since = heard.as_ref().map_or(now, |heard| heard.at);
+    let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else {
+        return (None, silent_since);
+    };
+    let agent = Agent { http: &ctx.http, pod: name, address, pod_uid: uid, key, fence: ctx.fence };
+    match agent.report().await {
+        Ok(report) => {
+            let report = Arc::new(report);
+            ctx.memory.heard.put(uid.to_owned(), Heard { at: now, report: Some(report.clone()) });
+            (Some(report), now)
+        }
+        Err(error) => {
+            tracing::debug!(pod = name, error = %crate::chain::Chain(&error), "the agent gave no report");
+            ctx.memory
+                .heard
+                .put(uid.to_owned(), Heard { at: silent_since, report: heard.and_then(|heard| heard.report) });
+            (None, silent_since)
+        }
+    }
+}
+
+fn read(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -> ObserveError {
+    let name = name.to_owned();
+    move |source| ObserveError::Read { kind, name, source }
+}

@@ -1,0 +1,284 @@
+//! Pure. From what was seen and what the solve answers to the goal, the gate and the words of the rollout.
+
+use std::sync::Arc;
+
+use crds::{PaperMCServer, Plugin};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use resolver::Unsolvable;
+use resolver::explain::Explanation;
+use resolver::lock::Lock;
+use resolver::request::{Request, Running};
+use resolver::version::Minecraft;
+use scheduler::gate::Gate;
+use scheduler::protocol;
+use scheduler::seen::{Act, DataVersion, Door, Goal, Seen, World};
+
+use super::change::{Change, changes};
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::proof::{Expected, Proof, prove};
+use super::record::LockRecord;
+use super::rollout::start_deadline;
+use crate::Config;
+use crate::k8s::labels;
+use crate::memory::Rendered;
+
+/// What runs, as far as a solve must know it.
+pub(crate) struct WhatRuns {
+    pub(crate) lock: Option<Arc<LockRecord>>,
+    pub(crate) floor: Option<Minecraft>,
+}
+
+impl WhatRuns {
+    /// The settled lock; the pod's own while nothing has settled yet.
+    pub(crate) fn of(seen: &Observed) -> Self {
+        let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
+        let lock = seen.settled_lock.clone().or_else(|| seen.pod_lock.clone());
+        // A world that nobody could look at now is at least as new as the Minecraft that settled on it.
+        let floor = floor
+            .and_then(|floor| floor.minecraft.parse().ok())
+            .or_else(|| seen.settled_lock.as_ref().map(|record| record.lock.minecraft.clone()));
+        Self { lock, floor }
+    }
+}
+
+/// The request of one server; `Err` holds the complaints in words.
+pub(crate) fn request(
+    server: &PaperMCServer,
+    plugins: &[Arc<Plugin>],
+    runs: &WhatRuns,
+    config: &Config,
+    by_hand: bool,
+) -> Result<Request, String> {
+    let running = runs.lock.as_ref().map(|record| Running {
+        minecraft: record.lock.minecraft.clone(),
+        build: record.lock.build,
+        releases: record.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+        since: None,
+    });
+    let mut request =
+        resolver::manifest::request(server, plugins.iter().map(AsRef::as_ref), runs.floor.clone(), running)
+            .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    if request.image.is_none() && !config.game_image.contains("{java}") {
+        request.image = Some(config.game_image.clone());
+    }
+    if by_hand {
+        // "Now" skips the delays too (L112).
+        request.delay = SignedDuration::ZERO;
+        for wish in &mut request.plugins {
+            wish.delay = SignedDuration::ZERO;
+        }
+    }
+    Ok(request)
+}
+
+/// What the solve says, and the lock to go on with: the new one, or what runs when there is no new one. An impossible
+/// request leaves a running server alone.
+pub(crate) struct Answer {
+    pub(crate) lock: Option<Lock>,
+    pub(crate) explanation: Explanation,
+    pub(crate) solved: bool,
+}
+
+/// While Docker Hub cannot be read nothing pins an image. What runs is pinned already, and serves the same Java.
+fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
+    if lock.image.is_none() {
+        let same_java = runs.lock.as_ref().filter(|record| record.lock.java == lock.java);
+        lock.image = same_java.and_then(|record| record.lock.image.clone());
+    }
+    lock
+}
+
+/// Takes the solve's word.
+pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &WhatRuns) -> Answer {
+    match resolved {
+        Ok(resolution) => {
+            let same = runs.lock.as_ref().filter(|record| record.lock.digest() == resolution.lock.digest());
+            // The same set read again later differs in dates only; the record that runs is kept, byte for byte.
+            let lock = same.map_or_else(|| with_image_of(resolution.lock, runs), |record| record.lock.clone());
+            Answer { lock: Some(lock), explanation: resolution.explanation, solved: true }
+        }
+        Err(unsolvable) => Answer {
+            lock: runs.lock.as_ref().map(|record| record.lock.clone()),
+            explanation: unsolvable.explanation(),
+            solved: false,
+        },
+    }
+}
+
+/// A request to apply now, if the server carries one that counts: the gate it opens.
+///
+/// It counts when it is at most five minutes old when first seen. That it was is known from the announcement made for it,
+/// so it also survives a restart of the operator.
+pub(crate) fn requested_by_hand(server: &PaperMCServer, seen: &Observed, now: Timestamp) -> Option<Gate> {
+    let value = server.annotations().get(labels::APPLY_NOW)?;
+    let handled = server.status.as_ref().and_then(|status| status.last_handled.as_ref());
+    if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
+        return None;
+    }
+    let asked_at = Timestamp::from_second(value.trim().parse().ok()?).ok()?;
+    let accepted = seen.facts.announced.is_some_and(|announced| match announced.act {
+        Act::Update { goal: _, window_opened_at } => window_opened_at == asked_at,
+        Act::RollBack { .. } => false,
+    });
+    Gate::by_hand(asked_at, accepted, now)
+}
+
+/// How long a new server is left alone: the Plugins that come with it in one file arrive a moment later, and a server that
+/// started without them would have to wait for its window to get them.
+const SETTLES_IN: SignedDuration = SignedDuration::from_secs(3);
+
+/// Until when a server is too new to be created.
+pub(crate) fn too_young(server: &PaperMCServer, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
+    let created = server.metadata.creation_timestamp.as_ref()?.0;
+    let fresh = seen.set.is_none() && seen.facts.settled.is_none();
+    (fresh && now < created + SETTLES_IN).then_some(created + SETTLES_IN)
+}
+
+/// The gate of this pass.
+pub(crate) fn gate(server: &CheckedServer, by_hand: Option<Gate>, now: Timestamp) -> Gate {
+    if let Some(gate) = by_hand {
+        return gate;
+    }
+    if !server.automatic || server.windows.windows.is_empty() {
+        return Gate::Shut { opens: None };
+    }
+    server.windows.gate(now)
+}
+
+/// Everything that the rollout and the report need of this pass.
+pub(crate) struct Plan {
+    pub(crate) goal: Goal,
+    pub(crate) seen: Seen,
+    pub(crate) record: Arc<LockRecord>,
+    pub(crate) rendered: Rendered,
+    pub(crate) explanation: Explanation,
+    pub(crate) solved: bool,
+    /// Why the files of a newer set could not be brought; what runs is kept as the goal then.
+    pub(crate) files_problem: Option<String>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) proof: Proof,
+    pub(crate) gate: Gate,
+}
+
+impl Plan {
+    #[expect(clippy::too_many_arguments, reason = "the one place where the results of all earlier steps meet")]
+    pub(crate) fn new(
+        server: &CheckedServer,
+        seen: &Observed,
+        answer: Answer,
+        record: Arc<LockRecord>,
+        rendered: Rendered,
+        gate: Gate,
+        settle: SignedDuration,
+        now: Timestamp,
+    ) -> Self {
+        let goal = Goal {
+            revision: rendered.revision,
+            world: record.world(),
+            policy: server.policy,
+            notice: server.notice,
+            empty_notice: server.empty_notice,
+            patience: server.stop_timeout,
+        };
+        let settled_world = seen.facts.settled.map(|settled| settled.world);
+        let one_way =
+            seen.pod_lock.as_ref().is_some_and(|lock| settled_world.is_some_and(|world| lock.world() > world));
+        let proof = prove_pod(seen, &record, settle, now);
+        let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
+        // A silent agent stages nothing, and its silence must not keep an update waiting for ever: `prepare` fetches what is
+        // missing when the pod starts.
+        let staged = seen.report.as_ref().is_none_or(|report| {
+            report.staged.contains(&record.files.lock) || report.lock.as_deref() == Some(record.files.lock.as_str())
+        });
+        let looked_at = Seen {
+            set: seen.shape,
+            pod: seen.seen_pod(start_deadline(one_way)),
+            players: seen.players(),
+            verdict: proof.verdict,
+            world: World {
+                floor: floor.map_or(settled_world.unwrap_or(DataVersion(0)), |floor| DataVersion(floor.data_version)),
+                whole: seen.report.as_ref().is_none_or(|report| report.world.whole),
+                // Nothing takes cold copies yet. Without one the rollout never goes back over a world that was touched.
+                backup: None,
+                played_since: true,
+                // And there is nothing to order: a world that was not touched opens as it is, and init refuses any other.
+                restore_ordered: true,
+            },
+            staged,
+            facts: seen.facts.clone(),
+        };
+        let before = seen.settled_lock.as_ref().map(|record| &record.lock);
+        let changes = changes(before, &record.lock);
+        Self {
+            goal,
+            seen: looked_at,
+            rendered,
+            explanation: answer.explanation,
+            solved: answer.solved,
+            files_problem: None,
+            changes,
+            proof,
+            gate,
+            record,
+        }
+    }
+
+    /// The goal differs from what is settled.
+    pub(crate) fn is_update(&self) -> bool {
+        self.seen.facts.settled.is_some_and(|settled| settled.revision != self.goal.revision)
+    }
+
+    /// A definite no, as opposed to metadata that is missing.
+    pub(crate) fn is_impossible(&self) -> bool {
+        is_impossible(&self.explanation)
+    }
+
+    /// Whether a revision is being brought in or taken back: that is finished whatever else is wrong.
+    pub(crate) fn is_on_trial(seen: &Observed) -> bool {
+        let settled = seen.facts.settled.map(|settled| settled.revision);
+        let open = seen.shape.is_some_and(|set| set.door == Door::Open);
+        settled.is_some() && (open || seen.pod_revision.is_some_and(|revision| Some(revision) != settled))
+    }
+
+    /// The files of the goal are not on the volume, and nobody brings them yet.
+    pub(crate) fn wants_staging(&self, seen: &Observed) -> bool {
+        seen.report.is_some() && !self.seen.staged && !self.is_staging(seen)
+    }
+
+    /// The agent is bringing the files of the goal.
+    pub(crate) fn is_staging(&self, seen: &Observed) -> bool {
+        let staging = seen.report.as_ref().and_then(|report| report.staging.as_ref());
+        !self.seen.staged
+            && staging.is_some_and(|staging| staging.lock == self.record.files.lock && staging.error.is_none())
+    }
+}
+
+fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
+    let started = seen.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|status| status.start_time.as_ref());
+    let expected = Expected {
+        files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
+        before: seen.settled_lock.as_ref().map(|record| &record.files),
+        enabled_before: seen.settled.as_ref().map_or(&[], |record| record.enabled.as_slice()),
+        settle,
+        pod_started: started.map_or(now, |time| time.0),
+    };
+    prove(seen.report.as_deref(), &expected, now)
+}
+
+/// Whether an explanation is a definite no: a search that was given up counts, because asking again gives the same.
+pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
+    match explanation {
+        Explanation::Impossible(_) | Explanation::GaveUp(_) => true,
+        Explanation::Solved(_) | Explanation::WhyNot(_) | Explanation::Unanswerable(_) => false,
+    }
+}
+
+/// What the server says it runs, for the status: `1.21.10` and 130.
+pub(crate) fn running_version(report: Option<&protocol::Report>) -> Option<(String, Option<u32>)> {
+    match &report?.server {
+        protocol::Server::Up { minecraft, build, .. } => Some((minecraft.clone(), *build)),
+        protocol::Server::Absent | protocol::Server::Starting { .. } | protocol::Server::Stopping { .. } => None,
+    }
+}

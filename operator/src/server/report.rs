@@ -1,0 +1,206 @@
+//! Edge (writes). Says what was seen and done: status, conditions, Events. Computes the status first, writes it only when
+//! it differs, and decides nothing.
+
+use std::sync::Arc;
+
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
+use kube::api::Api;
+use resolver::explain::{Explanation, human};
+use scheduler::gate::Gate;
+use scheduler::rollout::Step;
+use serde_json::{Value, json};
+
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::plan::Plan;
+use super::rollout::Done;
+use crate::chain::cut;
+use crate::context::Context;
+use crate::k8s::events::Note;
+use crate::k8s::ssa::Writer;
+use crate::requeue::Outcome;
+
+mod conditions;
+mod notes;
+mod status;
+
+/// The longest message of a condition.
+const LONGEST_MESSAGE: usize = 1_024;
+
+/// What a whole pass came to.
+pub(crate) struct Report<'a> {
+    pub(crate) seen: &'a Observed,
+    pub(crate) plan: &'a Plan,
+    pub(crate) step: Step,
+    pub(crate) done: &'a Done,
+    pub(crate) now: Timestamp,
+}
+
+/// Why a pass ended before there was anything to plan. What runs is left alone.
+#[derive(Debug, Clone)]
+pub(crate) enum Trouble {
+    /// The spec does not hold together; in words.
+    Spec(String),
+    /// No consent.
+    Eula(String),
+    /// No upstream has answered yet.
+    NoCatalog,
+    /// What is known does not hold an answer: something has not been read, or could not be.
+    Unanswerable(Explanation),
+    /// No set meets the request, and nothing runs.
+    Unsolvable(Explanation),
+}
+
+impl Trouble {
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: crate::requeue::Blame::User, attempt: 0 },
+            // The catalog wakes everybody when it changes.
+            Self::NoCatalog | Self::Unanswerable(_) | Self::Unsolvable(_) => Outcome::Waiting { until: None },
+        }
+    }
+}
+
+impl Trouble {
+    /// What is read a moment later is not.
+    fn is_worth_an_event(&self) -> bool {
+        match self {
+            Self::Spec(_) | Self::Eula(_) | Self::Unsolvable(_) => true,
+            Self::NoCatalog | Self::Unanswerable(_) => false,
+        }
+    }
+}
+
+/// The explanation as `resolver explain` prints it, cut to what a condition or an Event may hold: all three say the same.
+pub(crate) fn in_words(explanation: &Explanation, now: Timestamp) -> String {
+    cut(human::render(explanation, now).trim(), LONGEST_MESSAGE)
+}
+
+/// Reports a pass that went all the way.
+pub(crate) async fn report(
+    ctx: &Context,
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+) -> Result<(), kube::Error> {
+    let before = status_before(ctx, server);
+    let mut status = status::build_status(server, checked, report, &before);
+    status.conditions = conditions::build_conditions(server, report, &before.conditions);
+    for note in notes::build_notes(checked, report, &before) {
+        ctx.events.publish(server, &note, report.now).await;
+    }
+    write(ctx, server, &before, status).await
+}
+
+/// Reports why nothing could be planned.
+pub(crate) async fn report_trouble(
+    ctx: &Context,
+    server: &PaperMCServer,
+    seen: &Observed,
+    trouble: &Trouble,
+    now: Timestamp,
+) -> Result<(), kube::Error> {
+    let before = status_before(ctx, server);
+    let mut status = (*before).clone();
+    status.observed_generation = server.metadata.generation;
+    status.rollout = status::rollout_facts(&seen.facts).or(status.rollout);
+    let (reason, message) = match trouble {
+        Trouble::Spec(words) => ("SpecInvalid", words.clone()),
+        Trouble::Eula(words) => ("EulaNotAccepted", words.clone()),
+        Trouble::NoCatalog => ("CatalogNotRead", "the upstreams are being read; nothing is known yet".to_owned()),
+        Trouble::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation, now)),
+        Trouble::Unsolvable(explanation) => ("NoSolution", in_words(explanation, now)),
+    };
+    status.conditions =
+        conditions::build_trouble(server, reason, &cut(&message, LONGEST_MESSAGE), now, &before.conditions);
+    if trouble.is_worth_an_event() {
+        ctx.events.publish(server, &Note { reason, warning: true, text: message }, now).await;
+    }
+    write(ctx, server, &before, status).await
+}
+
+/// A pass that failed half-way: the condition says why, and everything else stays as it was said last.
+pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &str, now: Timestamp) {
+    let before = status_before(ctx, server);
+    let mut status = (*before).clone();
+    status.conditions = conditions::build_failure(server, &cut(why, LONGEST_MESSAGE), now, &before.conditions);
+    if let Err(error) = write(ctx, server, &before, status).await {
+        tracing::warn!(error = %crate::chain::Chain(&error), "could not write the status either");
+    }
+}
+
+/// The status as we wrote it last: newer than any cache.
+fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
+    let key = (server.namespace().unwrap_or_default(), server.name_any());
+    ctx.memory
+        .status
+        .get(&key)
+        .filter(|(uid, _)| Some(uid) == server.uid().as_ref())
+        .map_or_else(|| Arc::new(server.status.clone().unwrap_or_default()), |(_, status)| status)
+}
+
+async fn write(
+    ctx: &Context,
+    server: &PaperMCServer,
+    before: &PaperMCServerStatus,
+    status: PaperMCServerStatus,
+) -> Result<(), kube::Error> {
+    // Nothing is written for the number of players alone: on a busy fleet it changes each minute.
+    let same = PaperMCServerStatus { players: before.players, ..status.clone() } == *before;
+    let namespace = server.namespace().unwrap_or_default();
+    let name = server.name_any();
+    if same {
+        return Ok(());
+    }
+    let api: Api<PaperMCServer> = Api::namespaced(ctx.client.clone(), &namespace);
+    let object: Value = json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
+        "metadata": {"name": name, "namespace": namespace}, "status": status,
+    });
+    ctx.metrics.api_writes.inc();
+    match Writer::STATUS.apply_status(&api, &name, &object).await {
+        Ok(_) => {}
+        // Deleted while we looked: nobody is left to be told.
+        Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
+        Err(source) => return Err(source),
+    }
+    ctx.memory.status.put((namespace, name), (server.uid().unwrap_or_default(), Arc::new(status)));
+    Ok(())
+}
+
+/// Whether the gate is open.
+fn is_open(gate: Gate) -> bool {
+    match gate {
+        Gate::Open { .. } => true,
+        Gate::Shut { .. } => false,
+    }
+}
+
+/// A condition whose transition time moves only with its status.
+fn condition(
+    server: &PaperMCServer,
+    of: &'static str,
+    holds: Option<bool>,
+    reason: &str,
+    message: String,
+    now: Timestamp,
+    before: &[Condition],
+) -> Condition {
+    let status = match holds {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "Unknown",
+    };
+    let since = before.iter().find(|old| old.type_ == of && old.status == status).map(|old| old.last_transition_time.0);
+    Condition {
+        type_: of.to_owned(),
+        status: status.to_owned(),
+        observed_generation: server.metadata.generation,
+        last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since.unwrap_or(now)),
+        reason: reason.to_owned(),
+        message,
+    }
+}

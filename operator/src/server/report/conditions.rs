@@ -1,0 +1,229 @@
+//! Pure. The conditions of a server.
+
+use crds::PaperMCServer;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use scheduler::rollout::{Step, WaitingOn};
+use scheduler::seen::{Life, Verdict};
+
+use super::{Report, condition, in_words, is_open};
+use crate::chain::cut;
+use crate::server::change;
+
+/// Conditions of a pass that went all the way.
+pub(super) fn build_conditions(server: &PaperMCServer, report: &Report<'_>, before: &[Condition]) -> Vec<Condition> {
+    let plan = report.plan;
+    let now = report.now;
+    let of = |of, holds, reason: &str, message: String| condition(server, of, holds, reason, message, now, before);
+    let update = plan.is_update();
+    let (up, reason, message) = ready(report);
+    let words = in_words(&plan.explanation, now);
+    let mut conditions = vec![of("Ready", Some(up), reason, message)];
+    conditions.push(if plan.solved {
+        of("Resolved", Some(true), "Solved", first_line(&words))
+    } else if !plan.is_impossible() {
+        of("Resolved", None, "MetadataMissing", words)
+    } else {
+        of("Resolved", Some(false), "NoSolution", words)
+    });
+    conditions.push(if update {
+        of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&change::in_words(&plan.changes), 1_024))
+    } else {
+        of("UpdateAvailable", Some(false), "UpToDate", "what should run runs".to_owned())
+    });
+    let held = plan.explanation.held_by();
+    conditions.push(if plan.is_impossible() {
+        of("UpdateBlocked", Some(true), "NoSolution", in_words(&plan.explanation, now))
+    } else if held.is_empty() {
+        of("UpdateBlocked", Some(false), "NothingHolds", "no plugin holds Paper back".to_owned())
+    } else {
+        of("UpdateBlocked", Some(true), "HeldByPlugin", in_words(&plan.explanation, now))
+    });
+    if let Some(why) = &plan.files_problem {
+        conditions.push(of("FilesBrought", Some(false), "FilesMissing", cut(why, 1_024)));
+    }
+    conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
+    let (updating, reason, message) = updating(report);
+    conditions.push(of("Updating", Some(updating), reason, message));
+    conditions
+}
+
+/// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.
+pub(super) fn build_trouble(
+    server: &PaperMCServer,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+    before: &[Condition],
+) -> Vec<Condition> {
+    let resolved = condition(server, "Resolved", Some(false), reason, message.to_owned(), now, before);
+    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.type_ != "Resolved").cloned().collect();
+    if !conditions.iter().any(|old| old.type_ == "Ready") {
+        conditions.push(condition(server, "Ready", Some(false), reason, message.to_owned(), now, before));
+    }
+    conditions.push(resolved);
+    conditions
+}
+
+/// Conditions when a pass failed: only `Reconciled` is new.
+pub(super) fn build_failure(
+    server: &PaperMCServer,
+    message: &str,
+    now: Timestamp,
+    before: &[Condition],
+) -> Vec<Condition> {
+    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.type_ != "Reconciled").cloned().collect();
+    conditions.push(condition(server, "Reconciled", Some(false), "Failed", message.to_owned(), now, before));
+    conditions
+}
+
+/// What the agent found that a person should mend; nothing is said while there is nothing.
+fn of_the_volume(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    let agent = report.seen.report.as_deref();
+    let drift = agent
+        .filter(|agent| !agent.drift.is_empty())
+        .map(|agent| ("Drifted", "FilesDiffer", cut(&format!("not as locked: {}", agent.drift.join(", ")), 1_024)));
+    let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
+        let message = "RCON answers on the pod's own address; the server's software does not honour `rcon.ip`";
+        ("RconExposed", "OpenToTheNetwork", message.to_owned())
+    });
+    drift.into_iter().chain(exposed)
+}
+
+fn first_line(words: &str) -> String {
+    words.lines().next().unwrap_or_default().to_owned()
+}
+
+fn ready(report: &Report<'_>) -> (bool, &'static str, String) {
+    let asleep = report.plan.seen.set.is_some_and(|set| set.asleep);
+    match report.plan.seen.pod.map(|pod| pod.life) {
+        Some(Life::Up) if report.plan.proof.verdict == Verdict::Failed => {
+            (false, "ProofFailed", report.plan.proof.problem.clone())
+        }
+        Some(Life::Up) => (true, "Running", "the server answers".to_owned()),
+        Some(Life::Starting { .. }) => (false, "Starting", "the server is starting".to_owned()),
+        Some(Life::Down) => (false, "Down", "the server's process is not there".to_owned()),
+        Some(Life::Refused) => (false, "WorldRefused", refusal(report)),
+        Some(Life::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
+        None if asleep => (false, "Asleep", "`spec.replicas` is 0".to_owned()),
+        None => (false, "NoPod", "there is no pod yet".to_owned()),
+    }
+}
+
+/// What the init container wrote when it would not open the world.
+fn refusal(report: &Report<'_>) -> String {
+    let statuses =
+        report.seen.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|s| s.init_container_statuses.as_ref());
+    let message = statuses
+        .into_iter()
+        .flatten()
+        .flat_map(|c| [&c.state, &c.last_state])
+        .flatten()
+        .find_map(|state| state.terminated.as_ref().and_then(|ended| ended.message.clone()));
+    cut(
+        &message
+            .unwrap_or_else(|| "the agent refused to open the world; see the log of container `prepare`".to_owned()),
+        1_024,
+    )
+}
+
+fn updating(report: &Report<'_>) -> (bool, &'static str, String) {
+    match report.step {
+        Step::Settled => (false, "Settled", "nothing is under way".to_owned()),
+        Step::Wait(waiting) => waiting_in_words(waiting, report),
+        step @ (Step::Create { .. }
+        | Step::Stage
+        | Step::Announce { .. }
+        | Step::Save { .. }
+        | Step::WriteTemplate { .. }
+        | Step::Commit { .. }
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::OrderRestore { .. }
+        | Step::RollBack { .. }
+        | Step::Close { .. }) => (true, "StepTaken", format!("step: {}", step.name())),
+    }
+}
+
+fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static str, String) {
+    let problem = || report.plan.proof.problem.clone();
+    match waiting {
+        WaitingOn::Window { opens: Some(opens) } => (false, "WaitingForWindow", format!("the window opens at {opens}")),
+        WaitingOn::Window { opens: None } if is_open(report.plan.gate) => {
+            (false, "WaitingForWindow", "what is left of the window is too short for the countdown".to_owned())
+        }
+        WaitingOn::Window { opens: None } => (
+            false,
+            "WaitingForWindow",
+            "no window opens by itself; annotate nightshift.dev/apply-now to apply".to_owned(),
+        ),
+        WaitingOn::Countdown { ends } => (true, "Countdown", format!("players are warned; the server stops at {ends}")),
+        WaitingOn::Players { until } => {
+            (true, "WaitingForPlayers", format!("somebody is on; waiting until {until} at most"))
+        }
+        WaitingOn::Agent { until } => (true, "AgentSilent", format!("nobody can be asked; going on at {until}")),
+        WaitingOn::Controller => {
+            (true, "WaitingForController", "the StatefulSet controller has the next move".to_owned())
+        }
+        WaitingOn::PodMissing => (true, "PodMissing", "the StatefulSet controller has to make the pod".to_owned()),
+        WaitingOn::PodStopping { .. } => (true, "PodStopping", "the pod is being stopped".to_owned()),
+        WaitingOn::Start { until } => (true, "Starting", format!("the server has until {until} to start")),
+        WaitingOn::Proof { until } => (true, "Proving", format!("the new set must stay well until {until}")),
+        WaitingOn::Asleep => {
+            (false, "Asleep", "scaled to 0; the update is applied when it wakes in a window".to_owned())
+        }
+        WaitingOn::NodeLost => (false, "NodeLost", node_lost(report)),
+        WaitingOn::SaveRefused { again } => (
+            false,
+            "SaveRefused",
+            format!("the server did not confirm its save (disk full, permissions?); asked again at {again}"),
+        ),
+        WaitingOn::Held { failed } => (
+            false,
+            "Held",
+            format!(
+                "revision {failed} failed here; it is tried again when the spec or a release changes. {}",
+                problem()
+            ),
+        ),
+        WaitingOn::BelowFloor { floor } => (
+            false,
+            "BelowFloor",
+            format!("the world was opened by a newer Minecraft (format {floor}) and cannot go back"),
+        ),
+        WaitingOn::WorldRefused => (false, "WorldRefused", refusal(report)),
+        WaitingOn::NoBackup => (
+            false,
+            "NoBackup",
+            format!(
+                "the new version has rewritten the world and there is no copy to go back to; a person decides (docs/guides/troubleshooting.md). {}",
+                problem()
+            ),
+        ),
+        WaitingOn::UndoWouldLose => {
+            (false, "UndoWouldLose", "going back would lose what players built since; decide yourself".to_owned())
+        }
+        WaitingOn::ServerDown => {
+            (false, "ServerDown", "the settled set does not come up; see the server's log".to_owned())
+        }
+        WaitingOn::FirstStartFailed => (
+            false,
+            "FirstStartFailed",
+            "the first start did not succeed; correct the spec and it is tried at once".to_owned(),
+        ),
+    }
+}
+
+fn node_lost(report: &Report<'_>) -> String {
+    let node = report
+        .seen
+        .pod
+        .as_ref()
+        .and_then(|pod| pod.spec.as_ref())
+        .and_then(|spec| spec.node_name.clone())
+        .unwrap_or_default();
+    format!(
+        "node `{node}` does not answer. Make sure that the machine is off, then: kubectl taint nodes {node} \
+         node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+    )
+}

@@ -1,0 +1,128 @@
+//! Pure. The Events of a pass: what a person reads the next morning.
+
+use crds::PaperMCServerStatus;
+use jiff::SignedDuration;
+use scheduler::protocol;
+use scheduler::rollout::Step;
+
+use super::status::for_people;
+use super::{Report, in_words};
+use crate::k8s::events::Note;
+use crate::server::change;
+use crate::server::check::CheckedServer;
+use crate::server::proof::enabled;
+use crate::server::rollout::Done;
+
+/// Everything worth an Event in this pass.
+pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let plan = report.plan;
+    let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
+    if plan.is_update() && !matches!(report.step, Step::Wait(scheduler::rollout::WaitingOn::Held { .. })) {
+        if known.is_none() {
+            notes.push(normal("UpdatePlanned", planned(server, report)));
+        }
+        if plan.seen.staged && known.is_some_and(|known| !known.staged) {
+            notes.push(normal("UpdateStaged", staged(report)));
+        }
+    }
+    if plan.is_impossible() {
+        notes.push(warning("NoSolution", in_words(&plan.explanation, report.now)));
+    }
+    notes.extend(of_step(report, before));
+    notes
+}
+
+fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
+    let what = change::in_words(&report.plan.changes);
+    let opens = if server.automatic { server.windows.next_opening(report.now) } else { None };
+    match opens {
+        Some(opens) => format!("{}: {what}", for_people(opens, &server.zone)),
+        None => format!("no window opens by itself: {what}"),
+    }
+}
+
+fn staged(report: &Report<'_>) -> String {
+    let files = &report.plan.record.files;
+    let all = || std::iter::once(&files.server).chain(&files.support).chain(&files.plugins);
+    let bytes: u64 = all().filter_map(|file| file.size).sum();
+    format!("{} files ({} kB) staged and verified", all().count(), bytes.div_ceil(1_000))
+}
+
+fn of_step(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+    Some(match report.done {
+        Done::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
+        Done::Announced { notice } => {
+            let left = scheduler::countdown::in_words(*notice);
+            normal(
+                "PlayersWarned",
+                match report.seen.report.as_ref().map(|agent| agent.players) {
+                    Some(protocol::Players::Some { count: 1 }) => format!("1 player warned: restart in {left}"),
+                    Some(protocol::Players::Some { count }) => format!("{count} players warned: restart in {left}"),
+                    Some(protocol::Players::Nobody) => format!("nobody is on: restart in {left}"),
+                    Some(protocol::Players::Unknown { .. }) | None => {
+                        format!("restart in {left}; nobody could be counted")
+                    }
+                },
+            )
+        }
+        Done::Saved { confirmed: true, took_ms, problem: _ } => {
+            normal("WorldSaved", format!("saved in {}.{} s", took_ms / 1_000, took_ms % 1_000 / 100))
+        }
+        Done::Saved { confirmed: false, took_ms: _, problem } => {
+            warning("SaveRefused", problem.clone().unwrap_or_else(|| "the server did not confirm its save".to_owned()))
+        }
+        Done::Committed { unasked } => {
+            let asked = if *unasked { "nobody could be asked; " } else { "" };
+            normal("UpdateStarted", format!("{asked}{}", change::in_words(&report.plan.changes)))
+        }
+        Done::MarkedFailed => warning("UpdateFailed", report.plan.proof.problem.clone()),
+        Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(before)),
+        // A first start has nothing to go back to: it is kept, and told.
+        Done::Closed { first: true } if !report.plan.proof.problem.is_empty() => {
+            warning("ServerUnproven", format!("{}; {}", running(report, true), report.plan.proof.problem))
+        }
+        Done::Closed { first } => normal(if *first { "ServerReady" } else { "UpdateApplied" }, running(report, *first)),
+        Done::StagingAsked | Done::TemplateWritten | Done::Restored | Done::Nothing => return None,
+    })
+}
+
+fn rolled_back(before: &PaperMCServerStatus) -> String {
+    let what = before.update.as_deref().unwrap_or("the update");
+    format!("going back to what ran before: {what} did not work here. Not tried again until it changes")
+}
+
+/// `running 1.21.11-132 with 6 plugins enabled; down for 21 s`
+fn running(report: &Report<'_>, first: bool) -> String {
+    let agent = report.seen.report.as_deref();
+    let version =
+        report.seen.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
+    let count = enabled(agent).len();
+    let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
+    let text = format!("running {} with {plugins} enabled", version.unwrap_or_default());
+    match downtime(agent) {
+        Some(down) if !first => format!("{text}; down for {} s", down.as_secs()),
+        Some(_) | None => text,
+    }
+}
+
+/// From the end of the old process to the first answer of the new one, both by the agent's clock.
+fn downtime(agent: Option<&protocol::Report>) -> Option<SignedDuration> {
+    let agent = agent?;
+    let stopped = agent.last_stop.as_ref()?.at;
+    match &agent.server {
+        protocol::Server::Up { since, .. } if *since > stopped => Some(since.duration_since(stopped)),
+        protocol::Server::Up { .. }
+        | protocol::Server::Absent
+        | protocol::Server::Starting { .. }
+        | protocol::Server::Stopping { .. } => None,
+    }
+}
+
+fn normal(reason: &'static str, text: String) -> Note {
+    Note { reason, warning: false, text }
+}
+
+fn warning(reason: &'static str, text: String) -> Note {
+    Note { reason, warning: true, text }
+}

@@ -1,0 +1,252 @@
+//! Pure. The status of a server.
+
+use crds::paper_mc_server::{
+    AvailableUpdate, BlockedBy, LastHandled, LastUpdate, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
+    UpdateBlocked,
+};
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use kube::ResourceExt;
+use resolver::explain::Explanation;
+use resolver::lock::{Lock, LockReason};
+use scheduler::protocol;
+use scheduler::rollout::Step;
+use scheduler::seen::Facts;
+
+use super::{Report, in_words as in_words_of, is_open};
+use crate::chain::cut;
+use crate::k8s::labels;
+use crate::server::change::{Change, in_words};
+use crate::server::check::CheckedServer;
+use crate::server::plan::running_version;
+use crate::server::rollout::Done;
+
+/// The whole status but its conditions.
+pub(super) fn build_status(
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+    before: &PaperMCServerStatus,
+) -> PaperMCServerStatus {
+    let plan = report.plan;
+    let lock = &plan.record.lock;
+    let agent = report.seen.report.as_deref();
+    let running = running_version(agent);
+    let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
+    let update = plan.is_update();
+    let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
+    let opens = if checked.automatic { checked.windows.next_opening(report.now) } else { None };
+    PaperMCServerStatus {
+        observed_generation: server.metadata.generation,
+        // A server that is down has not changed its version: the last word stands.
+        version: running
+            .as_ref()
+            .map(|(minecraft, build)| match build {
+                Some(build) => format!("{minecraft}-{build}"),
+                None => minecraft.clone(),
+            })
+            .or_else(|| before.version.clone()),
+        current_version: running
+            .as_ref()
+            .map(|(minecraft, _)| minecraft.clone())
+            .or_else(|| before.current_version.clone()),
+        current_build: running.as_ref().and_then(|(_, build)| *build).or(before.current_build),
+        desired_version: Some(lock.minecraft.to_string()),
+        desired_build: Some(lock.build),
+        lock: agent.and_then(|agent| agent.lock.clone()).or_else(|| before.lock.clone()),
+        update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
+        next_window: if is_open(plan.gate) && update {
+            Some("now".to_owned())
+        } else {
+            opens.map(|at| for_people(at, &checked.zone))
+        },
+        next_window_at: opens,
+        held_by: Some(plan.explanation.held_by().join(", "))
+            .filter(|names| !names.is_empty())
+            .map(|names| cut(&names, 1_024)),
+        plugins: plugin_states(settled, lock),
+        available_update: update.then(|| AvailableUpdate {
+            digest: plan.record.files.lock.clone(),
+            version: lock.minecraft.to_string(),
+            build: lock.build,
+            one_way: plan.changes.iter().any(|change| change.one_way),
+            summary: cut(&in_words(&plan.changes), 1_024),
+            found_at: known.map_or(Some(report.now), |known| known.found_at),
+            plugins: planned_plugins(&plan.changes),
+            staged: plan.seen.staged,
+        }),
+        update_blocked: blocked(report),
+        last_update: last_update(report, before),
+        last_handled: last_handled(server, report, before),
+        rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
+        players: match agent.map(|agent| agent.players) {
+            Some(protocol::Players::Some { count }) => Some(count),
+            Some(protocol::Players::Nobody) => Some(0),
+            Some(protocol::Players::Unknown { .. }) | None => None,
+        },
+        replicas: Some(i32::from(report.seen.pod.is_some())),
+        selector: Some(selector(&checked.name)),
+        conditions: Vec::new(),
+    }
+}
+
+/// `Sun 22 Nov 04:00 CET`: with its zone, because the reader's may be another.
+pub(super) fn for_people(at: Timestamp, zone: &str) -> String {
+    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
+    at.to_zoned(zone).strftime("%a %-d %b %H:%M %Z").to_string()
+}
+
+fn selector(server: &str) -> String {
+    labels::selector(server).into_iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+}
+
+fn planned_plugins(changes: &[Change]) -> Vec<PlannedPlugin> {
+    let plugins = changes.iter().filter(|change| change.what != "Paper");
+    plugins
+        .filter_map(|change| {
+            let version = change.to.as_ref()?;
+            Some(PlannedPlugin { name: cut(&change.what, 64), version: cut(version, 64) })
+        })
+        .take(200)
+        .collect()
+}
+
+/// Everyone who keeps Paper from being newer, with the Minecraft versions their newest release is listed for.
+fn blocked(report: &Report<'_>) -> Option<UpdateBlocked> {
+    let held = report.plan.explanation.held_by();
+    if held.is_empty() && !report.plan.is_impossible() {
+        return None;
+    }
+    Some(UpdateBlocked {
+        blocked: true,
+        reason: Some(in_words_of(&report.plan.explanation, report.now)),
+        blocked_by: holders(&report.plan.explanation),
+    })
+}
+
+fn holders(explanation: &Explanation) -> Vec<BlockedBy> {
+    let Explanation::Solved(solved) = explanation else { return Vec::new() };
+    let Some(newer) = solved.newer_paper.first() else { return Vec::new() };
+    let holders = newer.held_by.iter().map(|holder| BlockedBy {
+        plugin: cut(&holder.name, 64),
+        version: holder.newest.as_ref().map(|newest| cut(&newest.version, 64)).unwrap_or_default(),
+        supported_versions: holder
+            .newest
+            .iter()
+            .flat_map(|newest| newest.up_to.iter().map(ToString::to_string))
+            .collect(),
+    });
+    // As many as the schema lets in.
+    holders.take(10).collect()
+}
+
+fn plugin_states(running: Option<&Lock>, lock: &Lock) -> Vec<PluginState> {
+    let was =
+        |project: &str| running.and_then(|running| running.plugins.iter().find(|plugin| plugin.project_id == project));
+    let mut states: Vec<PluginState> = lock
+        .plugins
+        .iter()
+        .map(|plugin| {
+            let current = was(&plugin.project_id);
+            let (asked, needed) = match &plugin.reason {
+                LockReason::RequestedBy(objects) => (Some(objects.join(", ")), None),
+                LockReason::NeededBy(plugins) => (None, Some(plugins.join(", "))),
+            };
+            PluginState {
+                name: cut(&plugin.name, 64),
+                plugin: asked.map(|names| cut(&names, 253)),
+                needed_by: needed.map(|names| cut(&names, 253)),
+                current_version: current.map(|current| cut(&current.version, 64)),
+                desired_version: Some(cut(&plugin.version, 64)),
+                state: match current {
+                    None => PluginStateKind::PendingInstall,
+                    Some(current) if current.release_id == plugin.release_id => PluginStateKind::Installed,
+                    Some(_) => PluginStateKind::PendingUpdate,
+                },
+            }
+        })
+        .collect();
+    let gone = running
+        .into_iter()
+        .flat_map(|running| &running.plugins)
+        .filter(|plugin| !lock.plugins.iter().any(|kept| kept.project_id == plugin.project_id));
+    states.extend(gone.map(|plugin| PluginState {
+        name: cut(&plugin.name, 64),
+        plugin: None,
+        needed_by: None,
+        current_version: Some(cut(&plugin.version, 64)),
+        desired_version: None,
+        state: PluginStateKind::PendingRemoval,
+    }));
+    states.sort_by(|a, b| a.name.cmp(&b.name));
+    // A list keyed by name: the API server refuses the whole status if one stands twice.
+    states.dedup_by(|a, b| a.name == b.name);
+    states.truncate(200);
+    states
+}
+
+fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
+    let version = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
+    match report.done {
+        Done::Closed { first: false } => Some(LastUpdate {
+            applied_at: report.now,
+            previous_version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)),
+            version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
+            successful: true,
+            message: cut(&before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes)), 1_024),
+        }),
+        Done::RolledBack { .. } => Some(LastUpdate {
+            applied_at: report.now,
+            previous_version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)),
+            version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
+            successful: false,
+            message: cut(&report.plan.proof.problem, 1_024),
+        }),
+        Done::Created
+        | Done::StagingAsked
+        | Done::Announced { .. }
+        | Done::Saved { .. }
+        | Done::TemplateWritten
+        | Done::Committed { .. }
+        | Done::Restored
+        | Done::MarkedFailed
+        | Done::Closed { first: true }
+        | Done::Nothing => before.last_update.clone(),
+    }
+}
+
+/// A request is served when nothing is left to apply while it counts.
+fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastHandled> {
+    let asked = server.annotations().get(labels::APPLY_NOW);
+    match asked {
+        Some(value) if matches!(report.step, Step::Settled) && is_open(report.plan.gate) => {
+            Some(LastHandled { apply_now: Some(cut(value, 253)) })
+        }
+        Some(_) | None => before.last_handled.clone(),
+    }
+}
+
+/// The copy of the facts for a `StatefulSet` that is deleted; None while nothing is worth keeping.
+pub(crate) fn rollout_facts(facts: &Facts) -> Option<RolloutFacts> {
+    if facts.settled.is_none() && facts.failed.is_empty() {
+        return None;
+    }
+    Some(RolloutFacts {
+        settled: facts.settled.map(|settled| settled.revision.to_string()),
+        settled_world: facts.settled.map(|settled| settled.world.0),
+        failed: facts.failed.iter().map(ToString::to_string).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_shown_with_its_zone_on_both_sides_of_the_clock_change() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        assert_eq!(for_people(at("2026-11-22T03:00:00Z"), "Europe/Berlin"), "Sun 22 Nov 04:00 CET");
+        assert_eq!(for_people(at("2026-07-05T02:00:00Z"), "Europe/Berlin"), "Sun 5 Jul 04:00 CEST");
+    }
+}

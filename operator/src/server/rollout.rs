@@ -1,0 +1,283 @@
+//! Edge (writes). Carries out one step of the rollout. What to do was decided elsewhere; nothing is decided here but
+//! whether the decision is still fresh.
+//!
+//! Every write to the `StatefulSet` names its UID and the resourceVersion that was seen: a stranger's change in between
+//! makes it fail, and the next pass looks again.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec};
+use kube::ResourceExt;
+use kube::api::{Api, Patch};
+use scheduler::protocol::{Announce, FileSet, Save};
+use scheduler::rollout::Step;
+use scheduler::seen::{Announced, DataVersion, Door, Facts, Revision, Saved, Settled};
+use serde_json::{Value, json};
+
+use super::build::stateful_set::{build_stateful_set, partition};
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::proof;
+use super::record::{self, RecordError, SettledRecord, settled_map_name};
+use crate::agent_client::AgentError;
+use crate::clock::{Stopwatch, now};
+use crate::context::Context;
+use crate::k8s::labels;
+use crate::k8s::ssa::Writer;
+use crate::memory::Rendered;
+use crate::revision::{revision_of, template_of};
+
+/// `save-all flush` of a large world: longer than the worst tick stall, shorter than a decision would be retried.
+const SAVE_SECONDS: u32 = 60;
+
+/// Why a step was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ActError {
+    #[error("could not {intent} StatefulSet `{name}`")]
+    Write {
+        intent: &'static str,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("the decision to {intent} is too old to be carried out")]
+    Stale { intent: &'static str },
+    #[error(
+        "the template of revision {revision} is not kept anywhere; write the server's spec so that it can be made anew"
+    )]
+    NoTemplate { revision: Revision },
+    #[error("the pod has no agent to ask")]
+    NoAgent,
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("could not read the history of StatefulSet `{name}`")]
+    History {
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+}
+
+/// What the goal is made of.
+pub(crate) struct GoalParts<'a> {
+    pub(crate) files: &'a FileSet,
+    pub(crate) rendered: &'a Rendered,
+}
+
+/// What a step did, for the Events of the pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Done {
+    Created,
+    StagingAsked,
+    Announced { notice: SignedDuration },
+    Saved { confirmed: bool, took_ms: u64, problem: Option<String> },
+    TemplateWritten,
+    Committed { unasked: bool },
+    Restored,
+    MarkedFailed,
+    RolledBack { unasked: bool },
+    Closed { first: bool },
+    Nothing,
+}
+
+/// One server, one pass, one step.
+pub(crate) struct Hand<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) server: &'a CheckedServer,
+    pub(crate) seen: &'a Observed,
+    pub(crate) goal: GoalParts<'a>,
+    pub(crate) decided: Stopwatch,
+}
+
+impl Hand<'_> {
+    /// Does what `step` says.
+    pub(crate) async fn act(&self, step: Step) -> Result<Done, ActError> {
+        match step {
+            Step::Create { revision, door } => self.create(revision, door).await,
+            Step::Stage => self.stage().await,
+            Step::Announce { act, pod, notice, not_after } => {
+                self.fresh("announce", not_after)?;
+                let ends = now() + notice;
+                let text = self.server.announcement.clone();
+                self.agent()?.announce(&Announce { act: act.to_string(), ends, text }).await?;
+                // Said first, recorded then: the other way round a crash in between stops players nobody told.
+                let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
+                self.write("record the announcement on", &facts, Vec::new()).await?;
+                Ok(Done::Announced { notice })
+            }
+            Step::Save { act, pod, not_after } => {
+                self.fresh("save", not_after)?;
+                let said = self.agent()?.save(&Save { timeout_seconds: SAVE_SECONDS }).await?;
+                let saved = Saved { act, pod, at: now(), confirmed: said.confirmed };
+                let facts = Facts { saved: Some(saved), ..self.seen.facts.clone() };
+                self.write("record the save on", &facts, Vec::new()).await?;
+                Ok(Done::Saved { confirmed: said.confirmed, took_ms: said.took_ms, problem: said.problem })
+            }
+            Step::WriteTemplate { revision, not_after } => {
+                self.fresh("write the template", not_after)?;
+                let template = self.template(revision).await?;
+                self.write(
+                    "write the template of",
+                    &self.seen.facts,
+                    vec![replace_template(&template), set_door(Door::Closed)],
+                )
+                .await?;
+                Ok(Done::TemplateWritten)
+            }
+            Step::Commit { unasked, not_after } => {
+                self.fresh("commit", not_after)?;
+                self.write("open the door of", &self.seen.facts, vec![set_door(Door::Open)]).await?;
+                Ok(Done::Committed { unasked })
+            }
+            Step::Restore { revision, door } => {
+                let template = self.template(revision).await?;
+                self.write("restore", &self.seen.facts, vec![replace_template(&template), set_door(door)]).await?;
+                Ok(Done::Restored)
+            }
+            Step::MarkFailed { revision } => {
+                let mut facts = self.seen.facts.clone();
+                facts.mark_failed(revision);
+                self.write("record the failure on", &facts, Vec::new()).await?;
+                Ok(Done::MarkedFailed)
+            }
+            // Nothing takes cold copies yet, so `observe` never sees one and the rollout never orders its return.
+            Step::OrderRestore { to } => Err(ActError::NoTemplate { revision: to }),
+            Step::RollBack { to, unasked, not_after } => {
+                self.fresh("roll back", not_after)?;
+                let template = self.template(to).await?;
+                self.write("roll back", &self.seen.facts, vec![replace_template(&template), set_door(Door::Open)])
+                    .await?;
+                Ok(Done::RolledBack { unasked })
+            }
+            Step::Close { settled } => self.close(settled).await,
+            Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
+        }
+    }
+
+    /// Asks the agent for the goal's files. Harmless at any time: it only fills the volume's store.
+    pub(crate) async fn stage(&self) -> Result<Done, ActError> {
+        self.agent()?.stage(self.goal.files).await?;
+        Ok(Done::StagingAsked)
+    }
+
+    async fn create(&self, revision: Revision, door: Door) -> Result<Done, ActError> {
+        let template = self.template(revision).await?;
+        let set = build_stateful_set(self.server, template, door, &self.seen.facts);
+        let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        self.ctx.metrics.api_writes.inc();
+        Writer::SERVER_CHILDREN.apply(&api, &set).await.map_err(|source| ActError::Write {
+            intent: "create",
+            name: self.server.name.clone(),
+            source,
+        })?;
+        Ok(Done::Created)
+    }
+
+    async fn close(&self, settled: Revision) -> Result<Done, ActError> {
+        let template = self.template(settled).await?;
+        let enabled = proof::enabled(self.seen.report.as_deref());
+        let map = ConfigMap {
+            metadata: kube::api::ObjectMeta {
+                name: Some(settled_map_name(&self.server.name, settled)),
+                namespace: Some(self.server.namespace.clone()),
+                labels: Some(labels::child(&self.server.name)),
+                owner_references: Some(vec![self.server.owner.clone()]),
+                ..kube::api::ObjectMeta::default()
+            },
+            ..ConfigMap::default()
+        };
+        record::write_settled(&self.ctx.client, map, &SettledRecord { template, enabled }).await?;
+        let world = self.seen.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
+        let first = self.seen.facts.settled.is_none();
+        let facts = Facts {
+            settled: Some(Settled { revision: settled, world }),
+            announced: None,
+            saved: None,
+            failed: self.seen.facts.failed.clone(),
+        };
+        self.write("close the door of", &facts, vec![set_door(Door::Closed)]).await?;
+        Ok(Done::Closed { first })
+    }
+
+    /// The template behind a revision, from wherever it is kept.
+    async fn template(&self, revision: Revision) -> Result<PodTemplateSpec, ActError> {
+        if self.goal.rendered.revision == revision {
+            return Ok((*self.goal.rendered.template).clone());
+        }
+        if let (Some(settled), Some(record)) = (self.seen.facts.settled, &self.seen.settled)
+            && settled.revision == revision
+        {
+            return Ok(record.template.clone());
+        }
+        if let Some(spec) = self.seen.set.as_ref().and_then(|set| set.spec.as_ref())
+            && revision_of(&spec.template) == revision
+        {
+            return Ok(spec.template.clone());
+        }
+        let entry = self.seen.pod.as_ref().and_then(|pod| pod.labels().get("controller-revision-hash"));
+        if let Some(entry) = entry {
+            let api: Api<ControllerRevision> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+            let history = api
+                .get_opt(entry)
+                .await
+                .map_err(|source| ActError::History { name: self.server.name.clone(), source })?;
+            if let Some(template) = history.as_ref().and_then(template_of)
+                && revision_of(&template) == revision
+            {
+                return Ok(template);
+            }
+        }
+        Err(ActError::NoTemplate { revision })
+    }
+
+    fn agent(&self) -> Result<crate::agent_client::Agent<'_>, ActError> {
+        self.seen.agent(self.ctx).ok_or(ActError::NoAgent)
+    }
+
+    /// resourceVersion fences what changed; only a clock fences a process that slept while nothing changed but the hour.
+    fn fresh(&self, intent: &'static str, not_after: Timestamp) -> Result<(), ActError> {
+        if self.decided.is_past(not_after) { Err(ActError::Stale { intent }) } else { Ok(()) }
+    }
+
+    /// One guarded write: the facts, and what goes with them. The template is written whole, by JSON Patch: an apply
+    /// cannot bring a template back byte for byte while another manager's field stays in it.
+    async fn write(&self, intent: &'static str, facts: &Facts, mut changes: Vec<Value>) -> Result<(), ActError> {
+        let set = self.seen.set.as_ref().ok_or(ActError::NoTemplate { revision: Revision(0) })?;
+        let facts = serde_json::to_string(facts).expect("facts have string keys only");
+        let mut patch = vec![
+            json!({"op": "test", "path": "/metadata/uid", "value": set.metadata.uid}),
+            // Unlike a `test`, a stale resourceVersion that is *written* is answered 409, which says what happened.
+            json!({"op": "replace", "path": "/metadata/resourceVersion", "value": set.metadata.resource_version}),
+        ];
+        if set.metadata.annotations.is_none() {
+            patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        }
+        let pointer = format!("/metadata/annotations/{}", labels::FACTS.replace('/', "~1"));
+        patch.push(json!({"op": "add", "path": pointer, "value": facts}));
+        patch.append(&mut changes);
+        let patch = serde_json::from_value(Value::Array(patch)).expect("the operations above are JSON Patch");
+        let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        self.ctx.metrics.api_writes.inc();
+        api.patch(&self.server.name, &Writer::ROLLOUT.patch_params(), &Patch::<StatefulSet>::Json(patch))
+            .await
+            .map(drop)
+            .map_err(|source| ActError::Write { intent, name: self.server.name.clone(), source })
+    }
+}
+
+fn replace_template(template: &PodTemplateSpec) -> Value {
+    json!({"op": "replace", "path": "/spec/template", "value": template})
+}
+
+fn set_door(door: Door) -> Value {
+    json!({"op": "add", "path": "/spec/updateStrategy", "value": {
+        "type": "RollingUpdate", "rollingUpdate": {"partition": partition(door)},
+    }})
+}
+
+/// How long a first start of a pod may take before it is given up: longer for one that rewrites the world.
+pub(crate) fn start_deadline(one_way: bool) -> SignedDuration {
+    if one_way { SignedDuration::from_mins(30) } else { SignedDuration::from_mins(10) }
+}

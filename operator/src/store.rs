@@ -1,0 +1,243 @@
+//! Edge (writes). The artifact store: every file of every lock, once, on this replica's own disk, named by its hash.
+//!
+//! It is a pull-through cache and never the only copy of what runs. A file is there only after its hash was right: it is
+//! downloaded beside the others, checked, brought to the disk and then named. Nothing in it is ever executed; what
+//! [`paper`] and [`plugin`] read of a JAR is data, with limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use scheduler::protocol::File;
+use tokio::sync::OnceCell;
+use tracing::{info, warn};
+
+use crate::chain::Chain;
+
+mod address;
+mod download;
+mod error;
+mod hash;
+mod jar;
+pub(crate) mod paper;
+pub(crate) mod plugin;
+mod room;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use download::Policy;
+pub(crate) use error::{FactsError, FetchError, OpenError};
+pub(crate) use hash::Hash;
+
+use download::Downloads;
+
+/// The folder for what is not complete yet. No algorithm is called so.
+const UNFINISHED: &str = "unfinished";
+
+/// One download that several callers wait for.
+type Flight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
+
+/// The store. One for the process; all methods take `&self`.
+pub(crate) struct Store {
+    dir: PathBuf,
+    room: u64,
+    downloads: Downloads,
+    memory: Mutex<Memory>,
+    downloaded: AtomicU64,
+    hits: AtomicU64,
+}
+
+/// What is remembered until the process ends.
+#[derive(Default)]
+struct Memory {
+    /// Where files can be had from that some lock names: what is served to agents, and nothing else.
+    known: BTreeMap<Hash, Source>,
+    /// Downloads under way.
+    flights: BTreeMap<Hash, Flight>,
+    /// Files whose content was checked since this process started. A disk may have changed its mind in between.
+    checked: BTreeSet<Hash>,
+    /// When each file was wanted last, by the count of wishes.
+    used: BTreeMap<Hash, u64>,
+    wishes: u64,
+    /// Addresses whose content does not have this hash: asking again would bring the same again.
+    wrong: BTreeMap<(Hash, String), FetchError>,
+}
+
+impl Memory {
+    fn use_now(&mut self, hash: &Hash) {
+        self.wishes += 1;
+        self.used.insert(hash.clone(), self.wishes);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Source {
+    url: String,
+    size: Option<u64>,
+}
+
+/// How often the store had to go out, and how often not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Files brought, complete and right.
+    pub(crate) downloads: u64,
+    /// Files that were there already when somebody wanted them.
+    pub(crate) hits: u64,
+}
+
+impl Store {
+    /// Opens the directory, and makes it if it is missing. What an earlier process left unfinished is removed.
+    pub(crate) fn new(dir: &Path, policy: Policy) -> Result<Self, OpenError> {
+        let unfinished = dir.join(UNFINISHED);
+        let directory = |source| OpenError::Directory { path: dir.display().to_string(), source };
+        match std::fs::remove_dir_all(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(directory(error)),
+            Ok(()) | Err(_) => std::fs::create_dir_all(&unfinished).map_err(directory)?,
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+            room: policy.room,
+            downloads: Downloads::new(policy).map_err(OpenError::Client)?,
+            memory: Mutex::default(),
+            downloaded: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+        })
+    }
+
+    /// Lets these files be served to agents, also when they are not here yet. A file without a usable hash is left out: it
+    /// could not be checked.
+    pub(crate) fn register<'a>(&self, files: impl IntoIterator<Item = &'a File>) {
+        let mut memory = self.memory();
+        for file in files {
+            if let Some(hash) = Hash::parse(&file.hash.0) {
+                memory.known.insert(hash, Source { url: file.url.clone(), size: file.size });
+            }
+        }
+    }
+
+    /// Brings a file, if it is not here, and says where it lies. Callers that want the same file at the same time wait for one
+    /// download.
+    pub(crate) async fn fetch(&self, file: &File) -> Result<PathBuf, FetchError> {
+        let hash = Hash::parse(&file.hash.0).ok_or_else(|| FetchError::NoHash { hash: file.hash.0.clone() })?;
+        self.bring(&hash, &Source { url: file.url.clone(), size: file.size }).await
+    }
+
+    /// How often the store had to go out, and how often not, since the process started.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts { downloads: self.downloaded.load(Ordering::Relaxed), hits: self.hits.load(Ordering::Relaxed) }
+    }
+
+    /// A file that somebody names by its hash alone: held, or known from a lock. None: neither.
+    async fn known(&self, hash: &Hash) -> Option<Result<PathBuf, FetchError>> {
+        let source = self.memory().known.get(hash).cloned();
+        if let Some(source) = source {
+            return Some(self.bring(hash, &source).await);
+        }
+        let path = self.held(hash).await?;
+        self.memory().use_now(hash);
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Some(Ok(path))
+    }
+
+    async fn bring(&self, hash: &Hash, source: &Source) -> Result<PathBuf, FetchError> {
+        self.memory().use_now(hash);
+        if let Some(path) = self.held(hash).await {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(path);
+        }
+        let flight = {
+            let mut memory = self.memory();
+            if let Some(error) = memory.wrong.get(&(hash.clone(), source.url.clone())) {
+                return Err(error.clone());
+            }
+            Arc::clone(memory.flights.entry(hash.clone()).or_default())
+        };
+        let outcome = flight.get_or_init(|| self.download(hash, source)).await.clone();
+        let mut memory = self.memory();
+        // Whoever comes later looks at the disk, or tries anew.
+        if memory.flights.get(hash).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
+            memory.flights.remove(hash);
+        }
+        outcome
+    }
+
+    async fn download(&self, hash: &Hash, source: &Source) -> Result<PathBuf, FetchError> {
+        // Another flight may have landed between our look at the disk and now.
+        if let Some(path) = self.held(hash).await {
+            return Ok(path);
+        }
+        let path = self.path(hash);
+        let brought = self.downloads.get(&source.url, source.size, hash, &self.dir.join(UNFINISHED), &path).await;
+        match brought {
+            Ok(size) => {
+                self.downloaded.fetch_add(1, Ordering::Relaxed);
+                let Counts { downloads, hits } = self.counts();
+                info!(%hash, url = source.url, size, downloads, hits, "downloaded");
+                self.memory().checked.insert(hash.clone());
+                self.make_room().await;
+                Ok(path)
+            }
+            Err(error) => {
+                warn!(%hash, category = error.category(), error = %Chain(&error), "a file could not be brought");
+                if matches!(error, FetchError::WrongHash { .. }) {
+                    self.memory().wrong.insert((hash.clone(), source.url.clone()), error.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The file, if it is here and still what its name says. The content is checked once in the life of the process.
+    async fn held(&self, hash: &Hash) -> Option<PathBuf> {
+        let path = self.path(hash);
+        if self.memory().checked.contains(hash) {
+            if tokio::fs::try_exists(&path).await.unwrap_or(false) {
+                return Some(path);
+            }
+            self.memory().checked.remove(hash);
+            return None;
+        }
+        let (read, wanted) = (path.clone(), hash.clone());
+        let found = tokio::task::spawn_blocking(move || wanted.of_file(&read)).await.ok()?;
+        match found {
+            Ok(true) => {
+                self.memory().checked.insert(hash.clone());
+                Some(path)
+            }
+            Ok(false) => {
+                warn!(%hash, "a file of the store has changed on the disk and is removed");
+                // If it stays, the next look finds it wrong again.
+                let _ = tokio::fs::remove_file(&path).await;
+                None
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                warn!(%hash, %error, "a file of the store cannot be read");
+                None
+            }
+        }
+    }
+
+    async fn make_room(&self) {
+        let (dir, room, used) = (self.dir.clone(), self.room, self.memory().used.clone());
+        let made = tokio::task::spawn_blocking(move || room::make(&dir, room, &used)).await;
+        match made.map_err(io::Error::other).flatten() {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => info!(files = removed.len(), room, "made room in the store"),
+            // The file that was brought is there; the next one tries again.
+            Err(error) => warn!(%error, "could not make room in the store"),
+        }
+    }
+
+    fn path(&self, hash: &Hash) -> PathBuf {
+        self.dir.join(hash.algorithm().as_str()).join(hash.hex())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Each change under this lock is one insert or remove: never half done.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,149 @@
+//! Pure. Hashes with the name of their algorithm, and their computing.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::Path;
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha512};
+
+/// What sources publish: Fill and Hangar sha256, Modrinth sha512, some only sha1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Algorithm {
+    Sha1,
+    Sha256,
+    Sha512,
+}
+
+impl Algorithm {
+    const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+
+    fn digits(self) -> usize {
+        match self {
+            Self::Sha1 => 40,
+            Self::Sha256 => 64,
+            Self::Sha512 => 128,
+        }
+    }
+}
+
+/// A hash that was checked for its form: its parts can be names of files.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Hash {
+    algorithm: Algorithm,
+    hex: String,
+}
+
+impl Hash {
+    /// `sha256:<64 hex digits>`; None for anything else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (algorithm, hex) = text.split_once(':')?;
+        Self::of_parts(algorithm, hex)
+    }
+
+    /// From an address: `sha256`, `<64 hex digits>`.
+    pub(crate) fn of_parts(algorithm: &str, hex: &str) -> Option<Self> {
+        let algorithm = Algorithm::ALL.into_iter().find(|known| known.as_str() == algorithm)?;
+        let right = hex.len() == algorithm.digits() && hex.bytes().all(|b| b.is_ascii_hexdigit());
+        right.then(|| Self { algorithm, hex: hex.to_ascii_lowercase() })
+    }
+
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    pub(crate) fn hex(&self) -> &str {
+        &self.hex
+    }
+
+    /// Whether this file has this hash. Blocks.
+    pub(crate) fn of_file(&self, path: &Path) -> io::Result<bool> {
+        let mut file = std::fs::File::open(path)?;
+        let mut hasher = Hasher::new(self.algorithm);
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(hasher.finish() == *self),
+                count => hasher.update(&buffer[..count]),
+            }
+        }
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.algorithm.as_str(), self.hex)
+    }
+}
+
+/// A hash in the making.
+pub(crate) enum Hasher {
+    Sha1(Sha1),
+    Sha256(Sha256),
+    Sha512(Box<Sha512>),
+}
+
+impl Hasher {
+    pub(crate) fn new(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Sha1 => Self::Sha1(Sha1::new()),
+            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
+            Algorithm::Sha512 => Self::Sha512(Box::new(Sha512::new())),
+        }
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha1(hasher) => hasher.update(bytes),
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Hash {
+        let (algorithm, hex) = match self {
+            Self::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
+            Self::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
+            Self::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
+        };
+        Hash { algorithm, hex }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_hash_of_a_known_algorithm_is_one() {
+        let sha256 = "AB".repeat(32);
+        let hash = Hash::parse(&format!("sha256:{sha256}")).unwrap();
+        assert_eq!(hash.to_string(), format!("sha256:{}", "ab".repeat(32)));
+        let traversal = format!("sha256:../../{}", "a".repeat(58));
+        for bad in ["", "sha256", "sha256:", "sha256:abcd", "md5:d41d8cd98f00b204e9800998ecf8427e", &sha256, &traversal]
+        {
+            assert_eq!(Hash::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_three_algorithms_are_the_usual_ones() {
+        let of = |algorithm, bytes: &[u8]| {
+            let mut hasher = Hasher::new(algorithm);
+            hasher.update(bytes);
+            hasher.finish().hex
+        };
+        // FIPS 180-4, example "abc".
+        assert_eq!(of(Algorithm::Sha1, b"abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
+        assert!(of(Algorithm::Sha256, b"abc").starts_with("ba7816bf8f01cfea"));
+        assert!(of(Algorithm::Sha512, b"abc").starts_with("ddaf35a193617aba"));
+    }
+}

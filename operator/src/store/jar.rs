@@ -1,0 +1,55 @@
+//! Edge (reads). A JAR as data: single entries, with limits.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::error::FactsError;
+
+/// The most entries: four times the largest known plugin (50,000, with its libraries inside).
+const ENTRIES: usize = 200_000;
+
+/// An open JAR.
+pub(super) struct Jar {
+    zip: ZipArchive<BufReader<File>>,
+}
+
+impl Jar {
+    pub(super) fn open(path: &Path) -> Result<Self, FactsError> {
+        let file = File::open(path).map_err(FactsError::Open)?;
+        let zip = ZipArchive::new(BufReader::new(file)).map_err(FactsError::NotAJar)?;
+        if zip.len() > ENTRIES {
+            return Err(FactsError::TooManyEntries { count: zip.len(), limit: ENTRIES });
+        }
+        Ok(Self { zip })
+    }
+
+    /// An entry, unpacked; None when there is none. What it unpacks to is counted, whatever the archive says about it.
+    pub(super) fn entry(&mut self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, FactsError> {
+        let bytes = self.start(name, limit + 1)?;
+        match bytes {
+            Some(bytes) if bytes.len() as u64 > limit => {
+                Err(FactsError::EntryTooLarge { entry: name.to_owned(), limit })
+            }
+            whole => Ok(whole),
+        }
+    }
+
+    /// The start of an entry: at most so many bytes.
+    pub(super) fn start(&mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, FactsError> {
+        let entry = match self.zip.by_name(name) {
+            Ok(entry) => entry,
+            Err(ZipError::FileNotFound) => return Ok(None),
+            Err(error) => return Err(FactsError::NotAJar(error)),
+        };
+        let mut bytes = Vec::new();
+        entry
+            .take(most)
+            .read_to_end(&mut bytes)
+            .map_err(|source| FactsError::Unpack { entry: name.to_owned(), source })?;
+        Ok(Some(bytes))
+    }
+}

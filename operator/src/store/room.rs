@@ -1,0 +1,89 @@
+//! Edge (writes). The store's limit on the disk: what was not used for longest goes.
+//!
+//! It is a cache on a volume with a limit of its own, and a pod that runs over that one is evicted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::UNFINISHED;
+use super::hash::Hash;
+
+/// A file of the store.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    /// When it was used in this process; a higher number is later, 0 not at all.
+    used: u64,
+    /// When it was written: tells apart what an earlier process left.
+    written: SystemTime,
+    path: PathBuf,
+    size: u64,
+}
+
+/// Removes files until the others have at most `room` bytes together, and says which. The one used last always stays.
+/// Whoever reads a file at the moment reads on. Blocks.
+pub(super) fn make(dir: &Path, room: u64, used: &BTreeMap<Hash, u64>) -> io::Result<Vec<PathBuf>> {
+    let mut kept = Vec::new();
+    for folder in fs::read_dir(dir)? {
+        let folder = folder?;
+        if folder.file_name() == UNFINISHED {
+            continue;
+        }
+        for file in fs::read_dir(folder.path())? {
+            let file = file?;
+            let metadata = file.metadata()?;
+            let (algorithm, hex) = (folder.file_name(), file.file_name());
+            let hash = Hash::of_parts(&algorithm.to_string_lossy(), &hex.to_string_lossy());
+            let used = hash.and_then(|hash| used.get(&hash).copied()).unwrap_or_default();
+            kept.push(Kept { used, written: metadata.modified()?, path: file.path(), size: metadata.len() });
+        }
+    }
+    kept.sort();
+    kept.pop();
+    let mut over = kept.iter().map(|file| file.size).sum::<u64>().saturating_sub(room);
+    let mut removed = Vec::new();
+    for Kept { path, size, used: _, written: _ } in kept {
+        if over == 0 {
+            break;
+        }
+        fs::remove_file(&path)?;
+        over = over.saturating_sub(size);
+        removed.push(path);
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_for_longest_goes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let hash = |digit: &str| Hash::of_parts("sha256", &digit.repeat(64)).unwrap();
+        for folder in ["sha256", UNFINISHED] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        fs::write(dir.path().join(UNFINISHED).join("x"), [0; 99]).unwrap();
+        for digit in ["1", "2", "3", "4"] {
+            fs::write(dir.path().join("sha256").join(hash(digit).hex()), [0; 10]).unwrap();
+        }
+        let used = BTreeMap::from([(hash("1"), 7), (hash("2"), 5), (hash("3"), 6)]);
+        let left = || {
+            let names = fs::read_dir(dir.path().join("sha256")).unwrap();
+            let mut names: Vec<String> = names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names.iter().map(|name| name[..1].to_owned()).collect::<String>()
+        };
+        make(dir.path(), 30, &used).unwrap();
+        assert_eq!(left(), "1234", "there is room for all, with the one that stays anyway");
+        make(dir.path(), 25, &used).unwrap();
+        assert_eq!(left(), "123", "one that this process never used");
+        make(dir.path(), 10, &used).unwrap();
+        assert_eq!(left(), "13");
+        make(dir.path(), 0, &used).unwrap();
+        assert_eq!(left(), "1");
+    }
+}

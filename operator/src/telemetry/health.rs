@@ -1,0 +1,85 @@
+//! Edge (reads). `/livez`, `/readyz` and `/metrics`: no secrets, no mutation, so no authentication.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+
+/// What must have happened before the operator is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ReadyGate {
+    /// Both CRDs are served.
+    Crds,
+    /// This process holds the Lease. A standby is live, and not ready.
+    Leader,
+    /// The first lists of both kinds have come.
+    Stores,
+}
+
+impl ReadyGate {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Crds => "the CRDs are not served yet: kubectl apply -f crds/manifests",
+            Self::Leader => "another replica leads",
+            Self::Stores => "the first lists have not come yet",
+        }
+    }
+}
+
+/// Which gates are still shut.
+#[derive(Debug, Clone)]
+pub(crate) struct Readiness(Arc<Mutex<BTreeMap<ReadyGate, bool>>>);
+
+impl Default for Readiness {
+    fn default() -> Self {
+        let gates = [ReadyGate::Crds, ReadyGate::Leader, ReadyGate::Stores];
+        Self(Arc::new(Mutex::new(gates.into_iter().map(|gate| (gate, false)).collect())))
+    }
+}
+
+impl Readiness {
+    /// Opens one gate.
+    pub(crate) fn open(&self, gate: ReadyGate) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate, true);
+    }
+
+    /// What is still missing, in words.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.iter().filter(|(_, open)| !**open).map(|(gate, _)| gate.words()).collect()
+    }
+}
+
+/// The routes.
+pub(crate) fn router(readiness: Readiness, metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .with_state(readiness)
+        .route("/metrics", get(move || async move { metrics() }))
+}
+
+async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
+    match readiness.missing().as_slice() {
+        [] => (StatusCode::OK, "ok\n".to_owned()),
+        missing => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", missing.join("\n"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readiness_lists_the_gates_that_are_still_shut() {
+        let readiness = Readiness::default();
+        readiness.open(ReadyGate::Crds);
+        readiness.open(ReadyGate::Stores);
+        assert_eq!(readiness.missing(), ["another replica leads"]);
+        readiness.open(ReadyGate::Leader);
+        assert!(readiness.missing().is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! Pure. Metrics. Labels are closed sets; no object's name is one.
+
+use std::sync::Arc;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// Which controller, and how a pass of it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Pass {
+    pub(crate) controller: &'static str,
+    pub(crate) outcome: &'static str,
+}
+
+/// Which step of the rollout, and how it went.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct StepLabels {
+    pub(crate) step: &'static str,
+    pub(crate) outcome: &'static str,
+}
+
+/// Why a file could not be brought.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Fetch {
+    pub(crate) category: &'static str,
+}
+
+/// All metrics of the process.
+pub(crate) struct Metrics {
+    registry: Arc<Registry>,
+    pub(crate) reconcile_total: Family<Pass, Counter>,
+    pub(crate) reconcile_seconds: Histogram,
+    pub(crate) step_total: Family<StepLabels, Counter>,
+    pub(crate) resolve_seconds: Histogram,
+    pub(crate) catalog_read_at: Gauge,
+    pub(crate) api_writes: Counter,
+    pub(crate) fetch_failures: Family<Fetch, Counter>,
+    pub(crate) store_downloads: Gauge,
+    pub(crate) store_hits: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("nightshift");
+        // 1 ms to 16 s: a pass is a handful of requests, one with a save in it takes seconds.
+        let seconds = || Histogram::new(exponential_buckets(0.001, 4.0, 8));
+        let metrics = Self {
+            reconcile_total: Family::default(),
+            reconcile_seconds: seconds(),
+            step_total: Family::default(),
+            resolve_seconds: seconds(),
+            catalog_read_at: Gauge::default(),
+            api_writes: Counter::default(),
+            fetch_failures: Family::default(),
+            store_downloads: Gauge::default(),
+            store_hits: Gauge::default(),
+            registry: Arc::default(),
+        };
+        registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
+        registry.register("reconcile_seconds", "Duration of a pass", metrics.reconcile_seconds.clone());
+        registry.register("step", "Steps of the rollout by outcome", metrics.step_total.clone());
+        registry.register("resolve_seconds", "Duration of a solve", metrics.resolve_seconds.clone());
+        registry.register(
+            "catalog_read_at_seconds",
+            "When the catalog was read, unix time",
+            metrics.catalog_read_at.clone(),
+        );
+        registry.register("api_writes", "Writes sent to the API server by the controllers", metrics.api_writes.clone());
+        registry.register("fetch_failures", "Files that could not be brought", metrics.fetch_failures.clone());
+        registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
+        registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
+        Self { registry: Arc::new(registry), ..metrics }
+    }
+}
+
+impl Metrics {
+    /// Writes the exposition that Prometheus reads, each time it is called.
+    pub(crate) fn renderer(&self) -> impl Fn() -> String + Clone + Send + Sync + 'static {
+        let registry = self.registry.clone();
+        move || {
+            let mut text = String::new();
+            encode(&mut text, &registry).expect("writing into a String cannot fail");
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exposition_names_what_was_counted() {
+        let metrics = Metrics::default();
+        metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: "settled" }).inc();
+        let text = metrics.renderer()();
+        assert!(text.contains(r#"nightshift_reconcile_total{controller="server",outcome="settled"} 1"#), "{text}");
+    }
+}

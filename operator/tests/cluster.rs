@@ -1,0 +1,29 @@
+//! Edge (writes). Nightshift in a real Kubernetes: one test for each promise, each in a namespace of its own.
+//!
+//! `make test` brings the cluster up and builds the images. By hand: `make cluster image`, `eval "$(dev/cluster env)"`, then
+//! `cargo test -p operator --features cluster-tests --test cluster`. What a failed test saw is kept below `target/cluster-dumps`;
+//! with `NIGHTSHIFT_KEEP=1` its namespace is, too. `NIGHTSHIFT_LONG=1` looks longer where only time can tell.
+
+#[cfg(test)] // clippy allows `unwrap` in tests only, and knows helpers of tests by this
+mod cluster {
+    mod chart;
+    mod crash;
+    mod definitions;
+    mod dump;
+    mod first_start;
+    mod fleet;
+    mod impossible;
+    mod kubectl;
+    mod manifests;
+    mod node;
+    mod offline;
+    mod outside;
+    mod server;
+    mod stops;
+    mod two_servers;
+    mod update;
+    mod upstream;
+    mod wait;
+    mod witness;
+    mod world;
+}

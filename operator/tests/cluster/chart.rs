@@ -1,0 +1,62 @@
+//! Edge (writes). The chart, rendered by Helm; and what has to hold for it as a whole.
+
+use super::kubectl::{ask, kubectl, run};
+use super::upstream;
+use super::world::{RELEASE, client};
+
+const CHART: &str = "charts/nightshift";
+
+/// The operator as these tests want it: quick, small, and with the upstream of its own namespace.
+pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
+    let base = upstream::base_url(namespace);
+    let own = [
+        "image.repository=nightshift.dev/nightshift".to_owned(),
+        "image.tag=dev".to_owned(),
+        "gameImage=nightshift.dev/paper-stand-in:dev".to_owned(),
+        format!("watchNamespace={namespace}"),
+        format!("upstreams.fill={base}/fill/v3"),
+        format!("upstreams.hangar={base}/hangar/api/v1"),
+        format!("upstreams.modrinth={base}/modrinth/v2"),
+        format!("upstreams.dockerHub={base}/docker-hub/v2"),
+        "refreshSeconds=2".to_owned(),
+        "settleSeconds=3".to_owned(),
+        "log.format=text".to_owned(),
+        "resources.requests.cpu=10m".to_owned(),
+    ];
+    let all: Vec<&str> = own.iter().map(String::as_str).chain(values.iter().copied()).collect();
+    template(namespace, &all).await
+}
+
+async fn template(namespace: &str, values: &[&str]) -> String {
+    let mut arguments = vec!["template", RELEASE, CHART, "--namespace", namespace];
+    for value in values {
+        arguments.extend(["--set", value]);
+    }
+    run("helm", &arguments, "").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn helm_finds_nothing_wrong_with_the_chart() {
+    let said = run("helm", &["lint", "--strict", CHART], "").await;
+    assert!(said.contains("0 chart(s) failed"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_accepts_the_chart_as_it_is_for_one_namespace_and_with_a_standby() {
+    client().await;
+    for values in [&[][..], &["watchNamespace=default"], &["replicas=2"]] {
+        let objects = template("default", values).await;
+        let said = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
+        assert!(said.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {said}");
+        let cluster_wide = said.contains("clusterrole.rbac.authorization.k8s.io/");
+        assert_eq!(cluster_wide, !values.contains(&"watchNamespace=default"), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_the_chart_does_not_know_is_refused_with_its_name() {
+    let output = ask("helm", &["template", RELEASE, CHART, "--set", "watchNamespaces=games"], "").await;
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("watchNamespaces"), "{said}");
+}

@@ -1,0 +1,44 @@
+//! Edge (writes). kubectl and helm, as a user has them.
+
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+/// The root of the repository.
+pub(super) fn repository() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// Runs a program at the root of the repository with this input, and returns what it said, whatever that is.
+pub(super) async fn ask(program: &str, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(repository())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap_or_else(|error| {
+            panic!("cannot run {program} ({error}); `eval \"$(dev/cluster env)\"` puts it on the PATH")
+        });
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).await.ok(); // one that does not read it says why on stderr
+    drop(stdin);
+    child.wait_with_output().await.unwrap()
+}
+
+/// The same for a program that has to succeed; returns its standard output.
+pub(super) async fn run(program: &str, arguments: &[&str], input: &str) -> String {
+    let output = ask(program, arguments, input).await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {} failed: {said}", arguments.join(" "));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// kubectl in a namespace; it has to succeed.
+pub(super) async fn kubectl(namespace: &str, arguments: &[&str], input: &str) -> String {
+    run("kubectl", &[&["--namespace", namespace], arguments].concat(), input).await
+}

@@ -1,0 +1,56 @@
+//! Pure. The objects that a user writes, as small as they can be.
+
+use serde_json::{Value, json};
+
+/// The server that most tests are about.
+pub(super) const LOBBY: &str = "lobby";
+/// The window never opens while a test runs.
+pub(super) const FAR: &str = "0 4 29 2 *";
+/// The window is open.
+pub(super) const ALWAYS: &str = "* * * * *";
+
+/// A day on which ViaVersion and ViaBackwards 5.7.0 were the newest, and Paper was at 1.21.11.
+pub(super) const BEFORE: &str = "2026-01-10T12:00:00Z";
+/// A day on which 5.7.1 was out, and nothing else had changed.
+pub(super) const AFTER: &str = "2026-01-19T12:00:00Z";
+/// Paper 1.21.11 was out, and ViaVersion 5.5.1 not listed for it.
+pub(super) const OLDER_MINECRAFT: &str = "2025-12-11T12:00:00Z";
+/// The day after: ViaVersion 5.6.0, which is.
+pub(super) const NEWER_MINECRAFT: &str = "2025-12-12T18:00:00Z";
+
+/// A server on the newest Paper that all its plugins work with.
+pub(super) fn server(name: &str, cron: &str) -> Value {
+    json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
+        "metadata": {"name": name, "labels": {"tier": "test"}},
+        "spec": {
+            "eula": "Accepted",
+            "updateStrategy": "auto",
+            "updateSchedule": {"maintenanceWindow": {"cron": cron}},
+            "players": {"notice": "8s", "emptyNotice": "3s"},
+            "gracefulShutdown": {"timeout": "60s"},
+            "storage": {"size": "64Mi", "retain": false},
+            "service": {"type": "ClusterIP"},
+            "podTemplate": {"spec": {"containers": [{
+                "name": "papermc", "resources": {"requests": {"cpu": "5m", "memory": "64Mi"}},
+            }]}},
+        },
+    })
+}
+
+/// ViaBackwards on every server; it needs ViaVersion.
+pub(super) fn viabackwards() -> Value {
+    plugin("viabackwards")
+}
+
+/// A project of Modrinth on every server.
+pub(super) fn plugin(project: &str) -> Value {
+    json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+        "metadata": {"name": project},
+        "spec": {
+            "source": {"type": "modrinth", "project": project},
+            "instanceSelector": {"matchLabels": {"tier": "test"}},
+        },
+    })
+}

@@ -1,0 +1,199 @@
+//! Edge (writes). One server of a test: its object, its pod, and the stand-in inside.
+
+use std::collections::BTreeMap;
+
+use crds::{PaperMCServer, paper_mc_server::PluginStateKind};
+use fixtures::stand_in::{CONTROL_PORT, send_control};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::wait::{A_START, SOON, until};
+use super::world::{World, uid_of};
+
+/// A server by its name.
+pub(super) struct Server<'w> {
+    pub(super) world: &'w World,
+    pub(super) name: String,
+}
+
+/// Everything that must come back as it was.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Set {
+    /// The pod's template, without what only says which StatefulSet made it.
+    pub(super) image: String,
+    pub(super) lock: String,
+    pub(super) memory: Option<String>,
+    /// Version by name, of the plugins that are enabled, as the server says.
+    pub(super) plugins: BTreeMap<String, String>,
+    /// Paper, as the server says.
+    pub(super) paper: String,
+}
+
+impl<'w> Server<'w> {
+    pub(super) fn new(world: &'w World, name: &str) -> Self {
+        Self { world, name: name.to_owned() }
+    }
+
+    pub(super) async fn object(&self) -> PaperMCServer {
+        self.world.api().get(&self.name).await.unwrap()
+    }
+
+    pub(super) async fn stateful_set(&self) -> StatefulSet {
+        self.world.api().get(&self.name).await.unwrap()
+    }
+
+    /// The pod, if there is one that is not on its way out.
+    pub(super) async fn pod(&self) -> Option<Pod> {
+        let pod = self.world.api::<Pod>().get_opt(&self.pod_name()).await.unwrap()?;
+        pod.metadata.deletion_timestamp.is_none().then_some(pod)
+    }
+
+    pub(super) fn pod_name(&self) -> String {
+        format!("{}-0", self.name)
+    }
+
+    /// Changes fields of the spec.
+    pub(super) async fn change(&self, spec: Value) {
+        let api = self.world.api::<PaperMCServer>();
+        api.patch(&self.name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.unwrap();
+    }
+
+    /// Moves the window.
+    pub(super) async fn set_window(&self, cron: &str) {
+        self.change(json!({"updateSchedule": {"maintenanceWindow": {"cron": cron}}})).await;
+    }
+
+    /// A condition, if it is about the spec as it is now.
+    pub(super) async fn condition(&self, of: &str) -> Option<Condition> {
+        let object = self.object().await;
+        let generation = object.metadata.generation;
+        let conditions = object.status.unwrap_or_default().conditions;
+        conditions.into_iter().find(|condition| condition.type_ == of && condition.observed_generation == generation)
+    }
+
+    /// Waits until a condition has this status and reason, and returns its message.
+    pub(super) async fn condition_is(&self, of: &str, status: &str, reason: &str) -> String {
+        until(&format!("condition {of} of {} is {status} ({reason})", self.name), A_START, async || {
+            match self.condition(of).await {
+                Some(found) if found.status == status && found.reason == reason => Ok(found.message),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await
+    }
+
+    /// Waits until it runs what it should, proven, with nothing under way. The server itself must say the same.
+    pub(super) async fn settled(&self) {
+        until(&format!("{} is settled", self.name), A_START, async || {
+            let object = self.object().await;
+            let generation = object.metadata.generation;
+            let status = object.status.unwrap_or_default();
+            let holds = |of: &str, wanted: &str| {
+                let found = status.conditions.iter().find(|condition| condition.type_ == of);
+                found.is_some_and(|found| found.status == wanted && found.observed_generation == generation)
+            };
+            let at_rest = status.conditions.iter().any(|c| c.type_ == "Updating" && c.reason == "Settled");
+            let all = status.plugins.iter().all(|plugin| plugin.state == PluginStateKind::Installed);
+            if holds("Ready", "True") && holds("UpdateAvailable", "False") && at_rest && all {
+                return Ok(());
+            }
+            Err(status
+                .conditions
+                .iter()
+                .map(|c| format!("{}={} ({}: {})", c.type_, c.status, c.reason, c.message))
+                .collect::<Vec<_>>()
+                .join("; "))
+        })
+        .await;
+    }
+
+    /// Waits until a pod other than that of `before` is ready, and returns it.
+    pub(super) async fn back_after(&self, before: &Pod) -> Pod {
+        until(&format!("another pod of {} is ready", self.name), A_START, async || {
+            let pod = self.pod().await.ok_or("there is no pod")?;
+            if uid_of(&pod) == uid_of(before) {
+                return Err("it is the pod that was there before".to_owned());
+            }
+            if is_ready(&pod) { Ok(pod) } else { Err(format!("{:?}", pod.status.map(|status| status.phase))) }
+        })
+        .await
+    }
+
+    /// Waits until an update is planned and its files lie on the volume; returns what it is.
+    pub(super) async fn planned(&self) -> String {
+        until(&format!("an update of {} is planned and staged", self.name), SOON, async || {
+            let status = self.object().await.status.unwrap_or_default();
+            match status.available_update {
+                Some(update) if update.staged => Ok(status.update.unwrap_or_default()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await
+    }
+
+    /// Gives the stand-in an order.
+    pub(super) async fn order(&self, line: &str) -> String {
+        let pod = self.pod().await.expect("there is a server to give an order to");
+        let address = pod.status.and_then(|status| status.pod_ip).expect("it has an address");
+        let answer = send_control(&format!("{address}:{CONTROL_PORT}"), line).await.unwrap();
+        assert!(!answer.starts_with("error: "), "{line}: {answer}");
+        answer
+    }
+
+    /// What the stand-in says of itself.
+    pub(super) async fn says(&self) -> Value {
+        serde_json::from_str(&self.order("status").await).unwrap()
+    }
+
+    /// Blocks in the world: those on disk.
+    pub(super) async fn saved_blocks(&self) -> u64 {
+        self.says().await["savedBlocks"].as_u64().unwrap()
+    }
+
+    /// Seven players come on.
+    pub(super) async fn seven_join(&self) {
+        for number in 1..=7 {
+            self.order(&format!("join Player{number:02}")).await;
+        }
+    }
+
+    /// What runs.
+    pub(super) async fn set(&self) -> Set {
+        let pod = self.pod().await.expect("there is a server");
+        let says = self.says().await;
+        let plugins = says["plugins"].as_object().unwrap().iter().filter(|(_, plugin)| plugin["enabled"] == true);
+        let lock = pod.annotations().get("nightshift.dev/lock-digest").cloned().unwrap_or_default();
+        let container = pod.spec.unwrap().containers.into_iter().find(|container| container.name == "papermc").unwrap();
+        let limits = container.resources.and_then(|resources| resources.limits).unwrap_or_default();
+        Set {
+            image: container.image.unwrap_or_default(),
+            lock,
+            memory: limits.get("memory").map(|quantity| quantity.0.clone()),
+            plugins: plugins
+                .map(|(name, plugin)| (name.clone(), plugin["version"].as_str().unwrap().to_owned()))
+                .collect(),
+            paper: format!("{}-{}", says["minecraft"].as_str().unwrap(), says["build"]),
+        }
+    }
+
+    /// Runs a command in the server's container, with this input.
+    pub(super) async fn shell(&self, script: &str, input: &str) -> String {
+        let pod = self.pod_name();
+        self.world.kubectl(&["exec", "-i", &pod, "-c", "papermc", "--", "sh", "-c", script], input).await
+    }
+
+    /// What a container has written so far.
+    pub(super) async fn log(&self, container: &str) -> String {
+        self.world.kubectl(&["logs", &self.pod_name(), "-c", container], "").await
+    }
+}
+
+/// Whether a pod's condition Ready is True.
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}

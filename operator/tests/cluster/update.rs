@@ -1,0 +1,131 @@
+//! Edge (writes). The update in its window, as the players and the world see it.
+
+use std::fmt::Write as _;
+
+use fixtures::jar::{self, PluginYml};
+use jiff::{SignedDuration, Timestamp};
+
+use super::kubectl::run;
+use super::manifests::{ALWAYS, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
+use super::server::Server;
+use super::wait::{AN_UPDATE, until};
+use super::witness::Witness;
+use super::world::{World, in_a_world};
+
+/// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
+fn a_minute_from_now() -> (String, Timestamp) {
+    #[expect(clippy::disallowed_methods, reason = "the window is to open while the test runs, by the cluster's clock")]
+    let at = Timestamp::now() + SignedDuration::from_secs(85);
+    let at = at.to_zoned(jiff::tz::TimeZone::UTC);
+    let minute = at.clone().with().second(0).subsec_nanosecond(0).build().unwrap();
+    let mut cron = String::new();
+    write!(cron, "{} {} {} {} *", minute.minute(), minute.hour(), minute.day(), minute.month()).unwrap();
+    (cron, minute.timestamp())
+}
+
+/// Waits until an update is proven, and the server is settled on it.
+pub(super) async fn updated(world: &World, server: &Server<'_>) -> String {
+    let note = until("the update is applied", AN_UPDATE, async || {
+        world.notes(&server.name, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
+    })
+    .await;
+    server.settled().await;
+    note
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_starts_beside_what_people_put_there() {
+    in_a_world("update", OLDER_MINECRAFT, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        assert!(lobby.set().await.paper.starts_with("1.21.10-"));
+        lobby.seven_join().await;
+        lobby.order("build 1000").await;
+        lobby
+            .shell("mkdir -p /data/plugins/ViaVersion && cat > /data/plugins/ViaVersion/by-hand.yml", "check: true\n")
+            .await;
+        put_jar_by_hand(&lobby).await;
+
+        let (cron, opens) = a_minute_from_now();
+        lobby.set_window(&cron).await;
+        world.upstream.set_now(NEWER_MINECRAFT).await;
+        let planned = lobby.planned().await;
+        assert!(planned.contains("ViaVersion 5.5.1 -> 5.6.0"), "{planned}");
+        let witness = Witness::of(&lobby).await;
+        let note = updated(world, &lobby).await;
+
+        assert!(note.contains("2 plugins") || note.contains("3 plugins"), "{note}");
+        witness.assert_order(&[
+            (0, "shown: "),
+            (0, "All dimensions are saved"),
+            (0, "Stopping server"),
+            (0, "Closing Server"),
+            (1, "Starting minecraft server version 1.21.11"),
+            (1, "Enabling ViaVersion v5.6.0"),
+            (1, "Done ("),
+        ]);
+        assert_eq!((witness.pods(), witness.runs()), (2, 2), "{}", witness.console());
+        for reason in ["UpdatePlanned", "UpdateStaged", "PlayersWarned", "WorldSaved", "UpdateStarted", "UpdateApplied"]
+        {
+            assert_eq!(world.notes(LOBBY, reason).await.len(), 1, "Event {reason}");
+        }
+        assert!(world.note(LOBBY, "PlayersWarned").await.starts_with("7 players warned"));
+        assert!(first_stop(world).await >= opens, "nothing happens before the window opens");
+
+        let set = lobby.set().await;
+        assert!(set.paper.starts_with("1.21.11-"), "{set:?}");
+        assert_eq!((set.plugins["ViaVersion"].as_str(), set.plugins["ViaBackwards"].as_str()), ("5.6.0", "5.6.0"));
+        assert_eq!(set.plugins["ByHand"], "1.0", "a JAR that a person put there stays");
+        assert_eq!(lobby.shell("cat /data/plugins/ViaVersion/by-hand.yml", "").await, "check: true\n");
+        assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
+        let last = lobby.object().await.status.unwrap().last_update.unwrap();
+        assert!(last.successful && last.version == set.paper, "{last:?}");
+    })
+    .await;
+}
+
+/// A plugin that nobody manages, as a person would copy it: by way of a file, for a JAR is no text.
+async fn put_jar_by_hand(server: &Server<'_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("by-hand-1.0.jar");
+    std::fs::write(&file, jar::plugin(&PluginYml::new("ByHand", "1.0"))).unwrap();
+    let copy = format!(
+        "kubectl -n {} exec -i {} -c papermc -- sh -c 'cat > /data/plugins/by-hand-1.0.jar' < {}",
+        server.world.namespace,
+        server.pod_name(),
+        file.display()
+    );
+    run("sh", &["-c", &copy], "").await;
+}
+
+/// When players were first told of a stop.
+async fn first_stop(world: &World) -> Timestamp {
+    let events =
+        world.api::<k8s_openapi::api::events::v1::Event>().list(&kube::api::ListParams::default()).await.unwrap();
+    let warned = events.items.into_iter().find(|event| event.reason.as_deref() == Some("PlayersWarned")).unwrap();
+    warned.event_time.unwrap().0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ping_that_comes_and_goes_never_leads_to_a_stop_that_nobody_was_told_of() {
+    in_a_world("flapping", super::manifests::BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.seven_join().await;
+        world.upstream.set_now(super::manifests::AFTER).await;
+        lobby.planned().await;
+        let witness = Witness::of(&lobby).await;
+        lobby.order("flap-ping 10").await;
+        lobby.set_window(ALWAYS).await;
+        until("the server stops", AN_UPDATE, async || if witness.runs() > 1 { Ok(()) } else { Err(witness.console()) })
+            .await;
+        witness.assert_order(&[(0, "shown: "), (0, "Stopping server"), (1, "Starting minecraft server")]);
+        let told = witness.lines().iter().filter(|line| line.run == 0 && line.text.contains("shown: ")).count();
+        assert!(told >= 3, "the last seconds are counted for the players:\n{}", witness.console());
+        lobby.order("fault none").await;
+        updated(world, &lobby).await;
+    })
+    .await;
+}

@@ -1,0 +1,57 @@
+//! Edge (writes). The replaying upstream of one test: a Deployment, a Service, and the hand on its clock.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// Name of its Deployment and of its Service.
+pub(super) const NAME: &str = "replay";
+/// Its port.
+pub(super) const PORT: u16 = 8480;
+
+/// Where the pods of this namespace find it.
+pub(super) fn base_url(namespace: &str) -> String {
+    format!("http://{NAME}.{namespace}.svc:{PORT}")
+}
+
+/// Deployment and Service of an upstream that answers as of `now`.
+pub(super) fn build_objects(namespace: &str, now: &str) -> Value {
+    let labels = json!({"app": NAME});
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": NAME}, "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {
+                "terminationGracePeriodSeconds": 1,
+                "containers": [{
+                    "name": NAME, "image": "nightshift.dev/replaying-upstream:dev",
+                    "args": ["--now", now, "--public-url", base_url(namespace)],
+                    "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+                    "resources": {"requests": {"cpu": "5m", "memory": "32Mi"}},
+                }],
+            }},
+        }},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME},
+            "spec": {"selector": labels, "ports": [{"port": PORT}]}},
+    ]})
+}
+
+/// The upstream as the test reaches it.
+pub(super) struct Upstream {
+    /// From outside the cluster: by the Service's address.
+    pub(super) url: String,
+}
+
+impl Upstream {
+    /// Moves it to another instant: what was published until then appears.
+    pub(super) async fn set_now(&self, now: &str) {
+        let answer =
+            reqwest::Client::new().put(format!("{}/control/now", self.url)).json(&json!({"now": now})).send().await;
+        answer.unwrap().error_for_status().unwrap();
+    }
+
+    /// Requests so far, by upstream.
+    pub(super) async fn requests(&self) -> BTreeMap<String, u64> {
+        let answer = reqwest::get(format!("{}/control/requests", self.url)).await.unwrap();
+        answer.error_for_status().unwrap().json().await.unwrap()
+    }
+}

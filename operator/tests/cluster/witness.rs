@@ -1,0 +1,132 @@
+//! Edge (reads). Who was there all the time: every pod of a server, and every line of its console, in the order in which they came.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, LogParams};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use tokio::task::JoinHandle;
+
+use super::server::Server;
+use super::wait::{SOON, until};
+use super::world::uid_of;
+
+/// One line of a console.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Which run of the server wrote it: 0 is the one that ran when the witness came.
+    pub(super) run: usize,
+    pub(super) text: String,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// UIDs of pods, in the order of their appearance.
+    pods: Vec<String>,
+    /// Container ids of server processes, in the same order.
+    runs: Vec<String>,
+    lines: Vec<Line>,
+}
+
+/// Watches until it is dropped.
+pub(super) struct Witness {
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Witness {
+    /// A witness who has seen the pod that is there now, and all that its server has said.
+    pub(super) async fn of(server: &Server<'_>) -> Self {
+        let api = server.world.api::<Pod>();
+        let seen = Arc::<Mutex<Seen>>::default();
+        let task = tokio::spawn(watch(api, server.name.clone(), Arc::clone(&seen)));
+        let witness = Self { seen, task };
+        until("the witness reads the console", SOON, async || {
+            if locked(&witness.seen).lines.is_empty() { Err("no line yet".to_owned()) } else { Ok(()) }
+        })
+        .await;
+        witness
+    }
+
+    /// How many pods there have been.
+    pub(super) fn pods(&self) -> usize {
+        locked(&self.seen).pods.len()
+    }
+
+    /// How many server processes there have been.
+    pub(super) fn runs(&self) -> usize {
+        locked(&self.seen).runs.len()
+    }
+
+    pub(super) fn lines(&self) -> Vec<Line> {
+        locked(&self.seen).lines.clone()
+    }
+
+    /// The whole console, for messages.
+    pub(super) fn console(&self) -> String {
+        self.lines().iter().map(|line| format!("{}| {}\n", line.run, line.text)).collect::<Vec<String>>().concat()
+    }
+
+    /// Asserts that lines with these words came in this order, each in the run given. Returns the text of each.
+    pub(super) fn assert_order(&self, wanted: &[(usize, &str)]) -> Vec<String> {
+        let lines = self.lines();
+        let mut rest = lines.iter();
+        let mut found = Vec::new();
+        for (run, words) in wanted {
+            let line = rest.find(|line| line.run == *run && line.text.contains(words));
+            let line =
+                line.unwrap_or_else(|| panic!("`{words}` of run {run} is not where it belongs:\n{}", self.console()));
+            found.push(line.text.clone());
+        }
+        found
+    }
+}
+
+async fn watch(api: Api<Pod>, server: String, seen: Arc<Mutex<Seen>>) {
+    let selector = watcher::Config::default().labels(&format!("nightshift.dev/server={server}"));
+    let mut pods = Box::pin(watcher(api.clone(), selector).default_backoff().applied_objects());
+    while let Some(next) = pods.next().await {
+        let Ok(pod) = next else { continue };
+        let uid = uid_of(&pod);
+        let running = running_server(&pod);
+        let run = {
+            let mut seen = locked(&seen);
+            if !seen.pods.contains(&uid) {
+                seen.pods.push(uid);
+            }
+            let Some(container) = running.filter(|id| !seen.runs.contains(id)) else { continue };
+            seen.runs.push(container);
+            seen.runs.len() - 1
+        };
+        // Ends with the container; what it read until then is kept.
+        tokio::spawn(follow(api.clone(), pod, run, Arc::clone(&seen)));
+    }
+}
+
+fn running_server(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let server = statuses.iter().find(|container| container.name == "papermc")?;
+    server.state.as_ref()?.running.as_ref()?;
+    server.container_id.clone()
+}
+
+async fn follow(api: Api<Pod>, pod: Pod, run: usize, seen: Arc<Mutex<Seen>>) {
+    let wanted = LogParams { container: Some("papermc".to_owned()), follow: true, ..LogParams::default() };
+    let name = pod.metadata.name.unwrap_or_default();
+    let Ok(stream) = api.log_stream(&name, &wanted).await else { return };
+    let mut lines = stream.lines();
+    while let Ok(Some(text)) = lines.try_next().await {
+        locked(&seen).lines.push(Line { run, text: text.trim_end().to_owned() });
+    }
+}

@@ -1,0 +1,248 @@
+//! Edge (writes). What each test has for itself: a namespace with an upstream and an operator that watches this namespace only.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+
+use futures::FutureExt as _;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::Value;
+use tokio::sync::{OnceCell, RwLock};
+
+use super::kubectl::{ask, kubectl, run};
+use super::upstream::{self, Upstream};
+use super::wait::{SOON, until};
+use super::{chart, dump};
+
+/// The Helm release of the operator, and so the name of its Deployment.
+pub(super) const RELEASE: &str = "nightshift";
+
+/// A test that counts what a whole node does has it for itself.
+static NODE: RwLock<()> = RwLock::const_new(());
+static DEFINITIONS: OnceCell<()> = OnceCell::const_new();
+
+/// A namespace and what is in it.
+pub(super) struct World {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) upstream: Upstream,
+}
+
+/// Runs a test in a world of its own, as of `now`.
+pub(super) async fn in_a_world(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
+    let _shared = NODE.read().await;
+    in_this_world(name, now, &[], test).await;
+}
+
+/// The same with the node for itself, and other values for the chart.
+pub(super) async fn alone_in_a_world(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
+    let _alone = NODE.write().await;
+    in_this_world(name, now, values, test).await;
+}
+
+async fn in_this_world(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
+    let client = client().await;
+    // Another run may be taking its namespaces down still.
+    let namespace = format!("{name}-{:x}", std::process::id());
+    let outcome = AssertUnwindSafe(async {
+        let world = World::make(client.clone(), &namespace, now, values).await;
+        test(&world).await;
+    })
+    .catch_unwind()
+    .await;
+    match outcome {
+        Ok(()) => delete_namespace(&client, &namespace).await,
+        Err(panic) => fail(&client, name, &namespace, panic).await,
+    }
+}
+
+async fn fail(client: &Client, name: &str, namespace: &str, panic: Box<dyn Any + Send>) {
+    let folder = dump::write(name, namespace).await;
+    eprintln!("{name}: what was there is in {}", folder.display());
+    if std::env::var_os("NIGHTSHIFT_KEEP").is_none() {
+        delete_namespace(client, namespace).await;
+    }
+    resume_unwind(panic);
+}
+
+/// Not waited for: nothing else is in it, and the next test has another.
+async fn delete_namespace(client: &Client, namespace: &str) {
+    Api::<Namespace>::all(client.clone()).delete(namespace, &DeleteParams::default()).await.unwrap();
+}
+
+/// A client for the cluster that the environment names.
+pub(super) async fn client() -> Client {
+    assert!(
+        std::env::var_os("KUBECONFIG").is_some(),
+        "KUBECONFIG is not set: these tests need a cluster. `make cluster image`, then `eval \"$(dev/cluster env)\"`"
+    );
+    let client = Client::try_default().await.expect("KUBECONFIG leads to a cluster");
+    DEFINITIONS.get_or_init(|| prepare(&client)).await;
+    client
+}
+
+/// Once a run: the definitions, and a look for somebody who would have a hand in every test.
+async fn prepare(client: &Client) {
+    let ours = ListParams::default().labels("app.kubernetes.io/name=nightshift");
+    let wide = Api::<ClusterRoleBinding>::all(client.clone()).list(&ours).await.unwrap().items;
+    assert!(
+        wide.is_empty(),
+        "an operator that watches all namespaces is installed here ({}) and would act on the servers of the tests, too: remove it first",
+        wide.iter().map(kube::ResourceExt::name_any).collect::<Vec<_>>().join(", ")
+    );
+    install_definitions().await;
+}
+
+async fn install_definitions() {
+    run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "crds/manifests"], "").await;
+    // Right after they are made they have no condition yet, which `kubectl wait` takes for an error.
+    until("the definitions are established", SOON, async || {
+        let wait = ["wait", "--for=condition=Established", "--timeout=5s", "-f", "crds/manifests"];
+        let output = ask("kubectl", &wait, "").await;
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+    })
+    .await;
+}
+
+impl World {
+    async fn make(client: Client, namespace: &str, now: &str, values: &[&str]) -> Self {
+        run("kubectl", &["create", "namespace", namespace], "").await;
+        let objects = upstream::build_objects(namespace, now).to_string();
+        let objects = format!("{objects}\n---\n{}", chart::render(namespace, values).await);
+        kubectl(namespace, &["apply", "--server-side", "-f", "-"], &objects).await;
+        let service: Service = Api::namespaced(client.clone(), namespace).get(upstream::NAME).await.unwrap();
+        let address = service.spec.and_then(|spec| spec.cluster_ip).unwrap();
+        let upstream = Upstream { url: format!("http://{address}:{}", upstream::PORT) };
+        let world = Self { client, namespace: namespace.to_owned(), upstream };
+        for deployment in [upstream::NAME, RELEASE] {
+            world.wait_for_deployment(deployment).await;
+        }
+        world
+    }
+
+    /// Waits until all replicas that are wanted are ready.
+    pub(super) async fn wait_for_deployment(&self, name: &str) {
+        let api: Api<Deployment> = self.api();
+        until(&format!("Deployment {name} is available"), SOON, async || {
+            let status = api.get(name).await.unwrap().status.unwrap_or_default();
+            if status.available_replicas.unwrap_or(0) > 0 { Ok(()) } else { Err(format!("{status:?}")) }
+        })
+        .await;
+    }
+
+    /// The API of a kind in this namespace.
+    pub(super) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Applies objects as a user does.
+    pub(super) async fn apply(&self, objects: &[Value]) {
+        let list = objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+        self.kubectl(&["apply", "-f", "-"], &list).await;
+    }
+
+    /// kubectl in this namespace; it has to succeed.
+    pub(super) async fn kubectl(&self, arguments: &[&str], input: &str) -> String {
+        kubectl(&self.namespace, arguments, input).await
+    }
+
+    /// The operator's pod.
+    pub(super) async fn operator(&self) -> Pod {
+        let selector = ListParams::default().labels("app.kubernetes.io/name=nightshift");
+        let pods = self.api::<Pod>().list(&selector).await.unwrap();
+        pods.items.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none()).expect("the operator has a pod")
+    }
+
+    /// The pod of the upstream.
+    pub(super) async fn upstream_pod(&self) -> Pod {
+        let selector = ListParams::default().labels(&format!("app={}", upstream::NAME));
+        self.api::<Pod>().list(&selector).await.unwrap().items.pop().expect("the upstream has a pod")
+    }
+
+    /// The notes of all Events with this reason about an object of this name, oldest first.
+    pub(super) async fn notes(&self, name: &str, reason: &str) -> Vec<String> {
+        let mut events = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        events.sort_by_key(|event| event.event_time.as_ref().map(|time| time.0));
+        events.retain(|event| {
+            event.reason.as_deref() == Some(reason)
+                && event.regarding.as_ref().and_then(|of| of.name.as_deref()) == Some(name)
+        });
+        events.into_iter().filter_map(|event| event.note).collect()
+    }
+
+    /// Waits for an Event about an object of this name, and returns its note.
+    pub(super) async fn note(&self, name: &str, reason: &str) -> String {
+        until(&format!("there is an Event {reason} about {name}"), SOON, async || {
+            self.notes(name, reason).await.pop().ok_or_else(|| "there is none".to_owned())
+        })
+        .await
+    }
+
+    /// Passes over servers that the operator has ended so far, by its own metrics.
+    pub(super) async fn passes(&self) -> u64 {
+        let pod = self.operator().await;
+        let address = pod.status.and_then(|status| status.pod_ip).unwrap();
+        let text = reqwest::get(format!("http://{address}:8081/metrics")).await.unwrap().text().await.unwrap();
+        let of_servers = |line: &&str| line.contains("reconcile_total{") && line.contains(r#"controller="server""#);
+        let counts = text.lines().filter(of_servers).filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a counter is a small whole number"
+        )]
+        let total = counts.sum::<f64>() as u64;
+        total
+    }
+
+    /// Makes the operator look at a server twice, and waits until it has.
+    pub(super) async fn look_again(&self, server: &str) {
+        for mark in ["first", "second"] {
+            let before = self.passes().await;
+            self.kubectl(
+                &["annotate", "--overwrite", "papermcserver", server, &format!("example.com/look={mark}")],
+                "",
+            )
+            .await;
+            until("the operator has looked at the server", SOON, async || {
+                let now = self.passes().await;
+                if now > before { Ok(()) } else { Err(format!("{now} passes")) }
+            })
+            .await;
+        }
+    }
+
+    /// The versions of all objects and the requests upstream, once neither changes any more.
+    pub(super) async fn at_rest(&self) -> (Vec<String>, BTreeMap<String, u64>) {
+        let mut last = (self.versions().await, self.upstream.requests().await);
+        let mut same = 0;
+        until("nothing is written any more", SOON, async || {
+            let now = (self.versions().await, self.upstream.requests().await);
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+            if same >= 10 { Ok(last.clone()) } else { Err(format!("{same} looks alike")) }
+        })
+        .await
+    }
+
+    /// The resourceVersion of everything in this namespace that the operator may write, by kind and name, but not of the pods, whose
+    /// status is the kubelet's.
+    pub(super) async fn versions(&self) -> Vec<String> {
+        let kinds = "papermcservers,plugins,statefulsets,services,configmaps,secrets,persistentvolumeclaims";
+        let columns = "custom-columns=K:.kind,N:.metadata.name,V:.metadata.resourceVersion";
+        let text = self.kubectl(&["get", kinds, "--no-headers", "-o", columns], "").await;
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+}
+
+/// A name for messages.
+pub(super) fn uid_of(pod: &Pod) -> String {
+    pod.uid().unwrap_or_default()
+}

@@ -1,0 +1,247 @@
+//! Pure. The catalog: an immutable, dated snapshot of what the upstreams publish.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::version::Minecraft;
+
+/// What every upstream said, as last read. Immutable; a newer reading is a new catalog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Catalog {
+    /// Every Paper version with a build, oldest first.
+    pub paper: Vec<PaperVersion>,
+    /// When Fill was read.
+    pub paper_read_at: Timestamp,
+    /// Projects by where they come from and what they are called there.
+    pub projects: Vec<Project>,
+    /// Image tags of the server image's repository; empty when nobody asked Docker Hub.
+    #[serde(default)]
+    pub images: Vec<ImageTag>,
+    /// Projects that could not be read and why, in words for the user: a question about them has no answer. Keyed as
+    /// [`ProjectKey`] prints: `modrinth/viaversion` (a bare `viaversion` is understood too).
+    #[serde(default)]
+    pub unread: BTreeMap<String, String>,
+}
+
+impl Catalog {
+    /// A catalog of nothing: every question about it is one that nobody can answer yet.
+    pub fn unread_at(at: Timestamp) -> Self {
+        Self { paper: Vec::new(), paper_read_at: at, projects: Vec::new(), images: Vec::new(), unread: BTreeMap::new() }
+    }
+
+    /// The project that `key` names: by slug, id or name, without case.
+    pub fn project(&self, key: &ProjectKey) -> Option<&Project> {
+        let mine = || self.projects.iter().filter(|project| project.key.source == key.source);
+        mine()
+            .find(|project| project.id == key.project || project.key.project.eq_ignore_ascii_case(&key.project))
+            .or_else(|| mine().find(|project| project.name.eq_ignore_ascii_case(&key.project)))
+    }
+
+    /// Why the project that `key` names could not be read, if that was so.
+    pub fn unread_because(&self, key: &ProjectKey) -> Option<&str> {
+        let full = key.to_string();
+        self.unread
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(&key.project))
+            .map(|(_, because)| because.as_str())
+    }
+}
+
+/// Where a plugin comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Source {
+    /// `hangar.papermc.io`
+    Hangar,
+    /// `modrinth.com`
+    Modrinth,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Hangar => "hangar",
+            Self::Modrinth => "modrinth",
+        })
+    }
+}
+
+/// A project as the user names it: source and slug (or id).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectKey {
+    /// Where it comes from.
+    pub source: Source,
+    /// Slug or id, compared without case.
+    pub project: String,
+}
+
+impl fmt::Display for ProjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.source, self.project)
+    }
+}
+
+/// One Minecraft version that Paper has builds for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PaperVersion {
+    /// The Minecraft version.
+    pub minecraft: Minecraft,
+    /// Fill's `java.version.minimum`.
+    #[serde(default)]
+    pub java: Option<u32>,
+    /// Flags Fill recommends for the JVM.
+    #[serde(default)]
+    pub jvm_flags: Vec<String>,
+    /// When support ended, if it did: `support.end`, or an empty date for `UNSUPPORTED` without one.
+    #[serde(default)]
+    pub unsupported: bool,
+    /// Its builds, by number, ascending. May be empty: that is legal upstream.
+    pub builds: Vec<Build>,
+}
+
+/// One build of Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Build {
+    /// Its number: identifies it only together with the Minecraft version.
+    pub number: u32,
+    /// When it was published.
+    pub published: Timestamp,
+    /// How stable its makers call it.
+    pub channel: BuildChannel,
+    /// The server JAR.
+    pub file: Artifact,
+}
+
+/// Fill's channels, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BuildChannel {
+    /// Early builds of a new Minecraft version.
+    Alpha,
+    /// Mostly done.
+    Beta,
+    /// For everybody.
+    Stable,
+    /// Stable, and advertised.
+    Recommended,
+}
+
+/// A downloadable file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Artifact {
+    /// File name as the source calls it.
+    pub name: String,
+    /// Where it is downloaded.
+    pub url: String,
+    /// Size in bytes.
+    #[serde(default)]
+    pub size: Option<u64>,
+    /// `sha256:<hex>` (Fill, Hangar) or `sha512:<hex>` (Modrinth); None when the source gives none.
+    #[serde(default)]
+    pub hash: Option<String>,
+}
+
+/// One plugin project with all its releases.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Project {
+    /// How the user names it.
+    pub key: ProjectKey,
+    /// The source's stable id: slugs can be renamed. `dependencies` refer to this.
+    pub id: String,
+    /// The name people know: `ViaVersion`.
+    pub name: String,
+    /// When its list was read. Lists are edited after release, so every answer that rests on one says when.
+    pub read_at: Timestamp,
+    /// Releases, newest first by publication, then by version.
+    pub releases: Vec<Release>,
+}
+
+/// One published version of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Release {
+    /// The source's id of it: identity. Version strings repeat.
+    pub id: String,
+    /// The version as its authors write it.
+    pub version: String,
+    /// When it was published.
+    pub published: Timestamp,
+    /// How stable its authors call it.
+    pub channel: Channel,
+    /// The Minecraft versions somebody listed, in order. A set with holes, never a range. Empty: nobody said anything.
+    pub minecraft: Vec<Minecraft>,
+    /// Software it is published for, lower case: `paper`, `spigot`, `velocity`, …
+    pub loaders: Vec<String>,
+    /// What it says it needs.
+    #[serde(default)]
+    pub dependencies: Vec<Dependency>,
+    /// The JAR; None when the source only links somewhere else.
+    #[serde(default)]
+    pub file: Option<Artifact>,
+}
+
+/// A plugin's channel, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Channel {
+    /// Modrinth `alpha`, Hangar `Alpha`.
+    Alpha,
+    /// Modrinth `beta`, Hangar `Snapshot`, `Beta` or a channel flagged UNSTABLE.
+    Beta,
+    /// Everything else.
+    Release,
+}
+
+/// One line of a release's dependencies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Dependency {
+    /// The project's stable id at the same source, when it is there.
+    #[serde(default)]
+    pub project_id: Option<String>,
+    /// Its name, when the source gives one (Hangar does; Modrinth does not).
+    #[serde(default)]
+    pub name: Option<String>,
+    /// An exact release, when pinned.
+    #[serde(default)]
+    pub version_id: Option<String>,
+    /// What kind of need it is.
+    pub kind: DependencyKind,
+}
+
+/// What a dependency means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DependencyKind {
+    /// Does not load without it.
+    Required,
+    /// Only binds when it is there.
+    Optional,
+    /// Must not be there.
+    Incompatible,
+    /// Inside the JAR already.
+    Embedded,
+}
+
+/// One tag of the server image, with what it is pinned by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageTag {
+    /// `docker.io/itzg/minecraft-server`
+    pub repository: String,
+    /// `2026.8.1-java21`
+    pub tag: String,
+    /// `sha256:…` of the index, so that a moved tag changes nothing.
+    pub digest: String,
+    /// When it was pushed.
+    pub pushed: Timestamp,
+}

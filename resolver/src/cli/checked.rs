@@ -1,0 +1,115 @@
+//! Pure. Manifests to requests: what is asked, or everything that is wrong with the asking.
+
+use super::document::Node;
+use super::manifests::{Manifests, Mistake, Placed};
+use super::rules;
+use crate::catalog::{ProjectKey, Source};
+use crate::manifest::{self, Complaint, plugin_name};
+use crate::request::{PaperWish, Request};
+use crate::version::Minecraft;
+
+/// What is asked.
+#[derive(Debug)]
+pub(super) struct Checked {
+    /// One for each server, as they came.
+    pub(super) requests: Vec<Request>,
+    /// The plugins, for complaints about their projects.
+    plugins: Vec<Placed<crds::Plugin>>,
+}
+
+/// Checks what the manifests ask; notes go to `notes`.
+pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Checked, Vec<Mistake>> {
+    let Manifests { servers, plugins, mut mistakes, notes: left_aside } = manifests;
+    notes.extend(left_aside);
+    let mut requests = Vec::new();
+    let mut used = vec![false; plugins.len()];
+    for plugin in &plugins {
+        let complaints = rules::check_plugin(&plugin.object).into_iter().chain(manifest::check_plugin(&plugin.object));
+        mistakes.extend(complaints.map(|complaint| plugin.mistake(complaint)));
+    }
+    for placed in &servers {
+        let server = &placed.object;
+        mistakes.extend(rules::check_server(server).into_iter().map(|complaint| placed.mistake(complaint)));
+        for (plugin, used) in plugins.iter().zip(&mut used) {
+            *used |= !manifest::matching(server, [&plugin.object]).is_empty();
+        }
+        match manifest::request(server, plugins.iter().map(|plugin| &plugin.object), floor(&placed.node), None) {
+            Ok(request) => requests.push(request),
+            Err(complaints) => {
+                for complaint in complaints {
+                    let about = plugins.iter().find(|plugin| complaint.object == object_name(&plugin.object));
+                    let mistake = about
+                        .map_or_else(|| placed.mistake(complaint.clone()), |plugin| plugin.mistake(complaint.clone()));
+                    // A plugin has been complained about already.
+                    if !mistakes.contains(&mistake) {
+                        mistakes.push(mistake);
+                    }
+                }
+            }
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    for (plugin, used) in plugins.iter().zip(used) {
+        if !used && !servers.is_empty() {
+            let name = plugin_name(&plugin.object);
+            notes.push(format!("Plugin {name} matches no server here: see its `instanceSelector` and both namespaces"));
+        }
+    }
+    Ok(Checked { requests, plugins })
+}
+
+impl Checked {
+    /// All projects that are asked for, in order.
+    pub(super) fn projects(&self) -> Vec<ProjectKey> {
+        let mut keys: Vec<ProjectKey> =
+            self.requests.iter().flat_map(|request| &request.plugins).map(|wish| wish.key.clone()).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// The oldest Minecraft that any of the servers can run, if each has a bound.
+    pub(super) fn oldest(&self) -> Option<Minecraft> {
+        let bounds = self.requests.iter().map(|request| match &request.paper {
+            PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => Some(version),
+            PaperWish::Latest | PaperWish::Auto => request.floor.as_ref(),
+        });
+        bounds.collect::<Option<Vec<_>>>()?.into_iter().min().cloned()
+    }
+
+    /// Whether any server's image is ours to choose.
+    pub(super) fn chooses_an_image(&self) -> bool {
+        self.requests.iter().any(|request| request.image.is_none())
+    }
+
+    /// The complaint, at each Plugin that asks for it, that a project does not exist.
+    pub(super) fn no_such_project(&self, key: &ProjectKey, problem: &str, fix: &str) -> Vec<Mistake> {
+        let asks = |plugin: &&Placed<crds::Plugin>| {
+            let source = match plugin.object.spec.source.kind {
+                crds::plugin::SourceKind::Hangar => Source::Hangar,
+                crds::plugin::SourceKind::Modrinth => Source::Modrinth,
+            };
+            source == key.source && plugin.object.spec.source.project == key.project
+        };
+        let mistake = |plugin: &Placed<crds::Plugin>| {
+            plugin.mistake(Complaint {
+                object: object_name(&plugin.object),
+                path: "spec.source.project".to_owned(),
+                problem: problem.to_owned(),
+                fix: fix.to_owned(),
+            })
+        };
+        self.plugins.iter().filter(asks).map(mistake).collect()
+    }
+}
+
+fn object_name(plugin: &crds::Plugin) -> String {
+    format!("Plugin {}", plugin_name(plugin))
+}
+
+/// What the world was opened by, when the object comes from a cluster: a world cannot go back.
+fn floor(node: &Node) -> Option<Minecraft> {
+    node.get("status")?.get("currentVersion")?.text()?.parse().ok()
+}

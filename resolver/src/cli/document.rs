@@ -1,0 +1,204 @@
+//! Pure. YAML as a tree that knows the line of every value, so that a mistake can be pointed at.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    /// Its line, from 1.
+    pub(super) line: u64,
+    /// Its bytes in the text, for what was written where the value has lost it (`1.20` is the number 1.2).
+    bytes: Range<usize>,
+    /// What it is.
+    pub(super) tree: Tree,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Tree {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+/// One key with its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    /// The line of the key.
+    pub(super) line: u64,
+    pub(super) value: Node,
+}
+
+/// Text that is no YAML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotYaml {
+    pub(super) line: u64,
+    /// What is wrong, read after the file's name.
+    pub(super) said: String,
+    /// What to do about it.
+    pub(super) fix: &'static str,
+}
+
+/// The documents of a text that are not empty. JSON is YAML.
+pub(super) fn read(text: &str) -> Result<Vec<Node>, NotYaml> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    match serde_saphyr::from_multiple_with_options::<Node>(text, options) {
+        Ok(documents) => Ok(documents.into_iter().filter(|document| document.tree != Tree::Null).collect()),
+        Err(error) => {
+            let line = error.location().map_or(1, |location| location.line());
+            if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error.without_snippet() {
+                return Err(NotYaml {
+                    line,
+                    said: format!("has the key `{key}` twice in one place"),
+                    fix: "remove one of the two",
+                });
+            }
+            // The first line says what; what may follow shows where, which we say ourselves.
+            let text = error.to_string();
+            let said = text.lines().next().unwrap_or_default().split(" at line ").next().unwrap_or_default();
+            let fix = "correct the text there; tabs cannot indent, and `: ` in a text needs quotes";
+            Err(NotYaml { line, said: format!("is not YAML: {said}"), fix })
+        }
+    }
+}
+
+impl Node {
+    /// The value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The keys and values; none when it is no map.
+    pub(super) fn entries(&self) -> &[Entry] {
+        if let Tree::Map(entries) = &self.tree { entries } else { &[] }
+    }
+
+    /// The text, when it is one.
+    pub(super) fn text(&self) -> Option<&str> {
+        if let Tree::Text(text) = &self.tree { Some(text) } else { None }
+    }
+
+    /// What stands in the document, for values of one line.
+    pub(super) fn written<'t>(&self, document: &'t str) -> Option<&'t str> {
+        document.get(self.bytes.clone()).filter(|written| !written.is_empty() && !written.contains('\n'))
+    }
+
+    /// The line of the value at a path such as `spec.source.project`, or of the nearest one above it that exists.
+    pub(super) fn line_of(&self, path: &str) -> u64 {
+        let (mut line, mut node) = (self.line, self);
+        for key in path.split('.') {
+            let Some(entry) = node.entries().iter().find(|entry| entry.key == key) else { break };
+            (line, node) = (entry.line, &entry.value);
+        }
+        line
+    }
+
+    /// As JSON. What is null is left out of maps, as the API server does with fields that are not nullable.
+    pub(super) fn to_json(&self) -> Value {
+        match &self.tree {
+            Tree::Null => Value::Null,
+            Tree::Bool(value) => Value::Bool(*value),
+            Tree::Number(value) => Value::Number(value.clone()),
+            Tree::Text(value) => Value::String(value.clone()),
+            Tree::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            Tree::Map(entries) => Value::Object(
+                entries
+                    .iter()
+                    .filter(|entry| entry.value.tree != Tree::Null)
+                    .map(|entry| (entry.key.clone(), entry.value.to_json()))
+                    .collect::<Map<_, _>>(),
+            ),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value: tree, referenced, defined } = Spanned::<Tree>::deserialize(deserializer)?;
+        let place = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+        let start = place(defined.span().byte_offset());
+        let bytes = start..start + place(defined.span().byte_len());
+        Ok(Self { line: referenced.line(), bytes, tree })
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Tree, E> {
+        Ok(Tree::Number(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Tree, E> {
+        Ok(Tree::Number(value.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
+        // `.inf` and `.nan` have no place in JSON; a field that takes text says so.
+        Ok(Number::from_f64(value).map_or_else(|| Tree::Text(value.to_string()), Tree::Number))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(value.to_owned()))
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Tree, E> {
+        Ok(Tree::Text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<Tree, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(Spanned { value: key, referenced, defined: _ }) = pairs.next_key::<Spanned<String>>()? {
+            entries.push(Entry { key, line: referenced.line(), value: pairs.next_value()? });
+        }
+        Ok(Tree::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Edge (reads). The files, directories and stdin that manifests come from.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// A text and what it is called in messages.
+#[derive(Debug)]
+pub(super) struct File {
+    /// As the user named it, or `stdin`.
+    pub(super) name: String,
+    /// All of it.
+    pub(super) text: String,
+}
+
+/// What could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InputError {
+    #[error("could not read `{name}`")]
+    Read {
+        name: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{name}` holds no .yaml, .yml or .json file")]
+    NoFiles { name: String },
+}
+
+/// The endings that kubectl reads of a directory; it does not go into further ones either.
+const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+
+/// Reads each of `names`: a file, the manifests of a directory in order of their names, or `-` for stdin.
+pub(super) fn read(names: &[String]) -> Result<Vec<File>, InputError> {
+    let mut files = Vec::new();
+    for name in names {
+        let failed = |source| InputError::Read { name: name.clone(), source };
+        if name == "-" {
+            let mut text = String::new();
+            io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|source| InputError::Read { name: "stdin".to_owned(), source })?;
+            files.push(File { name: "stdin".to_owned(), text });
+        } else if Path::new(name).is_dir() {
+            let inside = manifests_of(Path::new(name)).map_err(failed)?;
+            if inside.is_empty() {
+                return Err(InputError::NoFiles { name: name.clone() });
+            }
+            for path in inside {
+                files.push(read_file(&path)?);
+            }
+        } else {
+            files.push(read_file(Path::new(name))?);
+        }
+    }
+    Ok(files)
+}
+
+fn manifests_of(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if ending.is_some_and(|ending| ENDINGS.contains(&ending)) && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_file(path: &Path) -> Result<File, InputError> {
+    let name = path.display().to_string();
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(File { name, text }),
+        Err(source) => Err(InputError::Read { name, source }),
+    }
+}

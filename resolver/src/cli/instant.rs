@@ -1,0 +1,31 @@
+//! Pure. Instants as people type them.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+/// A date, meaning its first moment in UTC, or an RFC 3339 time.
+pub(super) fn parse(text: &str) -> Result<Timestamp, String> {
+    let wrong = || "write a date such as `2026-12-24`, or a time such as `2026-12-24T18:00:00Z`".to_owned();
+    // Ten characters: jiff would take the date of a time without an offset, and so forget the time.
+    if text.len() == 10 {
+        let date: Date = text.parse().map_err(|_| wrong())?;
+        return date.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp()).map_err(|_| wrong());
+    }
+    text.parse().map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_its_first_moment_and_a_time_is_itself() {
+        let read = |text| parse(text).map(|instant| instant.to_string());
+        assert_eq!(read("2026-12-24"), Ok("2026-12-24T00:00:00Z".to_owned()));
+        assert_eq!(read("2026-12-24T18:00:00+01:00"), Ok("2026-12-24T17:00:00Z".to_owned()));
+        for wrong in ["", "tomorrow", "2026-13-01", "2026-12-24T18:00", "24.12.2026"] {
+            assert!(read(wrong).unwrap_err().contains("2026-12-24"), "{wrong}");
+        }
+    }
+}

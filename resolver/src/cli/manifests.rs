@@ -1,0 +1,241 @@
+//! Pure. The objects in manifests: those of ours checked and typed, those of others noted.
+
+use std::fmt;
+
+use crds::definitions::COMMITTED;
+use crds::{PaperMCServer, Plugin};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::document::{self, Node, Tree};
+use super::input::File;
+use super::nearest::nearest;
+use super::strict;
+use crate::manifest::{Complaint, plugin_name, server_name};
+
+/// The group and version of our kinds.
+const OURS: &str = "nightshift.dev/v1alpha1";
+
+/// A mistake in a manifest, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mistake {
+    file: String,
+    line: u64,
+    complaint: Complaint,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, complaint: Complaint { object, path, problem, fix } } = self;
+        write!(f, "{file}:{line}: ")?;
+        if !object.is_empty() {
+            write!(f, "{object}: ")?;
+        }
+        if !path.is_empty() {
+            write!(f, "`{path}` ")?;
+        }
+        write!(f, "{problem}; {fix}")
+    }
+}
+
+/// An object and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Placed<T> {
+    /// The object.
+    pub(super) object: T,
+    /// As it was written.
+    pub(super) node: Node,
+    file: String,
+}
+
+impl<T> Placed<T> {
+    /// A complaint about this object, with its place.
+    pub(super) fn mistake(&self, complaint: Complaint) -> Mistake {
+        Mistake { file: self.file.clone(), line: self.node.line_of(&complaint.path), complaint }
+    }
+}
+
+/// What was found in manifests.
+#[derive(Debug, Default)]
+pub(super) struct Manifests {
+    /// The servers, as they came.
+    pub(super) servers: Vec<Placed<PaperMCServer>>,
+    /// The plugins, as they came.
+    pub(super) plugins: Vec<Placed<Plugin>>,
+    /// What is wrong.
+    pub(super) mistakes: Vec<Mistake>,
+    /// What was left aside.
+    pub(super) notes: Vec<String>,
+}
+
+/// All objects of these files.
+pub(super) fn read(files: &[File]) -> Manifests {
+    let [server, plugin] = schemas();
+    let mut reader = Reader { server, plugin, found: Manifests::default() };
+    for file in files {
+        match document::read(&file.text) {
+            Ok(documents) => documents.iter().for_each(|document| reader.object(file, document)),
+            Err(refused) => {
+                let complaint = complaint("", "", refused.said, refused.fix);
+                reader.found.mistakes.push(Mistake { file: file.name.clone(), line: refused.line, complaint });
+            }
+        }
+    }
+    reader.found
+}
+
+/// The schemas of both kinds: server, then plugin.
+pub(super) fn schemas() -> [Value; 2] {
+    COMMITTED.map(|(_, text)| {
+        schema_of(&serde_saphyr::from_str(text).expect("a definition is YAML, and every test of this file reads it"))
+    })
+}
+
+/// The schema of a whole object: what a definition says of it, and what every object has.
+fn schema_of(definition: &Value) -> Value {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "object", "additionalProperties": text});
+    let mut metadata =
+        json!({"name": text, "generateName": text, "namespace": text, "labels": texts, "annotations": texts});
+    // Written by the API server only, and of no interest here: `kubectl get -o yaml` gives them.
+    for served in [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+        "selfLink",
+    ] {
+        metadata[served] = json!({});
+    }
+    let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    json!({
+        "type": "object", "required": ["metadata", "spec"],
+        "properties": {
+            "apiVersion": text, "kind": text, "spec": spec, "status": {},
+            "metadata": {"type": "object", "required": ["name"], "properties": metadata},
+        },
+    })
+}
+
+fn complaint(object: &str, path: &str, problem: impl Into<String>, fix: &str) -> Complaint {
+    Complaint { object: object.to_owned(), path: path.to_owned(), problem: problem.into(), fix: fix.to_owned() }
+}
+
+struct Reader {
+    server: Value,
+    plugin: Value,
+    found: Manifests,
+}
+
+impl Reader {
+    fn mistake(&mut self, file: &File, line: u64, complaint: Complaint) {
+        self.found.mistakes.push(Mistake { file: file.name.clone(), line, complaint });
+    }
+
+    fn object(&mut self, file: &File, node: &Node) {
+        let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        if !matches!(node.tree, Tree::Map(_)) || kind.is_empty() {
+            let complaint = complaint(
+                "",
+                "kind",
+                "is missing",
+                "write a manifest with `apiVersion`, `kind`, `metadata` and `spec`",
+            );
+            return self.mistake(file, node.line, complaint);
+        }
+        if kind == "List" || (version == OURS && matches!(kind, "PaperMCServerList" | "PluginList")) {
+            if let Some(Tree::List(items)) = node.get("items").map(|items| &items.tree) {
+                for item in items {
+                    self.object(file, item);
+                }
+            }
+            return;
+        }
+        let group = version.split('/').next().unwrap_or_default();
+        let known = ["PaperMCServer", "Plugin"];
+        if version == OURS && known.contains(&kind) {
+            return self.ours(file, node, kind);
+        }
+        if group == "nightshift.dev" || (kind == "PaperMCServer" || nearest(group, ["nightshift.dev"]).is_some()) {
+            let complaint = if version == OURS {
+                let fix = nearest(kind, known).map_or_else(
+                    || "the kinds are `PaperMCServer` and `Plugin`".to_owned(),
+                    |meant| format!("did you mean `{meant}`?"),
+                );
+                complaint("", "kind", format!("cannot be `{kind}`"), &fix)
+            } else if version.is_empty() {
+                complaint("", "apiVersion", "is missing", &format!("write `apiVersion: {OURS}`"))
+            } else {
+                complaint("", "apiVersion", format!("cannot be `{version}`"), &format!("write `apiVersion: {OURS}`"))
+            };
+            let line = node.line_of(&complaint.path);
+            return self.mistake(file, line, complaint);
+        }
+        let name = node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::text).unwrap_or("?");
+        self.found
+            .notes
+            .push(format!("{}:{}: {kind} `{name}` is left aside: it is no kind of Nightshift", file.name, node.line));
+    }
+
+    fn ours(&mut self, file: &File, node: &Node, kind: &str) {
+        let metadata = |key: &str| node.get("metadata").and_then(|metadata| metadata.get(key)).and_then(Node::text);
+        let name = match (metadata("namespace"), metadata("name")) {
+            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+            (None, Some(name)) => format!("{kind} {name}"),
+            (_, None) => kind.to_owned(),
+        };
+        let schema = if kind == "Plugin" { &self.plugin } else { &self.server };
+        let wrong = strict::check(node, schema, &file.text);
+        if !wrong.is_empty() {
+            for strict::Wrong { line, path, problem, fix } in wrong {
+                let complaint = complaint(&name, &path, problem, &fix);
+                self.mistake(file, line, complaint);
+            }
+            return;
+        }
+        let again = if kind == "Plugin" {
+            typed::<Plugin>(file, node).map(|placed| add(&mut self.found.plugins, placed, plugin_name))
+        } else {
+            typed::<PaperMCServer>(file, node).map(|placed| add(&mut self.found.servers, placed, server_name))
+        };
+        let complaint = match again {
+            Ok(None) => return,
+            Ok(Some(first)) => {
+                let problem = format!("is there twice, first at {first}");
+                complaint(&name, "metadata.name", problem, "remove one, or give it another name")
+            }
+            // The schema says more than the types: this is a gap between the two, and better said than hidden.
+            Err(error) => complaint(&name, "spec", format!("cannot be read: {error}"), "see `kubectl explain`"),
+        };
+        let line = node.line_of(&complaint.path);
+        self.mistake(file, line, complaint);
+    }
+}
+
+fn typed<T: DeserializeOwned>(file: &File, node: &Node) -> Result<Placed<T>, serde_json::Error> {
+    let mut value = node.to_json();
+    if let Some(fields) = value.as_object_mut() {
+        // Written by an operator that may be newer than this command.
+        fields.remove("status");
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
+        }
+    }
+    Ok(Placed { object: serde_json::from_value(value)?, node: node.clone(), file: file.name.clone() })
+}
+
+/// Adds it, unless there is one of this name: then that one's place.
+fn add<T>(all: &mut Vec<Placed<T>>, placed: Placed<T>, name: fn(&T) -> String) -> Option<String> {
+    let first = all.iter().find(|other| name(&other.object) == name(&placed.object));
+    let place = first.map(|first| format!("{}:{}", first.file, first.node.line_of("metadata.name")));
+    if place.is_none() {
+        all.push(placed);
+    }
+    place
+}

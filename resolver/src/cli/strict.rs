@@ -1,0 +1,223 @@
+//! Pure. A manifest against the schema of its kind, as strictly as the API server does it, with the nearest real word.
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::document::{Node, Tree};
+use super::nearest::{listed, nearest};
+
+mod misplaced;
+mod shape;
+
+/// Something that the schema does not allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// Where, from 1.
+    pub(super) line: u64,
+    /// The field: `spec.updateSchedule.windows[0].cron`.
+    pub(super) path: String,
+    /// What is wrong, read after the field's name.
+    pub(super) problem: String,
+    /// What to write instead.
+    pub(super) fix: String,
+}
+
+/// Everything in `node` that `schema` does not allow, in the order of the document; `document` is the whole text.
+pub(super) fn check(node: &Node, schema: &Value, document: &str) -> Vec<Wrong> {
+    let mut checker = Checker { document, root: schema, wrong: Vec::new() };
+    checker.value(node, schema, "", node.line);
+    checker.wrong.sort_by_key(|wrong| wrong.line);
+    checker.wrong
+}
+
+struct Checker<'a> {
+    document: &'a str,
+    /// The schema of the whole object, to say where a misplaced field belongs.
+    root: &'a Value,
+    wrong: Vec<Wrong>,
+}
+
+impl Checker<'_> {
+    fn complain(&mut self, line: u64, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
+        let (problem, fix) = (problem.into(), fix.into());
+        self.wrong.push(Wrong { line, path: path.to_owned(), problem, fix });
+    }
+
+    fn value(&mut self, node: &Node, schema: &Value, path: &str, line: u64) {
+        if schema["x-kubernetes-int-or-string"] == true {
+            match &node.tree {
+                Tree::Number(_) => {}
+                Tree::Text(text) => self.text(text, schema, path, line),
+                Tree::Null | Tree::Bool(_) | Tree::List(_) | Tree::Map(_) => {
+                    self.wrong_type(node, "a number or text", path, line);
+                }
+            }
+            return;
+        }
+        match (schema["type"].as_str(), &node.tree) {
+            (Some("object"), Tree::Map(_)) => self.object(node, schema, path, line),
+            (Some("array"), Tree::List(items)) => self.list(items, schema, path, line),
+            (Some("string"), Tree::Text(text)) => self.text(text, schema, path, line),
+            (Some("integer"), Tree::Number(number)) if number.is_i64() || number.is_u64() => {
+                self.number(number.as_f64().unwrap_or(f64::NAN), schema, path, line);
+            }
+            (Some("number"), Tree::Number(number)) => {
+                self.number(number.as_f64().unwrap_or(f64::NAN), schema, path, line);
+            }
+            (Some("boolean"), Tree::Bool(_)) => {}
+            (Some("object"), _) => self.wrong_type(node, shape::FIELDS, path, line),
+            (Some("array"), _) => self.wrong_type(node, shape::LIST, path, line),
+            (Some("string"), _) => self.wrong_type(node, "text", path, line),
+            (Some("integer"), _) => self.wrong_type(node, shape::WHOLE, path, line),
+            (Some("number"), _) => self.wrong_type(node, "a number", path, line),
+            (Some("boolean"), _) => self.wrong_type(node, shape::TRUTH, path, line),
+            // No type: the schema leaves it open.
+            _ => {}
+        }
+    }
+
+    fn wrong_type(&mut self, node: &Node, wanted: &str, path: &str, line: u64) {
+        let written = node.written(self.document).map(|written| format!(" {written}")).unwrap_or_default();
+        let is = match &node.tree {
+            Tree::Null => "nothing".to_owned(),
+            Tree::Bool(_) => format!("the truth value{written}"),
+            Tree::Number(_) => format!("the number{written}"),
+            Tree::Text(text) => format!("the text `{text}`"),
+            Tree::List(_) => "a list".to_owned(),
+            Tree::Map(_) => "a set of fields".to_owned(),
+        };
+        let fix = match &node.tree {
+            Tree::Bool(_) | Tree::Number(_) if wanted == "text" && !written.is_empty() => {
+                format!("put it into quotes: `{}: \"{}\"`", last(path), written.trim())
+            }
+            Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) | Tree::List(_) | Tree::Map(_) => {
+                shape::of_type(wanted).to_owned()
+            }
+        };
+        self.complain(line, path, format!("is {is}, and should be {wanted}"), fix);
+    }
+
+    fn object(&mut self, node: &Node, schema: &Value, path: &str, line: u64) {
+        let properties = schema["properties"].as_object();
+        let further = schema.get("additionalProperties").filter(|further| **further != Value::Bool(false));
+        for entry in node.entries() {
+            let inner = join(path, &entry.key);
+            match properties.and_then(|properties| properties.get(&entry.key)).or(further) {
+                // The API server drops a null before it looks: the field is as good as absent.
+                Some(_) if entry.value.tree == Tree::Null => {}
+                Some(schema) => self.value(&entry.value, schema, &inner, entry.line),
+                None => {
+                    if let Some(properties) = properties {
+                        let names = properties.keys().map(String::as_str);
+                        let fix = self.fix_unknown(&entry.key, names);
+                        self.complain(entry.line, &inner, "does not exist", fix);
+                    }
+                }
+            }
+        }
+        let missing = |name: &str| node.get(name).is_none_or(|value| value.tree == Tree::Null);
+        for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if missing(name) {
+                let fix = shape::example(name, &schema["properties"][name]);
+                self.complain(line, &join(path, name), "is missing", fix);
+            }
+        }
+    }
+
+    fn fix_unknown<'s>(&self, key: &str, names: impl Iterator<Item = &'s str> + Clone) -> String {
+        let homes = misplaced::homes(key, self.root);
+        if !homes.is_empty() {
+            return format!("it belongs into {}", listed(homes.iter().map(String::as_str)));
+        }
+        if let Some(meant) = nearest(key, names.clone()) {
+            return format!("did you mean `{meant}`?");
+        }
+        // podTemplate has fields by the dozen, which help nobody.
+        if names.clone().count() > 20 {
+            return "remove it".to_owned();
+        }
+        format!("what can stand here: {}", listed(names))
+    }
+
+    fn list(&mut self, items: &[Node], schema: &Value, path: &str, line: u64) {
+        if let Some(most) = schema["maxItems"].as_u64()
+            && items.len() as u64 > most
+        {
+            self.complain(line, path, format!("has {} items", items.len()), format!("write at most {most}"));
+        }
+        let keys: Vec<&str> =
+            schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut seen: Vec<Vec<Option<Value>>> = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let inner = format!("{path}[{at}]");
+            self.value(item, &schema["items"], &inner, item.line);
+            let key: Vec<Option<Value>> = keys.iter().map(|key| item.get(key).map(Node::to_json)).collect();
+            // Two containers without a name are told so by `required`.
+            if key.iter().any(Option::is_some) {
+                if seen.contains(&key) {
+                    let fix = format!("give each item another {}", listed(keys.iter().copied()));
+                    self.complain(item.line, &inner, "is there twice", fix);
+                }
+                seen.push(key);
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, schema: &Value, path: &str, line: u64) {
+        if let Some(words) = schema["enum"].as_array() {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            if !words.contains(&text) {
+                let all = listed(words.iter().copied());
+                let fix = match nearest(text, words) {
+                    Some(meant) => format!("did you mean `{meant}`? It can be {all}"),
+                    None => format!("it can be {all}"),
+                };
+                self.complain(line, path, format!("cannot be `{text}`"), fix);
+            }
+            return;
+        }
+        // A pattern of ours that does not compile here is checked by the API server still.
+        let pattern = schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok());
+        if pattern.is_some_and(|pattern| !pattern.is_match(text)) {
+            let (problem, fix) = if text.is_empty() {
+                ("is empty".to_owned(), "write something, or leave the field out".to_owned())
+            } else {
+                shape::words(last(path), schema, text)
+            };
+            self.complain(line, path, problem, fix);
+            return;
+        }
+        let length = text.chars().count() as u64;
+        if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
+            self.complain(line, path, format!("has {length} characters"), format!("write at most {most}"));
+        }
+        if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
+            let problem = if length == 0 { "is empty".to_owned() } else { format!("has {length} characters") };
+            self.complain(line, path, problem, format!("write at least {least}, or leave the field out"));
+        }
+    }
+
+    fn number(&mut self, number: f64, schema: &Value, path: &str, line: u64) {
+        let (least, most) = (schema["minimum"].as_f64(), schema["maximum"].as_f64());
+        if least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most) {
+            let fix = match (least, most) {
+                (Some(least), Some(most)) => format!("write a number from {least} to {most}"),
+                (Some(least), None) => format!("write {least} or more"),
+                (None, Some(most)) => format!("write {most} or less"),
+                (None, None) => String::new(),
+            };
+            self.complain(line, path, format!("cannot be {number}"), fix);
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Pure. Where a field that stands in the wrong place belongs.
+
+use serde_json::Value;
+
+/// The places of our own fields that have `key`, when they are few enough to be of help.
+pub(super) fn homes(key: &str, root: &Value) -> Vec<String> {
+    let mut homes = Vec::new();
+    find(key, &root["properties"]["spec"], "spec", &mut homes);
+    if homes.len() > 2 { Vec::new() } else { homes }
+}
+
+fn find(key: &str, schema: &Value, path: &str, homes: &mut Vec<String>) {
+    // Kubernetes' own fields are too many: any word would be found somewhere.
+    if path == "spec.podTemplate" {
+        return;
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if name == key {
+            homes.push(path.to_owned());
+        }
+        find(key, property, &format!("{path}.{name}"), homes);
+    }
+    if schema.get("items").is_some() {
+        find(key, &schema["items"], &format!("{path}[]"), homes);
+    }
+}

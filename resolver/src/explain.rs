@@ -1,0 +1,368 @@
+//! Pure. The explanation: the answer as data. Reasons stay enums here; text is made in [`human`] only.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{BuildChannel, Catalog, Channel, ProjectKey};
+use crate::shelf::World;
+use crate::solve::provider::Meter;
+use crate::unusable::Unusable;
+use crate::version::Minecraft;
+
+mod hint;
+mod holder;
+pub mod human;
+pub(crate) mod no;
+mod refusal;
+pub(crate) mod target;
+mod words;
+pub(crate) mod yes;
+
+pub use refusal::{Hint, HintStep, Impossible, Reason, RunningNow, Span, Unanswerable, WhyNot};
+
+/// What every part of an explanation asks of.
+pub(crate) struct Asked<'x, 'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) world: &'x World<'a>,
+    pub(crate) meter: &'x Meter,
+}
+
+/// What can be said about an answer. Serialises for `--format json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "camelCase")]
+pub enum Explanation {
+    /// A set was chosen.
+    Solved(Solved),
+    /// No set meets the request today.
+    Impossible(Impossible),
+    /// Why a certain Paper is not what runs.
+    WhyNot(WhyNot),
+    /// No metadata answers the question.
+    Unanswerable(Unanswerable),
+    /// The search was given up.
+    GaveUp(crate::solve::GaveUp),
+}
+
+impl Explanation {
+    /// Who holds Paper back, by the name people know, in order; empty when nobody does. For the `HELD BY` column.
+    pub fn held_by(&self) -> Vec<&str> {
+        match self {
+            Self::Solved(solved) => solved
+                .newer_paper
+                .first()
+                .map(|newer| newer.held_by.iter().map(|holder| holder.name.as_str()).collect())
+                .unwrap_or_default(),
+            Self::WhyNot(why) => why.holders.iter().map(|holder| holder.name.as_str()).collect(),
+            Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
+        }
+    }
+}
+
+/// The yes: what was chosen, and why nothing newer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Solved {
+    /// The server as the request names it.
+    pub server: String,
+    /// The chosen Paper.
+    pub paper: ChosenPaper,
+    /// The chosen plugins, in the lock's order.
+    pub plugins: Vec<ChosenPlugin>,
+    /// Newer Papers that were not chosen: the next one up, then the newest of all if that is another; at most two.
+    pub newer_paper: Vec<NewerPaper>,
+    /// Plugins that strategy `latest` left behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfollowed: Vec<Unfollowed>,
+    /// What was assumed on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+    /// What can be done; each was proven by solving with it applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<Hint>,
+    /// Set when lists were read after the instant of the question: older text is not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lists_read_later: Option<Timestamp>,
+}
+
+/// The chosen Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChosenPaper {
+    /// Its Minecraft version.
+    pub minecraft: Minecraft,
+    /// Its build.
+    pub build: u32,
+    /// When the build was published.
+    pub published: Timestamp,
+    /// What runs now, when that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<PaperName>,
+    /// Whether exactly this build runs now.
+    pub runs_now: bool,
+    /// A newer build of the same Minecraft version that may not be used yet, with the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newer_build: Option<NewerBuild>,
+}
+
+/// A Minecraft version and a build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PaperName {
+    /// Minecraft version.
+    pub minecraft: Minecraft,
+    /// Build number.
+    pub build: u32,
+}
+
+/// A newer build and why it was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewerBuild {
+    /// Its number.
+    pub build: u32,
+    /// Why not.
+    pub unusable: Unusable,
+}
+
+/// One chosen plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChosenPlugin {
+    /// The name people know.
+    pub name: String,
+    /// Plugin objects that ask for it; empty when only other plugins need it.
+    pub objects: Vec<String>,
+    /// Names of the chosen plugins that need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_by: Vec<String>,
+    /// The chosen version.
+    pub version: String,
+    /// When it was published.
+    pub published: Timestamp,
+    /// How we know that it runs on the chosen Paper.
+    pub listing: Listing,
+    /// What runs now, when that is another version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
+    /// Whether it runs now, in any version.
+    pub runs_now: bool,
+    /// The newest release on its channel, when that was not chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<NewerRelease>,
+}
+
+/// How we know that a release runs on a Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "known", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Listing {
+    /// Its page lists the version.
+    Listed,
+    /// Its page lists a version with the same network protocol, or one that Paper never built.
+    Sibling {
+        /// The version on the list.
+        of: Minecraft,
+    },
+    /// The user said so.
+    Override,
+    /// Nobody said anything about any version: allowed, with a warning.
+    NoList,
+    /// Not listed; it runs now and stays (strategy `latest`).
+    RunsNow,
+}
+
+/// A newer release that was not chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewerRelease {
+    /// Its version.
+    pub version: String,
+    /// When it was published.
+    pub published: Timestamp,
+    /// Why not this one.
+    pub because: Because,
+}
+
+/// Why a newer release was not chosen although the plugin was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Because {
+    /// It may not be used.
+    Unusable {
+        /// Why.
+        unusable: Unusable,
+    },
+    /// Its list does not name the chosen Paper.
+    NotListed {
+        /// The newest version on its list.
+        up_to: Option<Minecraft>,
+    },
+    /// The user pinned another one.
+    Pinned,
+    /// It does not go together with these others, all of which were asked for.
+    Others {
+        /// Names people know.
+        with: Vec<String>,
+    },
+}
+
+/// A newer Paper that was not chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewerPaper {
+    /// Its Minecraft version.
+    pub minecraft: Minecraft,
+    /// When its first build was published.
+    pub since: Timestamp,
+    /// Why it may not be used at all, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<Unusable>,
+    /// Set when a pin of the user's holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<PaperPin>,
+    /// The plugins that hold it, by name.
+    pub held_by: Vec<Holder>,
+    /// How many plugins are ready for it.
+    pub ready: usize,
+    /// Whether there is a way back: false when a world opened by it cannot return to the chosen one.
+    pub one_way: bool,
+}
+
+/// A pin of Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PaperPin {
+    /// `spec.version`
+    pub version: Minecraft,
+    /// `spec.build`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
+}
+
+/// A plugin that holds a Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Holder {
+    /// The name people know.
+    pub name: String,
+    /// The Plugin object, when somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Where it comes from.
+    pub key: ProjectKey,
+    /// Its newest release that may be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<ListedRelease>,
+    /// A release that would do, were it not for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearly: Option<Nearly>,
+    /// Set when each would do alone: the names that it does not go together with here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together_with: Vec<String>,
+    /// The version that the user pinned, when that is what holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<String>,
+    /// When its list was read.
+    pub read_at: Timestamp,
+}
+
+/// A release and how far its list goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListedRelease {
+    /// Its version.
+    pub version: String,
+    /// When it was published.
+    pub published: Timestamp,
+    /// The newest Minecraft on its list; `None` when it has no list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to: Option<Minecraft>,
+}
+
+/// A release that would do but may not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Nearly {
+    /// Its version.
+    pub version: String,
+    /// When it was published.
+    pub published: Timestamp,
+    /// Why it may not be used.
+    pub unusable: Unusable,
+}
+
+/// A plugin that strategy `latest` could not take along.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Unfollowed {
+    /// Why: the same facts as for a holder.
+    pub holder: Holder,
+    /// The version that stays because it runs now; `None`: it is not installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stays: Option<String>,
+}
+
+/// Something that was assumed, or that the user should know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "warning", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Warning {
+    /// The project has nothing on the allowed channel: its most stable one was used.
+    ChannelFallback {
+        /// Plugin name.
+        plugin: String,
+        /// The channel used.
+        used: Channel,
+        /// The channel asked for.
+        allowed: Channel,
+    },
+    /// Nobody said on which Minecraft versions the chosen release runs.
+    NoList {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+    },
+    /// The minimum of another plugin was guessed from dates.
+    GuessedBound {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+        /// The plugin it needs.
+        needs: String,
+        /// The guessed minimum.
+        at_least: String,
+    },
+    /// A required dependency that its source does not have: believed to be there.
+    OutsideDependency {
+        /// Plugin name.
+        plugin: String,
+        /// What it needs, as its page names it.
+        needs: String,
+    },
+    /// Several Plugin objects ask for one project.
+    SeveralObjects {
+        /// The objects, by name.
+        objects: Vec<String>,
+        /// The one that decides.
+        decides: String,
+    },
+    /// An `Add` that the page has caught up with.
+    OverrideNotNeeded {
+        /// Plugin object.
+        object: String,
+        /// Chosen version.
+        version: String,
+    },
+    /// The Paper version gets no more fixes.
+    PaperUnsupported {
+        /// Chosen Minecraft version.
+        minecraft: Minecraft,
+    },
+    /// The pinned build is less stable than `channel`.
+    PinnedBuildChannel {
+        /// The build's channel.
+        is: BuildChannel,
+        /// What the server allows.
+        allowed: BuildChannel,
+    },
+}

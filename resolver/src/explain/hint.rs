@@ -1,0 +1,277 @@
+//! Pure. Hints: what can be done, each proven by solving again with it applied.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, NewerPaper, PaperName, Reason, Unfollowed, WhyNot,
+};
+use crate::request::{CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, VersionWish};
+use crate::solve::outcome;
+use crate::unusable::Unusable;
+use crate::version::Minecraft;
+
+/// No answer lists more: the first ones carry the least risk.
+const MOST_HINTS: usize = 5;
+/// Beyond this many fields to set together nobody would follow, and each costs a solve.
+const MOST_STEPS: usize = 6;
+
+/// What would bring the newer Papers.
+pub(super) fn for_newer(
+    asked: &Asked<'_, '_>,
+    chosen: &ChosenPaper,
+    newer: &[NewerPaper],
+    unfollowed: &[Unfollowed],
+) -> Vec<Hint> {
+    let request = asked.world.request;
+    let mut hints = Vec::new();
+    for newer in newer {
+        let mut blockers: Vec<Vec<HintStep>> = Vec::new();
+        blockers.extend(newer.unusable.as_ref().map(against_paper));
+        blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
+        blockers.extend(newer.held_by.iter().map(|holder| against_holder(request, holder, &newer.minecraft)));
+        for steps in combinations(&blockers) {
+            let better = |paper: &PaperName| paper.minecraft >= newer.minecraft;
+            hints.extend(proven(asked, request, steps, Some(&chosen.minecraft), better));
+        }
+    }
+    for left in unfollowed {
+        for step in against_holder(request, &left.holder, &chosen.minecraft) {
+            let object = left.holder.object.as_deref();
+            let alone = Request {
+                plugins: request.plugins.iter().filter(|wish| Some(wish.object.as_str()) == object).cloned().collect(),
+                paper: PaperWish::Pin { version: chosen.minecraft.clone() },
+                ..request.clone()
+            };
+            hints.extend(proven(asked, &alone, vec![step], None, |_| true));
+        }
+    }
+    tidy(hints)
+}
+
+/// What would make an impossible request possible.
+pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> Vec<Hint> {
+    let request = asked.world.request;
+    let blockers: Vec<Vec<HintStep>> = impossible
+        .reasons
+        .iter()
+        .map(|reason| against_reason(asked, reason))
+        .filter(|steps| !steps.is_empty())
+        .collect();
+    let floor = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
+    let prove = |steps: Vec<HintStep>| proven(asked, request, steps, floor, |_| true);
+    let mut hints: Vec<Hint> = blockers.iter().flatten().filter_map(|step| prove(vec![step.clone()])).collect();
+    if hints.is_empty() {
+        hints.extend(combinations(&blockers).into_iter().filter_map(prove));
+    }
+    tidy(hints)
+}
+
+/// What would make a certain Paper possible.
+pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
+    let mut blockers: Vec<Vec<HintStep>> = Vec::new();
+    blockers.extend(why.unusable.as_ref().map(against_paper));
+    blockers.extend(why.holders.iter().map(|holder| against_holder(asked.world.request, holder, &why.target)));
+    let pinned = Request { paper: PaperWish::Pin { version: why.target.clone() }, ..asked.world.request.clone() };
+    let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
+    let mut hints: Vec<Hint> = combinations(&blockers)
+        .into_iter()
+        .filter_map(|steps| proven(asked, &pinned, steps, from, |paper| paper.minecraft == why.target))
+        .collect();
+    if why.pinned.is_some() && blockers.is_empty() {
+        hints.extend(proven(asked, asked.world.request, vec![HintStep::UnpinServer], from, |p| {
+            p.minecraft >= why.target
+        }));
+    }
+    tidy(hints)
+}
+
+fn tidy(mut hints: Vec<Hint>) -> Vec<Hint> {
+    hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
+    hints.dedup_by(|a, b| a.steps == b.steps);
+    hints.truncate(MOST_HINTS);
+    hints
+}
+
+/// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is
+/// no waiting.
+fn combinations(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
+    if blockers.is_empty() || blockers.len() > MOST_STEPS || blockers.iter().any(Vec::is_empty) {
+        return Vec::new();
+    }
+    if let [alone] = blockers {
+        return alone.iter().map(|step| vec![step.clone()]).collect();
+    }
+    let wait = |steps: &Vec<HintStep>| {
+        steps.iter().find_map(|step| if let HintStep::WaitUntil { at } = step { Some(*at) } else { None })
+    };
+    let mut found = Vec::new();
+    let waits: Option<Vec<Timestamp>> = blockers.iter().map(wait).collect();
+    if let Some(at) = waits.and_then(|waits| waits.into_iter().max()) {
+        found.push(vec![HintStep::WaitUntil { at }]);
+    }
+    let acts = |steps: &Vec<HintStep>| steps.iter().find(|step| !matches!(step, HintStep::WaitUntil { .. })).cloned();
+    let together: Option<Vec<HintStep>> = blockers.iter().map(acts).collect();
+    found.extend(together.map(|mut steps| {
+        steps.sort();
+        steps.dedup();
+        steps
+    }));
+    found
+}
+
+fn proven(
+    asked: &Asked<'_, '_>,
+    request: &Request,
+    steps: Vec<HintStep>,
+    from: Option<&Minecraft>,
+    better: impl Fn(&PaperName) -> bool,
+) -> Option<Hint> {
+    let mut changed = request.clone();
+    let mut now = asked.world.now;
+    for step in &steps {
+        apply(&mut changed, &mut now, step);
+    }
+    let gives = outcome(asked.catalog, &changed, now, asked.meter).filter(better)?;
+    Some(Hint { steps, no_way_back_to: from.filter(|from| gives.minecraft > **from).cloned(), gives })
+}
+
+/// Does to a request what the user would do to the field.
+fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
+    let mut on = |object: &str, change: &dyn Fn(&mut PluginWish)| {
+        request.plugins.iter_mut().filter(|wish| wish.object == object).for_each(change);
+    };
+    match step {
+        HintStep::WaitUntil { at } => *now = (*now).max(*at),
+        HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|wish| {
+            wish.compatibility = Some(CompatibilityOverride {
+                mode: OverrideMode::Add,
+                minecraft: minecraft_versions.clone(),
+                releases: releases.clone(),
+            });
+        }),
+        HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
+        HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
+        HintStep::UnpinPlugin { object } => on(object, &|wish| wish.version = VersionWish::Auto),
+        HintStep::PinPlugin { object, version } => {
+            on(object, &|wish| wish.version = VersionWish::Pin { version: version.clone() });
+        }
+        HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
+        HintStep::ServerChannel { channel } => request.channel = *channel,
+        HintStep::UnpinServer => request.paper = PaperWish::Auto,
+        HintStep::UnpinImage => request.image = None,
+        HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
+        HintStep::PinServer { version, build: None } => request.paper = PaperWish::Pin { version: version.clone() },
+        HintStep::PinServer { version, build: Some(build) } => {
+            request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
+        }
+    }
+}
+
+/// Ways around a holder, least risk first.
+fn against_holder(request: &Request, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
+    let Some(object) = holder.object.as_deref() else { return Vec::new() };
+    if holder.pinned.is_some() {
+        return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
+    }
+    let mut steps: Vec<HintStep> =
+        holder.nearly.iter().flat_map(|nearly| against_release(object, &nearly.unusable)).collect();
+    if let Some(newest) = holder.newest.as_ref().filter(|_| holder.together_with.is_empty()) {
+        steps.extend(allow(request, object, minecraft, &newest.version));
+    }
+    steps
+}
+
+fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
+    let wish = request.plugins.iter().find(|wish| wish.object == object)?;
+    let (mut minecraft_versions, mut releases) = match &wish.compatibility {
+        None => (Vec::new(), Vec::new()),
+        Some(says) if says.mode == OverrideMode::Add && !says.releases.is_empty() => {
+            (says.minecraft.clone(), says.releases.clone())
+        }
+        // The field is taken: what it says now would be lost.
+        Some(_) => return None,
+    };
+    minecraft_versions.push(minecraft.to_string());
+    minecraft_versions.dedup();
+    if !releases.iter().any(|known| known == release) {
+        releases.push(release.to_owned());
+    }
+    Some(HintStep::AllowMinecraft { object: object.to_owned(), minecraft_versions, releases })
+}
+
+fn against_release(object: &str, unusable: &Unusable) -> Vec<HintStep> {
+    let object = object.to_owned();
+    match unusable {
+        Unusable::HeldBack { ripe_at, .. } => {
+            vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object }]
+        }
+        Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
+        Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
+        Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
+        Unusable::NoFile
+        | Unusable::NoChecksum
+        | Unusable::WrongSoftware { .. }
+        | Unusable::NeedsUnread { .. }
+        | Unusable::BuildChannel { .. }
+        | Unusable::NoBuild { .. }
+        | Unusable::Preview
+        | Unusable::BelowFloor { .. }
+        | Unusable::JavaTooOld { .. }
+        | Unusable::NoImage { .. } => Vec::new(),
+    }
+}
+
+fn against_paper(unusable: &Unusable) -> Vec<HintStep> {
+    match unusable {
+        Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
+        Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
+        Unusable::JavaTooOld { .. } => vec![HintStep::UnpinImage],
+        Unusable::Channel { .. }
+        | Unusable::Superseded { .. }
+        | Unusable::NoFile
+        | Unusable::NoChecksum
+        | Unusable::WrongSoftware { .. }
+        | Unusable::NeedsUnread { .. }
+        | Unusable::NeedsForbidden { .. }
+        | Unusable::NoBuild { .. }
+        | Unusable::Preview
+        | Unusable::BelowFloor { .. }
+        | Unusable::NoImage { .. } => Vec::new(),
+    }
+}
+
+fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
+    let request = asked.world.request;
+    match reason {
+        Reason::PaperPinned { .. } => vec![HintStep::UnpinServer],
+        Reason::NoSuchPaper { nearest, .. } => nearest
+            .iter()
+            .take(1)
+            .map(|version| HintStep::PinServer { version: version.clone(), build: None })
+            .collect(),
+        Reason::PaperUnusable { unusable: Unusable::NoBuild { nearest, .. }, papers } => papers
+            .iter()
+            .zip(nearest.first())
+            .map(|(span, build)| HintStep::PinServer { version: span.to.clone(), build: Some(*build) })
+            .collect(),
+        Reason::PaperUnusable { unusable, .. } => against_paper(unusable),
+        Reason::NoSuchRelease { object, nearest, .. } => nearest
+            .iter()
+            .take(1)
+            .map(|version| HintStep::PinPlugin { object: object.clone(), version: version.clone() })
+            .chain([HintStep::UnpinPlugin { object: object.clone() }])
+            .collect(),
+        Reason::PluginPinned { object, .. } => vec![HintStep::UnpinPlugin { object: object.clone() }],
+        Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } => {
+            papers.last().and_then(|span| allow(request, object, &span.to, &newest.version)).into_iter().collect()
+        }
+        Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(object, unusable),
+        Reason::ReleasesUnusable { object: None, .. }
+        | Reason::NotListed { .. }
+        | Reason::NoPaper
+        | Reason::Needs { .. }
+        | Reason::Excludes { .. }
+        | Reason::OnlyThese { .. }
+        | Reason::NoRelease { .. } => Vec::new(),
+    }
+}

@@ -1,0 +1,129 @@
+//! Pure. Who holds a Paper back: found by solving, described from the lists.
+
+use pubgrub::VersionSet;
+
+use super::{Asked, Holder, ListedRelease, Nearly};
+use crate::catalog::Release;
+use crate::shelf::{LinkKind, Shelf};
+use crate::solve::GaveUp;
+use crate::solve::provider::{Failure, Question, solve};
+use crate::solve::set::IndexSet;
+use crate::version::Minecraft;
+
+/// Who holds one Paper (by place), in the order of the shelves; nobody, if it is possible.
+///
+/// Those that hold it each alone; if none does, a smallest set that holds it together.
+pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) -> Result<Vec<Holder>, GaveUp> {
+    let question = question.on(IndexSet::of([paper + 1]));
+    let possible = |question: &Question| match solve(asked.world, question, asked.meter) {
+        Ok(_) => Ok(true),
+        Err(Failure::None(_)) => Ok(false),
+        Err(Failure::GaveUp(gave_up)) => Err(gave_up),
+    };
+    if possible(&question)? {
+        return Ok(Vec::new());
+    }
+    let mut alone = Vec::new();
+    for shelf in question.insisted() {
+        if !possible(&question.only(|other| other == shelf))? {
+            alone.push(shelf);
+        }
+    }
+    if !alone.is_empty() {
+        let mut holders: Vec<Holder> = alone.iter().map(|&shelf| describe(asked, &question, shelf, paper)).collect();
+        holders.dedup_by(|a, b| a.key == b.key && a.name == b.name);
+        return Ok(holders);
+    }
+    let together = smallest(question.insisted(), |kept| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?))?;
+    let name = |shelf: usize| asked.world.shelves[shelf].name().to_owned();
+    let others = |but: usize| together.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
+    let holders = together.iter().map(|&at| Holder { together_with: others(at), ..bare(&asked.world.shelves[at]) });
+    Ok(holders.collect())
+}
+
+/// A smallest part for which `fails` still holds, by leaving out one after the other.
+pub(super) fn smallest(
+    mut kept: Vec<usize>,
+    fails: impl Fn(&[usize]) -> Result<bool, GaveUp>,
+) -> Result<Vec<usize>, GaveUp> {
+    let mut at = 0;
+    while at < kept.len() {
+        let left_out = kept.remove(at);
+        if !fails(&kept)? {
+            kept.insert(at, left_out);
+            at += 1;
+        }
+    }
+    Ok(kept)
+}
+
+/// Why one plugin alone holds a Paper.
+pub(super) fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize) -> Holder {
+    let shelf = &asked.world.shelves[at];
+    let on_paper = &shelf.supports[paper];
+    let limit = shelf.releases.len();
+    let members = |set: &IndexSet| set.members(1, limit).filter(|&index| on_paper.has(index)).collect::<Vec<_>>();
+    let would_do = members(&shelf.usable);
+    if let Some(&index) = would_do.iter().rev().find(|&&index| question.root[at].has(index)) {
+        return through_dependency(asked, question, at, index, paper);
+    }
+    let mut holder = bare(shelf);
+    if let Some(pin) = shelf.rules.pin {
+        holder.pinned = Some(pin.to_owned());
+        if let Some(pinned) = question.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
+            holder.newest = Some(listed(shelf.releases[pinned].release));
+        }
+        return holder;
+    }
+    holder.nearly = members(&IndexSet::of(1..=limit)).last().and_then(|&index| {
+        let stocked = &shelf.releases[index - 1];
+        Some(Nearly {
+            version: stocked.release.version.clone(),
+            published: stocked.release.published,
+            unusable: stocked.unusable.clone()?,
+        })
+    });
+    holder
+}
+
+/// A release would do, but what it needs has none: then that one holds.
+fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, index: usize, paper: usize) -> Holder {
+    let world = asked.world;
+    let shelf = &world.shelves[at];
+    let links = shelf.releases[index - 1].links.iter().filter(|link| link.kind == LinkKind::Required);
+    for link in links {
+        let other = &world.shelves[link.to];
+        // Not one that runs there at all, whatever is asked of it: two that chase each other would never end here.
+        let usable = other.supports[paper].intersection(&other.usable);
+        if usable.is_disjoint(&IndexSet::present()) {
+            let described = describe(asked, &question.only(|_| false), link.to, paper);
+            return Holder { together_with: vec![shelf.name().to_owned()], ..described };
+        }
+    }
+    let names = shelf.releases[index - 1].links.iter().map(|link| world.shelves[link.to].name().to_owned());
+    Holder { together_with: names.collect(), ..bare(shelf) }
+}
+
+fn bare(shelf: &Shelf<'_>) -> Holder {
+    Holder {
+        name: shelf.name().to_owned(),
+        object: shelf.object().map(str::to_owned),
+        key: shelf.project.key.clone(),
+        newest: shelf.newest_usable().map(|newest| listed(shelf.releases[newest].release)),
+        nearly: None,
+        together_with: Vec::new(),
+        pinned: None,
+        read_at: shelf.project.read_at,
+    }
+}
+
+/// A release with the end of its list.
+pub(super) fn listed(release: &Release) -> ListedRelease {
+    ListedRelease { version: release.version.clone(), published: release.published, up_to: up_to(release) }
+}
+
+/// The newest release on a list.
+pub(super) fn up_to(release: &Release) -> Option<Minecraft> {
+    let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
+    releases.or_else(|| release.minecraft.iter().max()).cloned()
+}

@@ -1,0 +1,97 @@
+//! Pure. The explanation as text: the only place where answers become sentences.
+//!
+//! Order of every text: what runs and that it is safe, who holds, how we know, what can be done in order of risk.
+//! Words: "listed up to", never "stops at"; nothing of the solver's own vocabulary.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use super::{Explanation, Unanswerable};
+
+mod hint;
+mod no;
+mod target;
+mod yes;
+
+/// The text for a person who asks at `now`; ends with a newline.
+pub fn render(explanation: &Explanation, now: Timestamp) -> String {
+    let mut page = Page { text: String::new(), now };
+    match explanation {
+        Explanation::Solved(solved) => yes::solved(&mut page, solved),
+        Explanation::Impossible(impossible) => no::impossible(&mut page, impossible),
+        Explanation::WhyNot(why) => target::why_not(&mut page, why),
+        Explanation::Unanswerable(unanswerable) => page.unanswerable(unanswerable),
+        Explanation::GaveUp(gave_up) => page.line(&format!(
+            "no answer was found within {} steps. This says nothing about whether there is one; pin a plugin or Paper to \
+             make the question smaller, and please report it.",
+            gave_up.steps
+        )),
+    }
+    page.text
+}
+
+/// The text so far.
+struct Page {
+    text: String,
+    now: Timestamp,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Two columns, indented; the second may have several lines.
+    fn table(&mut self, rows: &[(String, Vec<String>)]) {
+        let width = rows.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0);
+        for (head, lines) in rows {
+            for (at, line) in lines.iter().enumerate() {
+                let head = if at == 0 { head.as_str() } else { "" };
+                let row = format!("  {head:width$}  {line}");
+                self.line(&row);
+            }
+        }
+    }
+
+    fn lists_read_later(&mut self, read_at: Option<Timestamp>) {
+        if let Some(read_at) = read_at {
+            self.gap();
+            let day = read_at.to_zoned(jiff::tz::TimeZone::UTC).date();
+            self.line(&format!("lists as read on {day}; older text is not recorded"));
+        }
+    }
+
+    fn unanswerable(&mut self, unanswerable: &Unanswerable) {
+        let server = &unanswerable.server;
+        self.line(&format!("no answer for {server}: some of what it needs is not known."));
+        for (project, because) in &unanswerable.unread {
+            self.line(&format!("  {project}  could not be read: {because}"));
+        }
+        for key in &unanswerable.fetch {
+            self.line(&format!("  {key}  has not been fetched yet"));
+        }
+    }
+}
+
+/// `lobby` of `games/lobby`.
+fn short(server: &str) -> &str {
+    server.rsplit('/').next().unwrap_or(server)
+}
+
+/// `Paper 1.21.10 (build 130)`
+fn paper(minecraft: &crate::version::Minecraft, build: u32) -> String {
+    let mut text = String::new();
+    write!(text, "Paper {minecraft} (build {build})").expect("a String takes all");
+    text
+}
+
+#[cfg(test)]
+mod tests;

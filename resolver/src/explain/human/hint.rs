@@ -1,0 +1,75 @@
+//! Pure. Hints as text: the exact field and value.
+
+use super::super::words::{build_channel, channel, instant};
+use super::super::{Hint, HintStep};
+use super::{Page, paper, short};
+
+/// The section with all of them.
+pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_listed: bool) {
+    if hints.is_empty() && !told_when_listed {
+        return;
+    }
+    page.gap();
+    page.line("what you can do");
+    let mut rows = Vec::new();
+    let waits = hints.iter().any(|hint| hint.steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. })));
+    if told_when_listed && !waits {
+        rows.push(("wait".to_owned(), vec!["nothing to do; you are told when it is listed".to_owned()]));
+    }
+    for hint in hints {
+        let mut lines: Vec<String> = hint.steps.iter().map(field).collect();
+        let would = paper(&hint.gives.minecraft, hint.gives.build);
+        let one_way = hint
+            .no_way_back_to
+            .as_ref()
+            .map_or_else(String::new, |from| format!(" One-way: the world cannot return to {from}."));
+        let waits = matches!(hint.steps.as_slice(), [HintStep::WaitUntil { .. }]);
+        let goes = if waits { "can then run" } else { "would then run" };
+        lines.push(format!("{} {goes} {would}.{one_way}", short(server)));
+        rows.push((head(&hint.steps).to_owned(), lines));
+    }
+    page.table(&rows);
+}
+
+fn head(steps: &[HintStep]) -> &'static str {
+    match steps {
+        [HintStep::WaitUntil { .. }] => "wait",
+        [HintStep::NoPluginDelay { .. } | HintStep::NoServerDelay] => "sooner",
+        [HintStep::UnpinPlugin { .. } | HintStep::UnpinServer | HintStep::UnpinImage] => "unpin",
+        [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
+        [_] => "allow it",
+        _ => "together",
+    }
+}
+
+/// One step: where, and what to write there.
+pub(super) fn field(step: &HintStep) -> String {
+    match step {
+        HintStep::WaitUntil { at } => format!("nothing to do; it solves itself on {}", instant(*at)),
+        HintStep::AllowMinecraft { object, minecraft_versions, releases } => format!(
+            "on Plugin {object}:  compatibilityOverride: {{enabled: true, mode: Add, minecraftVersions: {}, releases: {}}}",
+            quoted(minecraft_versions),
+            quoted(releases)
+        ),
+        HintStep::NoPluginDelay { object } => format!("set `spec.updateDelay: 0s` on Plugin {object}"),
+        HintStep::NoServerDelay => "set `spec.updateDelay: 0s` on the server".to_owned(),
+        HintStep::PluginChannel { object, channel: to } => {
+            format!("set `spec.channel: {}` on Plugin {object}", channel(*to))
+        }
+        HintStep::ServerChannel { channel: to } => format!("set `spec.channel: {}` on the server", build_channel(*to)),
+        HintStep::UnpinPlugin { object } => format!("set `spec.updateStrategy: auto` on Plugin {object}"),
+        HintStep::UnpinServer => "set `spec.updateStrategy: auto` on the server".to_owned(),
+        HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
+        HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),
+        HintStep::PinServer { version, build: None } => format!("set `spec.version: \"{version}\"` on the server"),
+        HintStep::PinServer { version, build: Some(build) } => {
+            format!("set `spec.version: \"{version}\"` and `spec.build: {build}` on the server")
+        }
+        HintStep::PinPlugin { object, version } => format!("set `spec.version: \"{version}\"` on Plugin {object}"),
+    }
+}
+
+fn quoted(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+    format!("[{}]", quoted.join(", "))
+}

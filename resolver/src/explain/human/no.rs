@@ -1,0 +1,117 @@
+//! Pure. The text of a no.
+
+use super::super::words::{self, date, list, read, spans};
+use super::super::{Impossible, Reason};
+use super::{Page, hint, short};
+
+/// Writes it.
+pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
+    let server = &impossible.server;
+    match &impossible.running {
+        Some(running) => {
+            let mut set = vec![format!("Paper {}", running.paper.minecraft)];
+            set.extend(running.plugins.iter().map(|(name, version)| format!("{name} {version}")));
+            let first = format!("your change to {server} cannot be met today. {}", short(server));
+            page.line(&format!("{first} keeps running as it is ({}).", commas(&set, 6)));
+        }
+        None => page.line(&format!("what you ask for {server} cannot be met today.")),
+    }
+    let rows: Vec<_> = impossible.reasons.iter().map(|reason| row(reason, page.now)).collect();
+    page.table(&rows);
+    if impossible.more > 0 {
+        page.line(&format!("  and {} more", impossible.more));
+    }
+    hint::section(page, server, &impossible.hints, false);
+    page.lists_read_later(impossible.lists_read_later);
+}
+
+fn commas(names: &[String], most: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(most).cloned().collect();
+    if names.len() > most {
+        shown.push(format!("and {} more", names.len() - most));
+    }
+    shown.join(", ")
+}
+
+fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
+    let (head, line) = match reason {
+        Reason::PaperPinned { version, build: None } => {
+            (format!("you ask for Paper {version}"), "on the server, `spec.version`".to_owned())
+        }
+        Reason::PaperPinned { version, build: Some(build) } => (
+            format!("you ask for Paper {version} build {build}"),
+            "on the server, `spec.version` and `spec.build`".to_owned(),
+        ),
+        Reason::NoSuchPaper { version, nearest } => {
+            let nearest: Vec<&str> = nearest.iter().map(crate::version::Minecraft::as_str).collect();
+            let line = format!("does not exist (`spec.version` on the server); there are {}", list(&nearest, 3));
+            (format!("Paper {version}"), line)
+        }
+        Reason::NoPaper => ("Paper".to_owned(), "has no version to choose from".to_owned()),
+        Reason::PaperUnusable { papers, unusable } => (format!("Paper {}", spans(papers)), words::unusable(unusable)),
+        Reason::NoSuchRelease { object, plugin, version, nearest } => (
+            format!("{plugin} {version}"),
+            format!("does not exist (Plugin {object}, `spec.version`); there are {}", list(nearest, 3)),
+        ),
+        Reason::PluginPinned { object, plugin, version, papers } => {
+            let listed = if papers.is_empty() {
+                "is listed for no Paper there is".to_owned()
+            } else {
+                format!("is listed for {}", spans(papers))
+            };
+            (format!("you ask for {plugin} {version} (Plugin {object}, `spec.version`)"), listed)
+        }
+        Reason::NotListed { plugin, papers, newest, read_at, .. } => {
+            let read = read(*read_at, now);
+            match newest {
+                Some(newest) => {
+                    let oldest_asked = papers.first().map(|span| &span.from);
+                    let line = match &newest.up_to {
+                        Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
+                            format!("its newest, of {}, is listed up to {up_to} ({read})", date(newest.published))
+                        }
+                        Some(_) | None => {
+                            format!(
+                                "its newest, of {}, is not listed for {} ({read})",
+                                date(newest.published),
+                                spans(papers)
+                            )
+                        }
+                    };
+                    (format!("{plugin} {}", newest.version), line)
+                }
+                None => (plugin.clone(), format!("has no release that may be used for {} ({read})", spans(papers))),
+            }
+        }
+        Reason::ReleasesUnusable { plugin, version, published, older, up_to, unusable, .. } => {
+            let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
+            let older = match older {
+                0 => String::new(),
+                n => format!(" (so are {n} older ones)"),
+            };
+            let head = format!("{plugin} {version}, of {}{listed}", date(*published));
+            (head, format!("{}{older}", words::unusable(unusable)))
+        }
+        Reason::Needs { plugin, version, older, needs, at_least, guessed } => {
+            let head = match older {
+                0 => format!("{plugin} {version}"),
+                n => format!("{plugin} {version} and {n} older"),
+            };
+            let guess = if *guessed { " (guessed from their dates)" } else { "" };
+            let line = match at_least {
+                Some(at_least) => format!("needs {needs} {at_least} or newer{guess}"),
+                None => format!("needs a {needs} that does not exist{guess}"),
+            };
+            (head, line)
+        }
+        Reason::Excludes { plugin, version, other } => {
+            (format!("{plugin} {version}"), format!("must not be installed together with {other}"))
+        }
+        Reason::OnlyThese { plugin, papers, oldest, newest } => {
+            let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
+            (format!("{plugin}, for {}", spans(papers)), format!("only {which} would do"))
+        }
+        Reason::NoRelease { plugin, .. } => (plugin.clone(), "has no release at all".to_owned()),
+    };
+    (head, vec![line])
+}

@@ -1,0 +1,39 @@
+//! Pure. The text of "why not this Paper?".
+
+use super::super::WhyNot;
+use super::super::words::{self, list};
+use super::yes::holder_table;
+use super::{Page, hint, paper, short};
+
+/// Writes it.
+pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
+    let server = short(&why.server);
+    let target = &why.target;
+    if !why.exists {
+        let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
+        page.line(&format!("there is no Paper {target}; there are {}", list(&nearest, 3)));
+        return;
+    }
+    if why.possible {
+        page.line(&format!("{server} can run Paper {target}: nothing speaks against it."));
+        return;
+    }
+    let all = why.ready.len() + why.holders.len();
+    let ready = match (why.ready.len(), all) {
+        (_, 0) => String::new(),
+        (ready, all) if ready == all => ": every plugin is ready".to_owned(),
+        (ready, all) => format!(": {ready} of {all} plugins are ready"),
+    };
+    page.line(&format!("{server} cannot run Paper {target} yet{ready}"));
+    if let Some(unusable) = &why.unusable {
+        page.line(&format!("  Paper {target}: {}", words::unusable(unusable)));
+    }
+    if let Some(pin) = &why.pinned {
+        page.line(&format!("  you pinned Paper {} (`spec.version` on the server)", pin.version));
+    }
+    holder_table(page, &why.holders, target);
+    if let Some(nearest) = &why.nearest_possible {
+        page.line(&format!("nearest you can have: {}", paper(&nearest.minecraft, nearest.build)));
+    }
+    hint::section(page, &why.server, &why.hints, false);
+}

@@ -1,0 +1,39 @@
+//! Pure. Tests of single sentences; whole texts are tested by the scenarios and on the recorded data.
+
+use jiff::SignedDuration;
+
+use super::super::{Span, words};
+use super::*;
+use crate::solve::GaveUp;
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+#[test]
+fn dates_are_written_as_people_read_them() {
+    let now = at("2026-01-20T18:00:00Z");
+    assert_eq!(words::date(at("2025-10-06T23:59:59Z")), "6 October 2025");
+    assert_eq!(words::read(at("2026-01-20T09:12:00Z"), now), "read today 09:12 UTC");
+    assert_eq!(words::read(at("2026-01-19T09:12:00Z"), now), "read on 19 January 2026");
+    assert_eq!(words::duration(SignedDuration::from_hours(72)), "3 days");
+    assert_eq!(words::duration(SignedDuration::from_hours(36)), "36 hours");
+    assert_eq!(words::duration(SignedDuration::from_mins(1)), "1 minute");
+}
+
+#[test]
+fn lists_are_bounded_and_keep_the_newest() {
+    assert_eq!(words::list(&["a"], 3), "a");
+    assert_eq!(words::list(&["a", "b", "c"], 3), "a, b and c");
+    assert_eq!(words::list(&["a", "b", "c", "d", "e"], 3), "a, b, c and 2 more");
+    let spans: Vec<Span> = ["1.8.8", "1.12.2", "1.16.5", "1.20.4", "1.21.1", "26.2"]
+        .map(|version| Span { from: version.parse().unwrap(), to: version.parse().unwrap() })
+        .into();
+    assert_eq!(words::spans(&spans), "2 older ranges, 1.16.5, 1.20.4, 1.21.1 and 26.2");
+}
+
+#[test]
+fn a_search_that_was_given_up_claims_nothing() {
+    let text = render(&Explanation::GaveUp(GaveUp { steps: 9 }), at("2026-01-20T18:00:00Z"));
+    assert!(text.contains("says nothing about whether there is one"), "{text}");
+}

@@ -1,0 +1,300 @@
+//! Pure. The text of a yes.
+
+use super::super::words::{self, build_channel, channel, count, date, list, month, read, sentence, source};
+use super::super::{Because, ChosenPlugin, Holder, Listing, NewerPaper, Solved, Unfollowed, Warning};
+use super::{Page, hint, paper, short};
+use crate::version::Minecraft;
+
+/// Writes it.
+pub(super) fn solved(page: &mut Page, solved: &Solved) {
+    page.line(&format!("{} {}", headline(solved), newest(solved)));
+    page.gap();
+    let rows: Vec<_> = solved.plugins.iter().map(plugin).collect();
+    page.table(&rows);
+    for (at, newer) in solved.newer_paper.iter().enumerate() {
+        page.gap();
+        if at == 0 {
+            newer_paper(page, newer);
+        } else {
+            newest_paper(page, newer);
+        }
+    }
+    if let Some(newer) = &solved.paper.newer_build {
+        page.gap();
+        page.line(&format!(
+            "Build {} of {}: {}.",
+            newer.build,
+            solved.paper.minecraft,
+            words::unusable(&newer.unusable)
+        ));
+    }
+    unfollowed(page, &solved.paper.minecraft, &solved.unfollowed);
+    not_taken(page, solved);
+    if !solved.warnings.is_empty() {
+        page.gap();
+        page.line("worth knowing");
+        for warning in &solved.warnings {
+            page.line(&format!("  {}", warned(warning)));
+        }
+    }
+    let held = solved.newer_paper.first().is_some_and(|newer| !newer.held_by.is_empty());
+    hint::section(page, &solved.server, &solved.hints, held);
+    page.lists_read_later(solved.lists_read_later);
+}
+
+fn headline(solved: &Solved) -> String {
+    let server = short(&solved.server);
+    let chosen = paper(&solved.paper.minecraft, solved.paper.build);
+    let with = match solved.plugins.len() {
+        1 => "with one plugin".to_owned(),
+        n => format!("with {} plugins", count(n)),
+    };
+    let changes: Vec<String> = solved
+        .plugins
+        .iter()
+        .filter_map(|plugin| Some(format!("{} {} -> {}", plugin.name, plugin.instead_of.as_deref()?, plugin.version)))
+        .collect();
+    let new: Vec<&str> = solved.plugins.iter().filter(|p| !p.runs_now).map(|p| p.name.as_str()).collect();
+    match &solved.paper.instead_of {
+        Some(was) => {
+            let was = paper(&was.minecraft, was.build);
+            format!("{server} runs {was} and can go to {chosen} {with}.")
+        }
+        None if !solved.paper.runs_now => format!("{server} can run {chosen} {with}."),
+        None if changes.is_empty() && new.is_empty() => format!("{server} runs {chosen} {with}."),
+        None => {
+            let mut parts = changes;
+            parts.extend(new.iter().map(|name| format!("{name} (new)")));
+            format!("{server} stays on {chosen}; to change: {}.", list(&parts, 6))
+        }
+    }
+}
+
+fn newest(solved: &Solved) -> String {
+    let mut behind: Vec<&str> = Vec::new();
+    if !solved.newer_paper.is_empty() || solved.paper.newer_build.is_some() {
+        behind.push("Paper");
+    }
+    behind.extend(solved.plugins.iter().filter(|plugin| plugin.newest.is_some()).map(|plugin| plugin.name.as_str()));
+    if behind.is_empty() {
+        "Everything is at its newest.".to_owned()
+    } else {
+        format!("Everything is at its newest except {}.", list(&behind, 5))
+    }
+}
+
+fn plugin(plugin: &ChosenPlugin) -> (String, Vec<String>) {
+    let mut line = format!("of {}", date(plugin.published));
+    if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
+        line = format!("{line} (needed by {})", list(&plugin.needed_by, 4));
+    }
+    match &plugin.listing {
+        Listing::Listed => {}
+        Listing::Sibling { of } => {
+            line = format!("{line}, listed for {of}, which speaks the same network protocol");
+        }
+        Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
+        Listing::NoList => line.push_str(", lists no Minecraft version at all"),
+        Listing::RunsNow => line.push_str(", not listed for this Paper; stays because it runs now"),
+    }
+    (format!("{} {}", plugin.name, plugin.version), vec![line])
+}
+
+fn newer_paper(page: &mut Page, newer: &NewerPaper) {
+    let since = format!("Paper {} has been out since {}.", newer.minecraft, month(newer.since));
+    if let Some(unusable) = &newer.unusable {
+        page.line(&format!("{since} {}.", about_paper(&newer.minecraft, unusable)));
+        return;
+    }
+    if let Some(pin) = &newer.pinned {
+        page.line(&format!("{since} You pinned {} (`spec.version`).", pin.version));
+    }
+    if newer.held_by.is_empty() {
+        return;
+    }
+    let holders = match newer.held_by.len() {
+        1 => "One plugin holds it:".to_owned(),
+        n => format!("{} plugins hold it:", sentence(&count(n))),
+    };
+    page.line(&if newer.pinned.is_some() { holders } else { format!("{since} {holders}") });
+    holder_table(page, &newer.held_by, &newer.minecraft);
+    match newer.ready {
+        0 => {}
+        1 => page.line(&format!("The other one is ready for {}.", newer.minecraft)),
+        n => page.line(&format!("The other {} are ready for {}.", count(n), newer.minecraft)),
+    }
+}
+
+fn newest_paper(page: &mut Page, newer: &NewerPaper) {
+    let newest = format!("Paper {}, the newest,", newer.minecraft);
+    let line = if let Some(unusable) = &newer.unusable {
+        format!("{newest} {}.", about_it(unusable))
+    } else if newer.held_by.is_empty() {
+        format!("{newest} is ruled out by your pin.")
+    } else {
+        let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
+        format!("{newest} is held by {}.", list(&names, 5))
+    };
+    page.line(&line);
+}
+
+/// A whole sentence about a Paper.
+fn about_paper(minecraft: &Minecraft, unusable: &crate::unusable::Unusable) -> String {
+    match words::unusable(unusable) {
+        text if text.starts_with("you ") => sentence(&text),
+        text => format!("{minecraft} {text}"),
+    }
+}
+
+fn about_it(unusable: &crate::unusable::Unusable) -> String {
+    match words::unusable(unusable) {
+        text if text.starts_with("you ") => format!("has to wait: {text}"),
+        text => text,
+    }
+}
+
+/// Most holders that are described; of more, the names follow in one line.
+const MOST_HOLDERS: usize = 8;
+
+/// The holders and how we know.
+pub(super) fn holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
+    let rows: Vec<_> =
+        holders.iter().take(MOST_HOLDERS).map(|h| (holder_name(h), holder_lines(h, minecraft, page.now))).collect();
+    page.table(&rows);
+    if holders.len() > MOST_HOLDERS {
+        page.line(&format!("  and {} more", holders.len() - MOST_HOLDERS));
+    }
+}
+
+fn holder_name(holder: &Holder) -> String {
+    let version = holder.pinned.as_ref().or(holder.newest.as_ref().map(|newest| &newest.version));
+    version.map_or_else(|| holder.name.clone(), |version| format!("{} {version}", holder.name))
+}
+
+fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) -> Vec<String> {
+    let page = format!("Its {} page", source(holder.key.source));
+    let read = read(holder.read_at, now);
+    let mut lines = Vec::new();
+    if !holder.together_with.is_empty() && holder.object.is_some() {
+        lines.push(format!("does not go together with {} on {minecraft}", list(&holder.together_with, 4)));
+        return lines;
+    }
+    let what = match (&holder.pinned, &holder.newest) {
+        (Some(_), _) => {
+            let object = holder.object.as_deref().unwrap_or(&holder.name);
+            format!("pinned by you (Plugin {object}, `spec.version`).")
+        }
+        (None, Some(newest)) => format!("newest, of {}.", date(newest.published)),
+        (None, None) => format!("has no release that may be used ({read})."),
+    };
+    let listing = holder.newest.as_ref().map(|newest| match &newest.up_to {
+        Some(up_to) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
+        Some(_) | None => format!(" {page} does not list {minecraft} ({read})."),
+    });
+    lines.push(format!("{what}{}", listing.unwrap_or_default()));
+    match &holder.nearly {
+        Some(nearly) => lines.push(format!(
+            "{} of {} is listed for {minecraft}, but {}.",
+            nearly.version,
+            date(nearly.published),
+            but(&nearly.unusable)
+        )),
+        None if holder.newest.is_some() && holder.pinned.is_none() => {
+            lines.push(format!("Nobody has said that it fails on {minecraft}."));
+        }
+        None => {}
+    }
+    if !holder.together_with.is_empty() {
+        lines.push(format!("Needed by {}.", list(&holder.together_with, 4)));
+    }
+    lines
+}
+
+/// The clause after "but".
+fn but(unusable: &crate::unusable::Unusable) -> String {
+    match words::unusable(unusable) {
+        text if text.starts_with("you ") => text,
+        text => format!("it {text}"),
+    }
+}
+
+fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed]) {
+    if unfollowed.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(&format!("not following to {minecraft} (`spec.updateStrategy: latest`)"));
+    let rows: Vec<_> = unfollowed
+        .iter()
+        .map(|left| {
+            let mut lines = holder_lines(&left.holder, minecraft, page.now);
+            lines.push(match &left.stays {
+                Some(version) => format!("{version} runs now and stays."),
+                None => "It is not installed until it can be.".to_owned(),
+            });
+            (holder_name(&left.holder), lines)
+        })
+        .collect();
+    page.table(&rows);
+}
+
+fn not_taken(page: &mut Page, solved: &Solved) {
+    let rows: Vec<(String, Vec<String>)> = solved
+        .plugins
+        .iter()
+        .filter_map(|plugin| {
+            let newest = plugin.newest.as_ref()?;
+            let because = match &newest.because {
+                Because::Unusable { unusable } => words::unusable(unusable),
+                Because::NotListed { up_to: Some(up_to) } if *up_to < solved.paper.minecraft => {
+                    format!("is listed up to {up_to}")
+                }
+                Because::NotListed { .. } => format!("is not listed for {}", solved.paper.minecraft),
+                Because::Pinned => format!("you pinned {} (`spec.version`)", plugin.version),
+                Because::Others { with } => format!("does not go together with {}", list(with, 4)),
+            };
+            Some((
+                format!("{} {}", plugin.name, newest.version),
+                vec![format!("of {}: {because}", date(newest.published))],
+            ))
+        })
+        .collect();
+    if !rows.is_empty() {
+        page.gap();
+        page.line("newer, and not taken");
+        page.table(&rows);
+    }
+}
+
+fn warned(warning: &Warning) -> String {
+    match warning {
+        Warning::ChannelFallback { plugin, used, allowed } => format!(
+            "{plugin} has nothing published as {}; its most stable is {} and was taken.",
+            channel(*allowed),
+            channel(*used)
+        ),
+        Warning::NoList { plugin, version } => {
+            format!("{plugin} {version} lists no Minecraft version; nobody has said that it runs, nor that it fails.")
+        }
+        Warning::GuessedBound { plugin, version, needs, at_least } => format!(
+            "{plugin} {version} is taken to need {needs} {at_least} or newer: a guess from their dates, no page states it."
+        ),
+        Warning::OutsideDependency { plugin, needs } => {
+            format!("{plugin} needs {needs}, which its source does not have; I believe that you put it there.")
+        }
+        Warning::SeveralObjects { objects, decides } => {
+            format!("Plugins {} ask for the same project; {decides} decides.", list(objects, 6))
+        }
+        Warning::OverrideNotNeeded { object, version } => {
+            format!(
+                "compatibilityOverride on Plugin {object} is no longer needed for {version}: its page has caught up."
+            )
+        }
+        Warning::PaperUnsupported { minecraft } => format!("Paper {minecraft} gets no more fixes."),
+        Warning::PinnedBuildChannel { is, allowed } => format!(
+            "the build you pinned is published as {}, less stable than {} (`spec.channel`).",
+            build_channel(*is),
+            build_channel(*allowed)
+        ),
+    }
+}

@@ -1,0 +1,304 @@
+//! Pure. The data of a no and of "why not", and what can be done about them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Holder, ListedRelease, PaperName, PaperPin};
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::unusable::Unusable;
+use crate::version::Minecraft;
+
+/// Something the user can do. Each was proven: the problem was solved again with it applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Hint {
+    /// All of these, together.
+    pub steps: Vec<HintStep>,
+    /// What the server would run then.
+    pub gives: PaperName,
+    /// The Minecraft version that the world could not return to afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_way_back_to: Option<Minecraft>,
+}
+
+/// One field to set, or an instant to wait for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum HintStep {
+    /// Nothing to do: it solves itself then.
+    WaitUntil {
+        /// The instant.
+        at: Timestamp,
+    },
+    /// `compatibilityOverride` with `mode: Add` on a Plugin.
+    AllowMinecraft {
+        /// Plugin object.
+        object: String,
+        /// The whole value of `minecraftVersions`: the version to add after those that are there.
+        minecraft_versions: Vec<String>,
+        /// The whole value of `releases`: the one release it is about after those that are there.
+        releases: Vec<String>,
+    },
+    /// `spec.updateDelay: 0s` on a Plugin.
+    NoPluginDelay {
+        /// Plugin object.
+        object: String,
+    },
+    /// `spec.updateDelay: 0s` on the server.
+    NoServerDelay,
+    /// `spec.channel` on a Plugin.
+    PluginChannel {
+        /// Plugin object.
+        object: String,
+        /// The channel to allow.
+        channel: Channel,
+    },
+    /// `spec.channel` on the server.
+    ServerChannel {
+        /// The channel to allow.
+        channel: BuildChannel,
+    },
+    /// `spec.updateStrategy: auto` on a Plugin instead of its pin.
+    UnpinPlugin {
+        /// Plugin object.
+        object: String,
+    },
+    /// `spec.updateStrategy: auto` on the server instead of its pin.
+    UnpinServer,
+    /// Let the image be chosen.
+    UnpinImage,
+    /// `spec.dependencies: Install` on the server.
+    InstallDependencies,
+    /// `spec.version` of a pin that does not exist.
+    PinServer {
+        /// A version that exists.
+        version: Minecraft,
+        /// A build that exists, for a `build-pin`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        build: Option<u32>,
+    },
+    /// `spec.version` of a Plugin's pin that does not exist.
+    PinPlugin {
+        /// Plugin object.
+        object: String,
+        /// A version that exists.
+        version: String,
+    },
+}
+
+/// The no: why nothing meets the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Impossible {
+    /// The server as the request names it.
+    pub server: String,
+    /// What runs now and goes on running, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<RunningNow>,
+    /// The facts that together rule everything out, in reading order.
+    pub reasons: Vec<Reason>,
+    /// How many further facts were left out to stay short.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// What can be done; each was proven by solving with it applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<Hint>,
+    /// Set when lists were read after the instant of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lists_read_later: Option<Timestamp>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// What runs now, in names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunningNow {
+    /// Paper.
+    pub paper: PaperName,
+    /// Plugin name and version, by name.
+    pub plugins: Vec<(String, String)>,
+}
+
+/// One fact of a no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Reason {
+    /// The user pinned Paper.
+    PaperPinned {
+        /// `spec.version`
+        version: Minecraft,
+        /// `spec.build`
+        build: Option<u32>,
+    },
+    /// The pinned Paper does not exist.
+    NoSuchPaper {
+        /// `spec.version`
+        version: Minecraft,
+        /// Real ones next to it, closest first.
+        nearest: Vec<Minecraft>,
+    },
+    /// There is no Paper at all to choose from.
+    NoPaper,
+    /// These Papers may not be used.
+    PaperUnusable {
+        /// Which.
+        papers: Vec<Span>,
+        /// Why.
+        unusable: Unusable,
+    },
+    /// The pinned release does not exist.
+    NoSuchRelease {
+        /// Plugin object.
+        object: String,
+        /// Plugin name.
+        plugin: String,
+        /// `spec.version`
+        version: String,
+        /// Real ones next to it.
+        nearest: Vec<String>,
+    },
+    /// The user pinned a plugin.
+    PluginPinned {
+        /// Plugin object.
+        object: String,
+        /// Plugin name.
+        plugin: String,
+        /// `spec.version`
+        version: String,
+        /// What its list names, among the Papers there are.
+        papers: Vec<Span>,
+    },
+    /// No release of a plugin is listed for these Papers.
+    NotListed {
+        /// Plugin name.
+        plugin: String,
+        /// Plugin object, when somebody asked for it.
+        object: Option<String>,
+        /// Which Papers.
+        papers: Vec<Span>,
+        /// Its newest release that may be used.
+        newest: Option<ListedRelease>,
+        /// When its list was read.
+        read_at: Timestamp,
+    },
+    /// These releases would do but may not be used.
+    ReleasesUnusable {
+        /// Plugin name.
+        plugin: String,
+        /// Plugin object, when somebody asked for it.
+        object: Option<String>,
+        /// The newest of them.
+        version: String,
+        /// When that was published.
+        published: Timestamp,
+        /// How many older ones share the reason.
+        older: usize,
+        /// What the newest of them is listed up to.
+        up_to: Option<Minecraft>,
+        /// Why.
+        unusable: Unusable,
+    },
+    /// A release of one plugin needs certain releases of another.
+    Needs {
+        /// Plugin name.
+        plugin: String,
+        /// The newest version concerned.
+        version: String,
+        /// How many older ones need the same.
+        older: usize,
+        /// What it needs.
+        needs: String,
+        /// The oldest version that would do; `None`: none that exists.
+        at_least: Option<String>,
+        /// Whether that was guessed from dates.
+        guessed: bool,
+    },
+    /// Two plugins must not be installed together.
+    Excludes {
+        /// Plugin name.
+        plugin: String,
+        /// Its version.
+        version: String,
+        /// What it excludes.
+        other: String,
+    },
+    /// On these Papers only some releases are listed, and others rule those out.
+    OnlyThese {
+        /// Plugin name.
+        plugin: String,
+        /// Which Papers.
+        papers: Vec<Span>,
+        /// The oldest version that would do.
+        oldest: String,
+        /// The newest version that would do.
+        newest: String,
+    },
+    /// A project has no release that this software could run.
+    NoRelease {
+        /// Plugin name.
+        plugin: String,
+        /// Plugin object, when somebody asked for it.
+        object: Option<String>,
+    },
+}
+
+/// A run of Paper versions without a gap, in the order of the versions there are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Span {
+    /// The oldest.
+    pub from: Minecraft,
+    /// The newest; may be the same.
+    pub to: Minecraft,
+}
+
+/// The answer to "why not this Paper?".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WhyNot {
+    /// The server as the request names it.
+    pub server: String,
+    /// The Minecraft version asked about.
+    pub target: Minecraft,
+    /// Whether nothing speaks against it.
+    pub possible: bool,
+    /// Whether Paper has a build of it at all.
+    pub exists: bool,
+    /// Real ones next to it, when it does not exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<Minecraft>,
+    /// Why the Paper itself may not be used, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<Unusable>,
+    /// A pin that stands against it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<PaperPin>,
+    /// Plugins that have a release for it.
+    pub ready: Vec<String>,
+    /// Plugins that do not.
+    pub holders: Vec<Holder>,
+    /// The newest that can be had, if anything can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest_possible: Option<PaperName>,
+    /// What can be done; each was proven by solving with it applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<Hint>,
+}
+
+/// Why no metadata answers the question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Unanswerable {
+    /// The server as the request names it.
+    pub server: String,
+    /// Projects that the catalog does not hold yet: fetch them and ask again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetch: Vec<ProjectKey>,
+    /// Projects that could not be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<(String, String)>,
+}

@@ -1,0 +1,81 @@
+//! Pure. "Why not this Paper?": which plugins are ready for it and which are not.
+
+use super::holder::{describe, holders};
+use super::yes::paper_pin;
+use super::{Asked, Holder, PaperName, WhyNot, hint};
+use crate::solve::decide;
+use crate::solve::provider::Question;
+use crate::solve::set::IndexSet;
+use crate::version::Minecraft;
+
+/// Explains why the server does not run `target`.
+pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
+    let world = asked.world;
+    let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
+    let nearest_possible = decide(world, asked.meter).ok().and_then(|decision| {
+        let paper = &world.papers[decision.chosen.paper];
+        let build = paper.build?;
+        Some(PaperName { minecraft: paper.version.minecraft.clone(), build: build.number })
+    });
+    let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
+    let holders = place.and_then(|place| holders_of(asked, &whole, place)).unwrap_or_default();
+    let ready = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name()).filter(|name| {
+        place.is_some() && !holders.iter().any(|h| h.name == *name || h.together_with.iter().any(|w| w == name))
+    });
+    let unusable = place.and_then(|place| world.papers[place].unusable.clone());
+    let pinned = paper_pin(world).filter(|pin| pin.version != *target);
+    let mut why = WhyNot {
+        server: world.request.server.clone(),
+        target: target.clone(),
+        possible: place.is_some() && holders.is_empty() && unusable.is_none() && pinned.is_none(),
+        exists: place.is_some(),
+        nearest: if place.is_some() {
+            Vec::new()
+        } else {
+            nearest(world.papers.iter().map(|p| &p.version.minecraft), target)
+        },
+        unusable,
+        pinned,
+        ready: ready.map(str::to_owned).collect(),
+        holders,
+        nearest_possible,
+        hints: Vec::new(),
+    };
+    why.hints = hint::for_target(asked, &why);
+    why
+}
+
+/// Holders as if the Paper itself could be used: the question is about the plugins.
+fn holders_of(asked: &Asked<'_, '_>, whole: &Question, place: usize) -> Option<Vec<Holder>> {
+    if asked.world.papers[place].unusable.is_none() {
+        return holders(asked, whole, place).ok();
+    }
+    let mut found = Vec::new();
+    for at in whole.insisted() {
+        let shelf = &asked.world.shelves[at];
+        let mut allowed = shelf.allowed.members(1, shelf.releases.len());
+        if !allowed.any(|index| shelf.supports[place].has(index) && shelf.usable.has(index)) {
+            found.push(describe(asked, whole, at, place));
+        }
+    }
+    Some(found)
+}
+
+/// Up to three versions next to one that does not exist, those of its own line first, closest first.
+pub(super) fn nearest<'m>(versions: impl Iterator<Item = &'m Minecraft>, wanted: &Minecraft) -> Vec<Minecraft> {
+    let mut versions: Vec<&Minecraft> =
+        versions.filter(|version| version.is_release() || !wanted.is_release()).collect();
+    versions.sort();
+    let split = versions.partition_point(|version| *version < wanted);
+    let line = |version: &Minecraft| version.parts().map(|[major, minor, _]| (major, minor));
+    let mut near: Vec<(bool, usize, &Minecraft)> = versions
+        .iter()
+        .enumerate()
+        .map(|(place, version)| {
+            let distance = if place < split { split - place } else { place + 1 - split };
+            (line(version) != line(wanted), distance, *version)
+        })
+        .collect();
+    near.sort_by_key(|(other_line, distance, version)| (*other_line, *distance, std::cmp::Reverse(*version)));
+    near.into_iter().take(3).map(|(_, _, version)| version.clone()).collect()
+}

@@ -1,0 +1,151 @@
+//! Pure. Words and phrases that every text shares: dates, lists, counts, reasons.
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+
+use super::Span;
+use crate::catalog::{BuildChannel, Channel, Source};
+use crate::unusable::Unusable;
+
+/// `6 October 2025`
+pub(super) fn date(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()
+}
+
+/// `October 2025`: for dates that are known to the month only.
+pub(super) fn month(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%B %Y").to_string()
+}
+
+/// `8 January 2025 14:03 UTC`
+pub(super) fn instant(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y %H:%M UTC").to_string()
+}
+
+/// `read today 09:12 UTC`, `read on 20 January 2026`
+pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
+    let (day, today) = (at.to_zoned(TimeZone::UTC), now.to_zoned(TimeZone::UTC));
+    if day.date() == today.date() {
+        format!("read today {}", day.strftime("%H:%M UTC"))
+    } else {
+        format!("read on {}", date(at))
+    }
+}
+
+/// `7 days`, `36 hours`
+pub(super) fn duration(length: SignedDuration) -> String {
+    let (days, hours, minutes) = (length.as_hours() / 24, length.as_hours(), length.as_mins());
+    let plural = |n: i64, unit: &str| format!("{n} {unit}{}", if n == 1 { "" } else { "s" });
+    if hours % 24 == 0 && days > 0 {
+        plural(days, "day")
+    } else if minutes % 60 == 0 && hours > 0 {
+        plural(hours, "hour")
+    } else {
+        plural(minutes, "minute")
+    }
+}
+
+/// `A`, `A and B`, `A, B and C`; at most `most` are shown.
+pub(super) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
+    if names.len() > most {
+        shown.push(format!("{} more", names.len() - most));
+    }
+    match shown.as_slice() {
+        [] => "nothing".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// `1.21.4`, `1.7.10 to 1.8.8 and 26.1.1`
+pub(super) fn spans(spans: &[Span]) -> String {
+    // The newest matter most and stand last: of too many, the oldest are left out.
+    const MOST: usize = 4;
+    let left_out = spans.len().saturating_sub(MOST);
+    let mut shown: Vec<String> = spans[left_out..]
+        .iter()
+        .map(|span| if span.from == span.to { span.from.to_string() } else { format!("{} to {}", span.from, span.to) })
+        .collect();
+    if left_out > 0 {
+        shown.insert(0, format!("{left_out} older ranges"));
+    }
+    list(&shown, usize::MAX)
+}
+
+/// Up to twelve in letters.
+pub(super) fn count(n: usize) -> String {
+    const WORDS: [&str; 13] =
+        ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
+}
+
+/// With a capital at the start.
+pub(super) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// `Modrinth`
+pub(super) fn source(source: Source) -> &'static str {
+    match source {
+        Source::Hangar => "Hangar",
+        Source::Modrinth => "Modrinth",
+    }
+}
+
+/// As `spec.channel` of a Plugin spells it.
+pub(super) fn channel(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Alpha => "Alpha",
+        Channel::Beta => "Beta",
+        Channel::Release => "Release",
+    }
+}
+
+/// As `spec.channel` of a server spells it; `RECOMMENDED` is stable and more.
+pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
+    match channel {
+        BuildChannel::Alpha => "Alpha",
+        BuildChannel::Beta => "Beta",
+        BuildChannel::Stable | BuildChannel::Recommended => "Stable",
+    }
+}
+
+/// Why something may not be used: a clause that stands after what it is about.
+pub(super) fn unusable(reason: &Unusable) -> String {
+    match reason {
+        Unusable::Channel { is, allowed } => {
+            format!("is published as {}, and you allow {} (`spec.channel`)", channel(*is), channel(*allowed))
+        }
+        Unusable::HeldBack { ripe_at, delay } => {
+            format!("you let releases wait {}: usable from {}", duration(*delay), instant(*ripe_at))
+        }
+        Unusable::Superseded { by } => {
+            format!("was replaced by {by} within your `updateDelay`; the date of {by} counts")
+        }
+        Unusable::NoFile => "has no file at its source, only a link to somewhere else".to_owned(),
+        Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
+        Unusable::WrongSoftware { loaders } => format!("is made for {}, not for Paper", list(loaders, 4)),
+        Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
+        Unusable::NeedsForbidden { project } => {
+            format!("needs {project}, which nobody asks for, and `spec.dependencies` is `Forbid`")
+        }
+        Unusable::BuildChannel { best, allowed } => {
+            let (best, allowed) = (build_channel(*best), build_channel(*allowed));
+            format!("has no build that is {allowed} yet, only {best} (`spec.channel`)")
+        }
+        Unusable::NoBuild { asked: Some(asked), nearest } => {
+            let nearest: Vec<String> = nearest.iter().map(u32::to_string).collect();
+            format!("has no build {asked} (`spec.build`); there are {}", list(&nearest, 3))
+        }
+        Unusable::NoBuild { asked: None, .. } => "has no build".to_owned(),
+        Unusable::Preview => "is a preview, used only when pinned or with `spec.channel: Alpha`".to_owned(),
+        Unusable::BelowFloor { floor } => {
+            format!("is older than {floor}, which has opened the world; a world cannot go back")
+        }
+        Unusable::JavaTooOld { needs, has } => {
+            format!("needs Java {needs}, and the image you pinned has Java {has} (`podTemplate`)")
+        }
+        Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
+    }
+}

@@ -1,0 +1,25 @@
+//! Pure. What should run on a `PaperMC` server, and why not something newer.
+//!
+//! [`resolve`] is a pure function: the same catalog, request and instant give the same [`Resolution`], byte for byte. It
+//! knows no network, no clock, no files and no Kubernetes. The features add the edges: `upstream` fills the [`catalog`],
+//! `manifest` makes a [`request::Request`] out of API objects, `cli` is the `resolver` command.
+
+pub mod catalog;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod explain;
+pub mod lock;
+#[cfg(feature = "manifest")]
+pub mod manifest;
+mod needed;
+mod overlay;
+pub mod request;
+mod shelf;
+mod solve;
+pub mod unusable;
+#[cfg(feature = "upstream")]
+pub mod upstream;
+pub mod version;
+
+pub use needed::needed_projects;
+pub use solve::{Budget, GaveUp, Resolution, Unsolvable, resolve, resolve_within, why_not};

@@ -1,0 +1,89 @@
+//! Pure. Tests of the lock.
+
+use super::*;
+use crate::catalog::Source;
+
+fn lock() -> Lock {
+    let file = |name: &str| LockedFile {
+        name: format!("{name}.jar"),
+        url: format!("https://files.example/{name}"),
+        size: Some(5),
+        hash: format!("sha256:{:a<64}", ""),
+    };
+    Lock {
+        server: "games/lobby".to_owned(),
+        minecraft: "1.21.10".parse().unwrap(),
+        build: 130,
+        java: 21,
+        image: None,
+        paper: file("paper-1.21.10-130"),
+        jvm_flags: Vec::new(),
+        plugins: vec![LockedPlugin {
+            name: "ViaVersion".to_owned(),
+            key: ProjectKey { source: Source::Modrinth, project: "viaversion".to_owned() },
+            project_id: "P1OZGk5p".to_owned(),
+            release_id: "afD6vgmi".to_owned(),
+            version: "5.7.1".to_owned(),
+            file: file("ViaVersion-5.7.1"),
+            reason: LockReason::NeededBy(vec!["ViaBackwards".to_owned()]),
+        }],
+        facts: vec![Fact { about: "Paper".to_owned(), read_at: Timestamp::UNIX_EPOCH }],
+    }
+}
+
+#[test]
+fn the_digest_stays_when_nothing_that_runs_changes() {
+    let digest = lock().digest();
+    let mut other = lock();
+    other.server = "games/arena".to_owned();
+    other.facts[0].read_at = Timestamp::MAX;
+    other.paper.url = "https://mirror.example/paper".to_owned();
+    other.paper.size = None;
+    other.plugins[0].reason = LockReason::RequestedBy(vec!["viaversion".to_owned()]);
+    other.jvm_flags.push("-XX:+UseG1GC".to_owned());
+    assert_eq!(other.digest(), digest);
+    assert_eq!(digest.as_str().len(), 64);
+    assert_eq!(digest.short(), &digest.as_str()[..16]);
+}
+
+#[test]
+fn the_digest_changes_with_each_thing_that_runs() {
+    let changes: [fn(&mut Lock); 8] = [
+        |lock| lock.minecraft = "1.21.11".parse().unwrap(),
+        |lock| lock.build = 129,
+        |lock| lock.java = 25,
+        |lock| lock.image = Some("docker.io/itzg/minecraft-server@sha256:0".to_owned()),
+        |lock| lock.paper.hash = format!("sha256:{:b<64}", ""),
+        |lock| lock.plugins[0].file.hash = format!("sha256:{:b<64}", ""),
+        |lock| lock.plugins[0].file.name = "Via.jar".to_owned(),
+        |lock| lock.plugins.clear(),
+    ];
+    let mut seen = vec![lock().digest()];
+    for change in changes {
+        let mut other = lock();
+        change(&mut other);
+        assert!(!seen.contains(&other.digest()));
+        seen.push(other.digest());
+    }
+}
+
+#[test]
+fn the_json_is_read_back_as_the_same_lock() {
+    let text = lock().to_json();
+    assert_eq!(serde_json::from_str::<Lock>(&text).unwrap(), lock());
+    assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn a_file_name_from_outside_is_one_safe_path_component() {
+    for (outside, inside) in [
+        ("ViaVersion-5.7.2-SNAPSHOT.jar", "ViaVersion-5.7.2-SNAPSHOT.jar"),
+        ("../../etc/passwd", "_.._etc_passwd.jar"),
+        (".hidden.jar", "hidden.jar"),
+        ("", "My.jar"),
+        ("a b\u{e9}.JAR", "a_b_.jar"),
+    ] {
+        let artifact = Artifact { name: outside.to_owned(), url: String::new(), size: None, hash: None };
+        assert_eq!(safe_file_name(&artifact, "M y/"), inside, "{outside}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Pure. API objects to a [`Request`]: the `resolver` command and the operator ask the same question of the same objects.
+
+use std::fmt;
+
+use crds::plugin::{self, SourceKind};
+use crds::{PaperMCServer, Plugin, duration, paper_mc_server};
+use jiff::SignedDuration;
+
+use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
+use crate::request::{
+    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
+};
+use crate::version::Minecraft;
+
+mod selector;
+
+pub use selector::{matches, matching};
+
+/// Something in an object that cannot be asked for, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Complaint {
+    /// The object: `PaperMCServer games/lobby`.
+    pub object: String,
+    /// The field: `spec.version`.
+    pub path: String,
+    /// What is wrong, read after the field's name.
+    pub problem: String,
+    /// What to write instead.
+    pub fix: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { object, path, problem, fix } = self;
+        write!(f, "{object}: `{path}` {problem}; {fix}")
+    }
+}
+
+/// The request of a server: its own wishes, and those of the [`matching`] plugins among `plugins`, by name.
+///
+/// `floor` is the newest Minecraft that opened its world, `running` what runs by the last proven lock; objects know neither.
+///
+/// # Errors
+/// Everything that is wrong with the server and its plugins. The API server refuses most of it before.
+pub fn request<'a>(
+    server: &PaperMCServer,
+    plugins: impl IntoIterator<Item = &'a Plugin>,
+    floor: Option<Minecraft>,
+    running: Option<Running>,
+) -> Result<Request, Vec<Complaint>> {
+    let mut desk = Desk { object: object_name("PaperMCServer", &server_name(server)), complaints: Vec::new() };
+    let spec = &server.spec;
+    let paper = desk.paper(spec);
+    let delay = desk.delay(Some(&spec.update_delay));
+    let mut wishes = Vec::new();
+    for plugin in matching(server, plugins) {
+        desk.object = object_name("Plugin", &plugin_name(plugin));
+        wishes.extend(desk.plugin(plugin, delay.unwrap_or_default()));
+    }
+    match paper {
+        Some(paper) if desk.complaints.is_empty() => Ok(Request {
+            server: server_name(server),
+            paper,
+            delay: delay.unwrap_or_default(),
+            channel: match spec.channel {
+                paper_mc_server::PaperChannel::Stable => BuildChannel::Stable,
+                paper_mc_server::PaperChannel::Beta => BuildChannel::Beta,
+                paper_mc_server::PaperChannel::Alpha => BuildChannel::Alpha,
+            },
+            floor,
+            running,
+            plugins: wishes,
+            dependencies: match spec.dependencies {
+                paper_mc_server::Dependencies::Install => Dependencies::Install,
+                paper_mc_server::Dependencies::Forbid => Dependencies::Forbid,
+            },
+            image: spec.image.clone(),
+        }),
+        _ => Err(desk.complaints),
+    }
+}
+
+/// What is wrong with a Plugin, whichever server it is for.
+pub fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
+    let mut desk = Desk { object: object_name("Plugin", &plugin_name(plugin)), complaints: Vec::new() };
+    // The wish itself is of no interest here.
+    let _ = desk.plugin(plugin, SignedDuration::ZERO);
+    desk.complaints
+}
+
+/// The server as requests and answers name it: `games/lobby`, or `lobby` without a namespace.
+pub fn server_name(server: &PaperMCServer) -> String {
+    full_name(server.metadata.namespace.as_deref(), server.metadata.name.as_deref())
+}
+
+/// The Plugin object, in the same way.
+pub fn plugin_name(plugin: &Plugin) -> String {
+    full_name(plugin.metadata.namespace.as_deref(), plugin.metadata.name.as_deref())
+}
+
+fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+fn object_name(kind: &str, name: &str) -> String {
+    if name.is_empty() { kind.to_owned() } else { format!("{kind} {name}") }
+}
+
+/// Where complaints about the object at hand are collected; what is left out of a value has been complained about.
+struct Desk {
+    object: String,
+    complaints: Vec<Complaint>,
+}
+
+impl Desk {
+    fn complain(&mut self, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
+        let object = self.object.clone();
+        self.complaints.push(Complaint { object, path: path.to_owned(), problem: problem.into(), fix: fix.into() });
+    }
+
+    fn paper(&mut self, spec: &crds::PaperMCServerSpec) -> Option<PaperWish> {
+        use paper_mc_server::UpdateStrategy as Strategy;
+        match spec.update_strategy {
+            Strategy::Latest => Some(PaperWish::Latest),
+            Strategy::Auto => Some(PaperWish::Auto),
+            Strategy::Pin => Some(PaperWish::Pin { version: self.pinned_minecraft(spec, "pin")? }),
+            Strategy::BuildPin => {
+                let version = self.pinned_minecraft(spec, "build-pin");
+                if spec.build.is_none() {
+                    let fix = "write the build to stay on, such as `build: 130`, or use updateStrategy `pin`";
+                    self.complain("spec.build", "is missing, and updateStrategy `build-pin` needs it", fix);
+                }
+                Some(PaperWish::BuildPin { version: version?, build: spec.build? })
+            }
+        }
+    }
+
+    fn pinned_minecraft(&mut self, spec: &crds::PaperMCServerSpec, strategy: &str) -> Option<Minecraft> {
+        let Some(written) = spec.version.as_deref().filter(|version| !version.is_empty()) else {
+            let problem = format!("is missing, and updateStrategy `{strategy}` needs it");
+            self.complain(
+                "spec.version",
+                problem,
+                "write the Minecraft version to stay on, such as `version: 1.21.10`",
+            );
+            return None;
+        };
+        let Ok(version) = written.parse() else {
+            let problem = format!("is `{written}`, which is no Minecraft version");
+            self.complain("spec.version", problem, "write one such as `1.21.10` or `26.1`");
+            return None;
+        };
+        Some(version)
+    }
+
+    /// None where nothing is written, or nothing readable.
+    fn delay(&mut self, written: Option<&str>) -> Option<SignedDuration> {
+        let written = written?;
+        let read = duration::parse(written);
+        if read.is_err() {
+            let fix = "write numbers with d, h, m or s, such as `72h` or `1h30m`";
+            self.complain("spec.updateDelay", format!("is `{written}`, which is no duration"), fix);
+        }
+        read.ok()
+    }
+
+    fn plugin(&mut self, plugin: &Plugin, servers_delay: SignedDuration) -> Option<PluginWish> {
+        let spec = &plugin.spec;
+        let delay = self.delay(spec.update_delay.as_deref());
+        let version = self.release(spec);
+        let project = &spec.source.project;
+        if project.is_empty() {
+            let fix = "write the slug, the last part of the project page's address";
+            self.complain("spec.source.project", "is missing", fix);
+            return None;
+        }
+        let source = match spec.source.kind {
+            SourceKind::Hangar => Source::Hangar,
+            SourceKind::Modrinth => Source::Modrinth,
+        };
+        Some(PluginWish {
+            object: plugin.metadata.name.clone().unwrap_or_default(),
+            key: ProjectKey { source, project: project.clone() },
+            version: version?,
+            delay: delay.unwrap_or(servers_delay),
+            channel: match spec.channel {
+                plugin::PluginChannel::Release => Channel::Release,
+                plugin::PluginChannel::Beta => Channel::Beta,
+                plugin::PluginChannel::Alpha => Channel::Alpha,
+            },
+            compatibility: spec.compatibility_override.as_ref().and_then(compatibility),
+        })
+    }
+
+    fn release(&mut self, spec: &crds::PluginSpec) -> Option<VersionWish> {
+        use paper_mc_server::UpdateStrategy as Strategy;
+        match spec.update_strategy {
+            Strategy::Latest => Some(VersionWish::Latest),
+            Strategy::Auto => Some(VersionWish::Auto),
+            // A plugin's release has no builds: both pins mean exactly this one.
+            Strategy::Pin | Strategy::BuildPin => {
+                let Some(version) = spec.version.clone().filter(|version| !version.is_empty()) else {
+                    let fix = "write the release to stay on as its authors write it, such as `version: \"5.7.1\"`";
+                    self.complain("spec.version", "is missing, and a pin needs it", fix);
+                    return None;
+                };
+                Some(VersionWish::Pin { version })
+            }
+        }
+    }
+}
+
+/// None when it is switched off.
+fn compatibility(written: &plugin::CompatibilityOverride) -> Option<CompatibilityOverride> {
+    let plugin::CompatibilityOverride { enabled, mode, minecraft_versions, releases } = written;
+    enabled.then(|| CompatibilityOverride {
+        mode: match mode {
+            plugin::OverrideMode::Add => OverrideMode::Add,
+            plugin::OverrideMode::Replace => OverrideMode::Replace,
+            plugin::OverrideMode::Remove => OverrideMode::Remove,
+        },
+        minecraft: minecraft_versions.clone(),
+        releases: releases.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! Pure. Which plugins a server gets: label selectors as Kubernetes reads them.
+
+use std::collections::BTreeMap;
+
+use crds::{LabelSelector, PaperMCServer, Plugin};
+
+/// The plugins of the server's namespace whose selector matches its labels, by name.
+pub fn matching<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Vec<&'a Plugin> {
+    let none = BTreeMap::new();
+    let labels = server.metadata.labels.as_ref().unwrap_or(&none);
+    let mut found: Vec<&Plugin> = plugins
+        .into_iter()
+        .filter(|plugin| plugin.metadata.namespace == server.metadata.namespace)
+        .filter(|plugin| matches(&plugin.spec.instance_selector, labels))
+        .collect();
+    found.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    found
+}
+
+/// Whether a selector matches these labels. All its parts must; an empty one matches everything.
+pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    let LabelSelector { match_labels, match_expressions } = selector;
+    let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
+    let holds = |key: &str, operator: &str, values: &[String]| match operator {
+        "In" => labels.get(key).is_some_and(|value| values.contains(value)),
+        // As Kubernetes has it: what lacks the label altogether is not in the list either.
+        "NotIn" => labels.get(key).is_none_or(|value| !values.contains(value)),
+        "Exists" => labels.contains_key(key),
+        "DoesNotExist" => !labels.contains_key(key),
+        // The schema allows no other. Should one come, a plugin too few is safer than one on the wrong server.
+        _ => false,
+    };
+    match_labels.iter().flatten().all(equal)
+        && match_expressions
+            .iter()
+            .flatten()
+            .all(|it| holds(&it.key, &it.operator, it.values.as_deref().unwrap_or_default()))
+}

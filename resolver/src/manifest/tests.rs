@@ -1,0 +1,153 @@
+use std::collections::BTreeMap;
+
+use crds::LabelSelector;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn server(spec: &Value) -> PaperMCServer {
+    serde_json::from_value(json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
+        "metadata": {"name": "lobby", "namespace": "games", "labels": {"tier": "survival"}},
+        "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn plugin(name: &str, namespace: &str, more: &Value) -> Plugin {
+    let mut spec = json!({"source": {"type": "modrinth", "project": "warps"}, "instanceSelector": {}});
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec,
+    }))
+    .unwrap()
+}
+
+fn complaints(server: &PaperMCServer, plugins: &[Plugin]) -> Vec<String> {
+    request(server, plugins, None, None).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_server_and_its_plugins_become_a_request() {
+    let server = server(&json!({
+        "updateStrategy": "build-pin", "version": "1.21.10", "build": 130, "updateDelay": "72h", "channel": "Beta",
+        "dependencies": "Forbid", "image": "itzg/minecraft-server:java21",
+    }));
+    let plugins = [
+        plugin("claims", "games", &json!({"updateStrategy": "build-pin", "version": "2.0", "updateDelay": "0s"})),
+        plugin(
+            "anvil",
+            "games",
+            &json!({
+                "source": {"type": "hangar", "project": "Anvil"}, "channel": "Alpha",
+                "compatibilityOverride": {"enabled": true, "mode": "Add", "minecraftVersions": ["1.21.x"], "releases": ["3"]},
+            }),
+        ),
+    ];
+    let running = Running { minecraft: "1.21.8".parse().unwrap(), build: 60, releases: vec![], since: None };
+    let request = request(&server, &plugins, Some("1.21.8".parse().unwrap()), Some(running.clone())).unwrap();
+    let expected = Request {
+        server: "games/lobby".to_owned(),
+        paper: PaperWish::BuildPin { version: "1.21.10".parse().unwrap(), build: 130 },
+        delay: SignedDuration::from_hours(72),
+        channel: BuildChannel::Beta,
+        floor: Some("1.21.8".parse().unwrap()),
+        running: Some(running),
+        plugins: vec![
+            PluginWish {
+                object: "anvil".to_owned(),
+                key: ProjectKey { source: Source::Hangar, project: "Anvil".to_owned() },
+                version: VersionWish::Latest,
+                delay: SignedDuration::from_hours(72),
+                channel: Channel::Alpha,
+                compatibility: Some(CompatibilityOverride {
+                    mode: OverrideMode::Add,
+                    minecraft: vec!["1.21.x".to_owned()],
+                    releases: vec!["3".to_owned()],
+                }),
+            },
+            PluginWish {
+                object: "claims".to_owned(),
+                key: ProjectKey { source: Source::Modrinth, project: "warps".to_owned() },
+                version: VersionWish::Pin { version: "2.0".to_owned() },
+                delay: SignedDuration::ZERO,
+                channel: Channel::Release,
+                compatibility: None,
+            },
+        ],
+        dependencies: Dependencies::Forbid,
+        image: Some("itzg/minecraft-server:java21".to_owned()),
+    };
+    assert_eq!(request, expected);
+}
+
+#[test]
+fn an_override_that_is_switched_off_says_nothing() {
+    let plugins = [plugin("warps", "games", &json!({"compatibilityOverride": {"minecraftVersions": ["1.21.11"]}}))];
+    let request = request(&server(&json!({"updateStrategy": "auto"})), &plugins, None, None).unwrap();
+    assert_eq!(request.plugins[0].compatibility, None);
+}
+
+#[test]
+fn plugins_of_other_namespaces_and_for_other_servers_stay_away() {
+    let plugins = [
+        plugin("near", "games", &json!({"instanceSelector": {"matchLabels": {"tier": "survival"}}})),
+        plugin("far", "shop", &json!({})),
+        plugin("creative", "games", &json!({"instanceSelector": {"matchLabels": {"tier": "creative"}}})),
+        plugin("all", "games", &json!({})),
+    ];
+    let request = request(&server(&json!({"updateStrategy": "latest"})), &plugins, None, None).unwrap();
+    let names: Vec<&str> = request.plugins.iter().map(|wish| wish.object.as_str()).collect();
+    assert_eq!(names, ["all", "near"]);
+}
+
+#[test]
+fn selectors_match_as_kubernetes_has_it() {
+    let labels: BTreeMap<String, String> = [("tier".to_owned(), "survival".to_owned())].into();
+    let with = |expression: Value| {
+        let selector: LabelSelector = serde_json::from_value(json!({"matchExpressions": [expression]})).unwrap();
+        matches(&selector, &labels)
+    };
+    assert!(matches(&LabelSelector::default(), &BTreeMap::new()), "an empty one matches everything");
+    assert!(with(json!({"key": "tier", "operator": "In", "values": ["creative", "survival"]})));
+    assert!(!with(json!({"key": "tier", "operator": "In", "values": ["creative"]})));
+    assert!(!with(json!({"key": "zone", "operator": "In", "values": ["a"]})));
+    assert!(!with(json!({"key": "tier", "operator": "NotIn", "values": ["survival"]})));
+    assert!(with(json!({"key": "tier", "operator": "NotIn", "values": ["creative"]})));
+    assert!(with(json!({"key": "zone", "operator": "NotIn", "values": ["a"]})), "an absent label is not in the list");
+    assert!(with(json!({"key": "tier", "operator": "Exists"})));
+    assert!(!with(json!({"key": "zone", "operator": "Exists"})));
+    assert!(with(json!({"key": "zone", "operator": "DoesNotExist"})));
+    assert!(!with(json!({"key": "tier", "operator": "DoesNotExist"})));
+    assert!(!with(json!({"key": "tier", "operator": "Matches"})));
+    let both: LabelSelector = serde_json::from_value(json!({
+        "matchLabels": {"tier": "survival"}, "matchExpressions": [{"key": "zone", "operator": "Exists"}],
+    }))
+    .unwrap();
+    assert!(!matches(&both, &labels), "all parts must match");
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once_with_what_to_write() {
+    let server = server(&json!({"updateStrategy": "build-pin", "updateDelay": "5 minutes"}));
+    let plugins =
+        [plugin("warps", "games", &json!({"source": {"type": "hangar", "project": ""}, "updateStrategy": "pin"}))];
+    insta::assert_snapshot!(complaints(&server, &plugins).join("\n"), @r##"
+    PaperMCServer games/lobby: `spec.version` is missing, and updateStrategy `build-pin` needs it; write the Minecraft version to stay on, such as `version: 1.21.10`
+    PaperMCServer games/lobby: `spec.build` is missing, and updateStrategy `build-pin` needs it; write the build to stay on, such as `build: 130`, or use updateStrategy `pin`
+    PaperMCServer games/lobby: `spec.updateDelay` is `5 minutes`, which is no duration; write numbers with d, h, m or s, such as `72h` or `1h30m`
+    Plugin games/warps: `spec.version` is missing, and a pin needs it; write the release to stay on as its authors write it, such as `version: "5.7.1"`
+    Plugin games/warps: `spec.source.project` is missing; write the slug, the last part of the project page's address
+    "##);
+}
+
+#[test]
+fn a_pin_to_no_version_is_refused() {
+    let server = server(&json!({"updateStrategy": "pin", "version": "\u{1F600}"}));
+    insta::assert_snapshot!(complaints(&server, &[]).join("\n"), @r##"
+    PaperMCServer games/lobby: `spec.version` is `😀`, which is no Minecraft version; write one such as `1.21.10` or `26.1`
+    "##);
+}

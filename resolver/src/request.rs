@@ -1,0 +1,140 @@
+//! Pure. The request: what one server wants, parsed once; every name in it is checked.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::version::Minecraft;
+
+/// What one server wants, with the policy of its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Request {
+    /// `namespace/name`, or a bare name from a file without one.
+    pub server: String,
+    /// How Paper is chosen.
+    pub paper: PaperWish,
+    /// Age a Paper build must have, by its own publication date.
+    pub delay: SignedDuration,
+    /// The least stable build allowed.
+    pub channel: BuildChannel,
+    /// The newest Minecraft that opened the world: never below. None for a server without a world.
+    #[serde(default)]
+    pub floor: Option<Minecraft>,
+    /// What runs now. It stays a candidate whatever its channel or age, and is preferred where the order leaves a choice.
+    #[serde(default)]
+    pub running: Option<Running>,
+    /// The plugins asked for, by the name of their Plugin object.
+    pub plugins: Vec<PluginWish>,
+    /// What happens to a required dependency nobody asked for.
+    #[serde(default)]
+    pub dependencies: Dependencies,
+    /// The image as the user pinned it; None: chosen with the Java that Paper needs.
+    #[serde(default)]
+    pub image: Option<String>,
+}
+
+/// How the server's Paper is chosen (`spec.updateStrategy`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "kebab-case")]
+pub enum PaperWish {
+    /// Newest Paper; plugins follow as far as they can and the rest is reported.
+    Latest,
+    /// Newest Paper for which every plugin has a release that works.
+    Auto,
+    /// This Minecraft version, newest build.
+    Pin {
+        /// `spec.version`
+        version: Minecraft,
+    },
+    /// Exactly this build.
+    BuildPin {
+        /// `spec.version`
+        version: Minecraft,
+        /// `spec.build`
+        build: u32,
+    },
+}
+
+/// One Plugin object that matches the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PluginWish {
+    /// The name of the Plugin object: hints point at it.
+    pub object: String,
+    /// Where it comes from.
+    pub key: ProjectKey,
+    /// Which release.
+    pub version: VersionWish,
+    /// Age a release must have; the Plugin's own, else the server's.
+    pub delay: SignedDuration,
+    /// The least stable release allowed.
+    pub channel: Channel,
+    /// What the user says about Minecraft versions, against or beside the list.
+    #[serde(default)]
+    pub compatibility: Option<CompatibilityOverride>,
+}
+
+/// Which release of a plugin (`spec.updateStrategy` and `spec.version` of a Plugin).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "strategy", rename_all = "kebab-case")]
+pub enum VersionWish {
+    /// Newest that works on all matched servers. (One server a request: the same as `Auto` until joint solves exist.)
+    Latest,
+    /// Newest that works on this server.
+    Auto,
+    /// Exactly this version string.
+    Pin {
+        /// `spec.version`
+        version: String,
+    },
+}
+
+/// `compatibilityOverride` of a Plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CompatibilityOverride {
+    /// What is done with the list.
+    pub mode: OverrideMode,
+    /// Minecraft versions or globs such as `1.21.x`. Empty with `Replace`: compatible with everything.
+    pub minecraft: Vec<String>,
+    /// Releases it is about (exact version strings); empty: all.
+    #[serde(default)]
+    pub releases: Vec<String>,
+}
+
+/// What an override does with a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OverrideMode {
+    /// Adds to it. What our hints write.
+    Add,
+    /// Stands instead of it. What the field means by default.
+    Replace,
+    /// Takes away from it.
+    Remove,
+}
+
+/// What happens to a required dependency nobody asked for (`spec.dependencies`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Dependencies {
+    /// Installed from the same source, and shown as such.
+    #[default]
+    Install,
+    /// Refused with the Plugin that would have to be written.
+    Forbid,
+}
+
+/// What runs on the server now, by the last proven lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Running {
+    /// Paper's Minecraft version.
+    pub minecraft: Minecraft,
+    /// Paper's build.
+    pub build: u32,
+    /// Release ids of the plugins that run.
+    pub releases: Vec<String>,
+    /// Since when, if known.
+    #[serde(default)]
+    pub since: Option<Timestamp>,
+}

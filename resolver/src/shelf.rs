@@ -1,0 +1,186 @@
+//! Pure. The shelf: the catalog as one server sees it at one instant, with every release judged and indexed.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::catalog::{Catalog, Channel, Project, Release};
+use crate::explain::Warning;
+use crate::request::{CompatibilityOverride, Request};
+use crate::solve::set::IndexSet;
+use crate::unusable::Unusable;
+
+mod closure;
+mod judge;
+mod link;
+pub(crate) mod listing;
+pub(crate) mod paper;
+
+pub(crate) use closure::Gap;
+use listing::{Known, Reader};
+use paper::Candidate;
+
+/// Releases beyond this many (the oldest) are left off a shelf: an index is 16 bits, and nobody publishes as many.
+const MOST_RELEASES: usize = 60_000;
+
+/// Everything the solve and the explanation ask, computed once.
+pub(crate) struct World<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) now: Timestamp,
+    /// Index of a Paper in the solve is its place here plus 1.
+    pub(crate) papers: Vec<Candidate<'a>>,
+    /// Classes of unusable Papers.
+    pub(crate) paper_classes: Vec<Class>,
+    /// In rank order: those asked for by object name, then the others, dependents before dependencies.
+    pub(crate) shelves: Vec<Shelf<'a>>,
+    /// What was assumed while reading the request.
+    pub(crate) warnings: Vec<Warning>,
+    reader: Reader,
+}
+
+/// Unusable versions that share one reason.
+#[derive(Debug)]
+pub(crate) struct Class {
+    pub(crate) reason: Unusable,
+    pub(crate) members: std::sync::Arc<[u64]>,
+}
+
+/// The policy that applies to one plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rules<'a> {
+    pub(crate) channel: Channel,
+    pub(crate) delay: SignedDuration,
+    pub(crate) compatibility: Option<&'a CompatibilityOverride>,
+    pub(crate) pin: Option<&'a str>,
+}
+
+/// Who asks for a plugin.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked<'a> {
+    /// All objects, by name.
+    pub(crate) objects: Vec<&'a str>,
+    /// The one whose fields decide.
+    pub(crate) decides: &'a str,
+}
+
+/// One plugin with its releases, oldest first. Index of a release in the solve is its place here plus 1.
+pub(crate) struct Shelf<'a> {
+    pub(crate) project: &'a Project,
+    /// `None`: only other plugins need it.
+    pub(crate) asked: Option<Asked<'a>>,
+    pub(crate) rules: Rules<'a>,
+    /// The channel used: that of the rules, or the best there is when the project has nothing on it.
+    pub(crate) channel: Channel,
+    pub(crate) releases: Vec<Stocked<'a>>,
+    pub(crate) classes: Vec<Class>,
+    /// Per Paper, the releases known to run on it, unusable ones included.
+    pub(crate) supports: Vec<IndexSet>,
+    /// Releases that may be used.
+    pub(crate) usable: IndexSet,
+    /// Releases that meet the pin; everything but "not installed" without one.
+    pub(crate) allowed: IndexSet,
+}
+
+/// One release on a shelf.
+pub(crate) struct Stocked<'a> {
+    pub(crate) release: &'a Release,
+    pub(crate) unusable: Option<Unusable>,
+    /// What it says about other shelves; empty for one that may not be used.
+    pub(crate) links: Vec<Link>,
+    /// Required projects that its source does not have, as the page names them.
+    pub(crate) outside: Vec<String>,
+}
+
+/// What one release asks of another plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The other shelf.
+    pub(crate) to: usize,
+    /// Its versions that will do; "not installed" is among them unless it is required.
+    pub(crate) set: IndexSet,
+    pub(crate) kind: LinkKind,
+    /// The release that was guessed as the minimum.
+    pub(crate) guessed: Option<usize>,
+}
+
+/// The kinds of links that bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LinkKind {
+    Required,
+    Optional,
+    Incompatible,
+}
+
+/// When something published at `published` is old enough.
+pub(crate) fn ripe_at(published: Timestamp, delay: SignedDuration) -> Timestamp {
+    published.checked_add(delay).unwrap_or(Timestamp::MAX)
+}
+
+impl<'a> World<'a> {
+    /// Judges and indexes everything that the request can reach.
+    pub(crate) fn build(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Gap> {
+        let papers = paper::candidates(catalog, request, now);
+        let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
+        // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
+        let reader = Reader::new(papers.iter().map(|paper| paper.version));
+        let mut warnings = Vec::new();
+        let stocked = closure::stock(catalog, request, now, &mut warnings)?;
+        let shelves = link::shelve(catalog, stocked, &reader, papers.len());
+        Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader })
+    }
+
+    /// How a release is known to run on a Paper (both by their places).
+    pub(crate) fn known(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
+        let stock = &self.shelves[at];
+        self.reader.read(stock.releases[release].release, stock.rules.compatibility).swap_remove(paper)
+    }
+
+    /// How the page alone would have it, without the user's word.
+    pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
+        self.reader.read(self.shelves[at].releases[release].release, None).swap_remove(paper)
+    }
+
+    /// Whether a release runs on the server now.
+    pub(crate) fn runs(&self, release: &Release) -> bool {
+        self.request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
+    }
+}
+
+impl Shelf<'_> {
+    /// The newest release that may be used (its place), pin or not.
+    pub(crate) fn newest_usable(&self) -> Option<usize> {
+        self.usable.highest(self.releases.len()).and_then(|index| index.checked_sub(1))
+    }
+
+    /// The name people know.
+    pub(crate) fn name(&self) -> &str {
+        &self.project.name
+    }
+
+    /// The Plugin object that hints point at.
+    pub(crate) fn object(&self) -> Option<&str> {
+        self.asked.as_ref().map(|asked| asked.decides)
+    }
+}
+
+/// Groups unusable versions by reason; place + 1 is the index.
+fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<Class> {
+    let mut found: Vec<(&Unusable, Vec<u64>)> = Vec::new();
+    for (place, reason) in reasons.enumerate() {
+        let Some(reason) = reason else { continue };
+        let at = found.iter().rposition(|(known, _)| *known == reason).unwrap_or_else(|| {
+            found.push((reason, Vec::new()));
+            found.len() - 1
+        });
+        let words = &mut found[at].1;
+        let index = place + 1;
+        if words.len() <= index / 64 {
+            words.resize(index / 64 + 1, 0);
+        }
+        words[index / 64] |= 1 << (index % 64);
+    }
+    found.into_iter().map(|(reason, words)| Class { reason: reason.clone(), members: words.into() }).collect()
+}
+
+/// The class that an index belongs to.
+pub(crate) fn class_of(classes: &[Class], index: usize) -> Option<&Class> {
+    classes.iter().find(|class| class.members.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1))
+}

@@ -1,0 +1,317 @@
+//! Pure. Which projects take part: those asked for, and those that their usable releases need, with the rules of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::judge::{for_paper, is_pinned, judge};
+use super::{Asked, Rules};
+use crate::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release};
+use crate::explain::Warning;
+use crate::overlay::{self, Need};
+use crate::request::{Dependencies, PluginWish, Request, VersionWish};
+use crate::unusable::Unusable;
+use crate::version::lenient;
+
+/// What is missing before the question can be answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Gap {
+    /// Not in the catalog, and nobody said why.
+    pub(crate) fetch: BTreeSet<ProjectKey>,
+    /// Could not be read: name and reason.
+    pub(crate) unread: BTreeSet<(String, String)>,
+}
+
+/// One project that takes part, judged.
+pub(super) struct Member<'a> {
+    /// Its place in the catalog.
+    pub(super) place: usize,
+    pub(super) project: &'a Project,
+    pub(super) asked: Option<Asked<'a>>,
+    pub(super) rules: Rules<'a>,
+    pub(super) channel: Channel,
+    pub(super) releases: Vec<JudgedRelease<'a>>,
+}
+
+pub(super) struct JudgedRelease<'a> {
+    pub(super) release: &'a Release,
+    pub(super) unusable: Option<Unusable>,
+    /// Required projects that its source does not have.
+    pub(super) outside: Vec<String>,
+}
+
+/// Where a dependency leads.
+pub(super) enum Target {
+    /// To this project of the catalog.
+    Project(usize),
+    /// To one that has to be fetched.
+    Fetch(ProjectKey),
+    /// To one that could not be read.
+    Unread { project: String, because: String },
+    /// Out of the source.
+    Outside(String),
+    /// To nothing a Paper server would ever load: pages do not say for which loader a dependency is meant.
+    OtherSoftware,
+}
+
+/// Finds, judges and orders all members; rank is the place in the answer.
+pub(super) fn stock<'a>(
+    catalog: &'a Catalog,
+    request: &'a Request,
+    now: Timestamp,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Member<'a>>, Gap> {
+    let mut gap = Gap::default();
+    let asked = asked_for(catalog, request, warnings, &mut gap);
+    let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
+    let mut needs: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
+        asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
+    let requested: BTreeSet<usize> = queue.iter().map(|(place, _, _)| *place).collect();
+    while let Some((place, asked, rules)) = queue.pop() {
+        let project = &catalog.projects[place];
+        let judged = judge(project, &rules, now, request.running.as_ref());
+        let mut member = Member {
+            place,
+            project,
+            asked,
+            rules,
+            channel: judged.channel,
+            releases: Vec::with_capacity(judged.releases.len()),
+        };
+        let required = needs.entry(place).or_default();
+        required.clear();
+        for (release, mut unusable) in judged.releases {
+            let mut outside = Vec::new();
+            if unusable.is_none() {
+                let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
+                unusable = follow(
+                    required_targets(catalog, place, release),
+                    Follow { catalog, request, runs, requested: &requested },
+                    required,
+                    &mut outside,
+                    &mut gap,
+                );
+            }
+            member.releases.push(JudgedRelease { release, unusable, outside });
+        }
+        let inherited = inherited(&member);
+        for &needed in required.iter().filter(|needed| !requested.contains(needed)) {
+            let known = members.get(&needed).map(|member| &member.rules);
+            let queued = queue.iter().rev().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
+            let merged = merge(queued.or(known), &inherited);
+            if queued.or(known) != Some(&merged) {
+                queue.push((needed, None, merged));
+            }
+        }
+        members.insert(place, member);
+    }
+    if gap != Gap::default() {
+        return Err(gap);
+    }
+    Ok(ranked(members, &needs))
+}
+
+/// The wishes by project, and which of several decides.
+fn asked_for<'a>(
+    catalog: &'a Catalog,
+    request: &'a Request,
+    warnings: &mut Vec<Warning>,
+    gap: &mut Gap,
+) -> BTreeMap<usize, (Asked<'a>, Rules<'a>)> {
+    let mut wishes: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
+    for wish in &request.plugins {
+        match find(catalog, &wish.key) {
+            Some(place) => wishes.entry(place).or_default().push(wish),
+            None => match catalog.unread_because(&wish.key) {
+                Some(because) => {
+                    gap.unread.insert((wish.key.to_string(), because.to_owned()));
+                }
+                None => {
+                    gap.fetch.insert(wish.key.clone());
+                }
+            },
+        }
+    }
+    let decided = wishes.into_iter().map(|(place, mut wishes)| {
+        wishes.sort_by(|a, b| a.object.cmp(&b.object));
+        // Any wish for the newest lets the solve choose; of pins alone the highest wins.
+        let decides = wishes.iter().copied().find(|wish| pin(wish).is_none()).unwrap_or_else(|| {
+            wishes
+                .iter()
+                .copied()
+                .reduce(|best, wish| match (pin(best), pin(wish)) {
+                    (Some(a), Some(b)) if lenient::compare(b, a).is_gt() => wish,
+                    _ => best,
+                })
+                .expect("a group holds the wish that made it")
+        });
+        let objects: Vec<&str> = wishes.iter().map(|wish| wish.object.as_str()).collect();
+        if objects.len() > 1 {
+            warnings.push(Warning::SeveralObjects {
+                objects: objects.iter().map(|&object| object.to_owned()).collect(),
+                decides: decides.object.clone(),
+            });
+        }
+        let rules = Rules {
+            channel: decides.channel,
+            delay: decides.delay,
+            compatibility: decides.compatibility.as_ref(),
+            pin: pin(decides),
+        };
+        (place, (Asked { objects, decides: &decides.object }, rules))
+    });
+    decided.collect()
+}
+
+fn pin(wish: &PluginWish) -> Option<&str> {
+    match &wish.version {
+        VersionWish::Pin { version } => Some(version),
+        VersionWish::Latest | VersionWish::Auto => None,
+    }
+}
+
+fn find(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
+    let found = catalog.project(key)?;
+    catalog.projects.iter().position(|project| std::ptr::eq(project, found))
+}
+
+#[derive(Clone, Copy)]
+struct Follow<'x> {
+    catalog: &'x Catalog,
+    request: &'x Request,
+    runs: bool,
+    requested: &'x BTreeSet<usize>,
+}
+
+/// Notes where the required dependencies of one release lead, and says why it cannot be used if one leads nowhere.
+fn follow(
+    targets: Vec<Target>,
+    at: Follow<'_>,
+    required: &mut BTreeSet<usize>,
+    outside: &mut Vec<String>,
+    gap: &mut Gap,
+) -> Option<Unusable> {
+    let mut fault = None;
+    for target in targets {
+        match target {
+            Target::Project(place) => {
+                if at.request.dependencies == Dependencies::Forbid && !at.requested.contains(&place) {
+                    fault.get_or_insert(Unusable::NeedsForbidden { project: at.catalog.projects[place].name.clone() });
+                } else {
+                    required.insert(place);
+                }
+            }
+            Target::Fetch(key) => {
+                gap.fetch.insert(key);
+            }
+            // What runs now proves by running that it has what it needs.
+            Target::Unread { project, .. } if at.runs => outside.push(project),
+            Target::Unread { project, because } => {
+                fault.get_or_insert(Unusable::NeedsUnread { project, because });
+            }
+            Target::Outside(name) => outside.push(name),
+            Target::OtherSoftware => {}
+        }
+    }
+    fault
+}
+
+/// Where the required dependencies of a release lead, the overlay's included.
+fn required_targets(catalog: &Catalog, place: usize, release: &Release) -> Vec<Target> {
+    let project = &catalog.projects[place];
+    let page = in_order(release)
+        .into_iter()
+        .filter(|dependency| dependency.kind == DependencyKind::Required)
+        .map(|dependency| target(catalog, place, dependency));
+    let known = overlay::need(project, release).map(|need| need_target(catalog, project, &need));
+    page.chain(known).collect()
+}
+
+/// The lines of a page in an order that does not depend on the page: the first of several faults is the one told.
+pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
+    let mut lines: Vec<&Dependency> = release.dependencies.iter().collect();
+    lines.sort_by(|a, b| {
+        (&a.project_id, &a.name, &a.version_id, a.kind).cmp(&(&b.project_id, &b.name, &b.version_id, b.kind))
+    });
+    lines
+}
+
+/// Where the dependency of a known pair leads.
+pub(super) fn need_target(catalog: &Catalog, project: &Project, need: &Need) -> Target {
+    let key = overlay::need_key(project, need);
+    match find(catalog, &key) {
+        Some(place) => Target::Project(place),
+        None => absent(catalog, key, need.project),
+    }
+}
+
+/// Where one line of a page leads.
+pub(super) fn target(catalog: &Catalog, place: usize, dependency: &Dependency) -> Target {
+    let source = catalog.projects[place].key.source;
+    let keys = [&dependency.project_id, &dependency.name].into_iter().flatten();
+    let keys: Vec<ProjectKey> = keys.map(|project| ProjectKey { source, project: project.clone() }).collect();
+    let by_release = || {
+        let id = dependency.version_id.as_ref()?;
+        let mut projects = catalog.projects.iter();
+        projects.position(|p| p.key.source == source && p.releases.iter().any(|release| release.id == *id))
+    };
+    if let Some(found) = keys.iter().find_map(|key| find(catalog, key)).or_else(by_release) {
+        let usable = found != place && catalog.projects[found].releases.iter().any(for_paper);
+        return if usable { Target::Project(found) } else { Target::OtherSoftware };
+    }
+    let shown = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());
+    let shown = shown.map_or("another project", String::as_str);
+    if let Some(because) = keys.iter().find_map(|key| catalog.unread_because(key)) {
+        return Target::Unread { project: shown.to_owned(), because: because.to_owned() };
+    }
+    match &dependency.project_id {
+        Some(id) => absent(catalog, ProjectKey { source, project: id.clone() }, shown),
+        None => Target::Outside(shown.to_owned()),
+    }
+}
+
+fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> Target {
+    match catalog.unread_because(&key) {
+        Some(because) => Target::Unread { project: shown.to_owned(), because: because.to_owned() },
+        None => Target::Fetch(key),
+    }
+}
+
+/// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be.
+fn inherited<'a>(member: &Member<'_>) -> Rules<'a> {
+    let pinned = member.rules.pin.and_then(|pin| {
+        let pinned = member.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
+        pinned.map(|judged| judged.release.channel).min()
+    });
+    let channel = pinned.map_or(member.channel, |pinned| pinned.min(member.channel));
+    Rules { channel, delay: member.rules.delay, compatibility: None, pin: None }
+}
+
+/// Loosens, never tightens: several plugins may need the same one.
+fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
+    match known {
+        None => more.clone(),
+        Some(known) => {
+            Rules { channel: known.channel.min(more.channel), delay: known.delay.min(more.delay), ..known.clone() }
+        }
+    }
+}
+
+/// Those asked for by object name; then the others, dependents before what they need, ties and cycles by name.
+///
+/// The order is the rank of the solve: a dependency is decided after all that might need it, so that "not installed" is
+/// taken exactly when nothing does.
+fn ranked<'a>(mut members: BTreeMap<usize, Member<'a>>, needs: &BTreeMap<usize, BTreeSet<usize>>) -> Vec<Member<'a>> {
+    let (mut ranked, mut waiting): (Vec<usize>, Vec<usize>) =
+        members.keys().partition(|place| members[place].asked.is_some());
+    ranked.sort_by_key(|place| members[place].asked.as_ref().map(|asked| asked.objects[0]));
+    waiting.sort_by_key(|place| (&members[place].project.name, &members[place].project.id));
+    while !waiting.is_empty() {
+        let free = waiting.iter().position(|place| {
+            waiting.iter().all(|other| other == place || !needs.get(other).is_some_and(|needs| needs.contains(place)))
+        });
+        ranked.push(waiting.remove(free.unwrap_or(0)));
+    }
+    ranked.into_iter().filter_map(|place| members.remove(&place)).collect()
+}

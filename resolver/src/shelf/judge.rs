@@ -1,0 +1,117 @@
+//! Pure. Judging releases: which may be used under the rules, and why the others may not.
+
+use jiff::Timestamp;
+
+use super::paper::has_known_hash;
+use super::{MOST_RELEASES, Rules, ripe_at};
+use crate::catalog::{Channel, Project, Release};
+use crate::request::Running;
+use crate::unusable::Unusable;
+use crate::version::lenient;
+
+/// What a Paper server loads. Purpur and Folia builds are not implied by these, nor these by them.
+const PAPER_LOADS: [&str; 3] = ["bukkit", "paper", "spigot"];
+
+/// Whether a Paper server could load it; a release that names no software at all is believed.
+pub(super) fn for_paper(release: &Release) -> bool {
+    release.loaders.is_empty()
+        || release.loaders.iter().any(|loader| PAPER_LOADS.iter().any(|ours| loader.eq_ignore_ascii_case(ours)))
+}
+
+/// Releases with their verdicts, oldest first, and the channel that was used.
+pub(super) struct Judged<'a> {
+    pub(super) channel: Channel,
+    pub(super) releases: Vec<(&'a Release, Option<Unusable>)>,
+}
+
+/// Judges every release that was out at `now`.
+pub(super) fn judge<'a>(
+    project: &'a Project,
+    rules: &Rules<'_>,
+    now: Timestamp,
+    running: Option<&Running>,
+) -> Judged<'a> {
+    let runs = |release: &Release| running.is_some_and(|running| running.releases.contains(&release.id));
+    let mut ordered: Vec<(bool, &Release)> = project
+        .releases
+        .iter()
+        .filter(|release| release.published <= now || runs(release))
+        .map(|release| (!lenient::names_a_snapshot(&release.version), release))
+        .collect();
+    ordered.sort_by(|a, b| order(*a, *b));
+    let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
+    if releases.len() > MOST_RELEASES {
+        releases.drain(..releases.len() - MOST_RELEASES);
+    }
+    // A project that has nothing on the channel is used at its most stable one.
+    let best = releases.iter().filter(|r| material_fault(r).is_none()).map(|r| r.channel).max();
+    let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
+    let superseded = superseded(&releases, channel, rules);
+    let releases = releases
+        .iter()
+        .zip(superseded)
+        .map(|(release, superseded)| {
+            let exempt = runs(release) || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
+            let unusable = material_fault(release)
+                .or_else(|| if exempt { None } else { policy_fault(release, channel, rules, now).or(superseded) });
+            (*release, unusable)
+        })
+        .collect();
+    Judged { channel, releases }
+}
+
+/// Oldest first: builds for a Minecraft snapshot (false) below all others, then by date, then by version, then by id.
+fn order((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> std::cmp::Ordering {
+    own_line_a
+        .cmp(&own_line_b)
+        .then_with(|| a.published.cmp(&b.published))
+        .then_with(|| lenient::compare(&a.version, &b.version))
+        .then_with(|| a.id.cmp(&b.id))
+}
+
+/// Whether a pin means this version: as written, or but for case and a leading `v`.
+pub(super) fn is_pinned(version: &str, pin: &str) -> bool {
+    let plain = |text: &str| text.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
+    version == pin || plain(version) == plain(pin)
+}
+
+/// What no policy can change.
+fn material_fault(release: &Release) -> Option<Unusable> {
+    if !for_paper(release) {
+        return Some(Unusable::WrongSoftware { loaders: release.loaders.clone() });
+    }
+    match &release.file {
+        None => Some(Unusable::NoFile),
+        Some(file) if !has_known_hash(file) => Some(Unusable::NoChecksum),
+        Some(_) => None,
+    }
+}
+
+fn policy_fault(release: &Release, channel: Channel, rules: &Rules<'_>, now: Timestamp) -> Option<Unusable> {
+    if release.channel < channel {
+        return Some(Unusable::Channel { is: release.channel, allowed: rules.channel });
+    }
+    let ripe_at = ripe_at(release.published, rules.delay);
+    (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
+}
+
+/// For each release, the patch that replaced it before its delay was over.
+///
+/// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours; without this rule a delay of 72
+/// hours installs exactly those, in the hours between their ripening and that of their successors.
+fn superseded(releases: &[&Release], channel: Channel, rules: &Rules<'_>) -> Vec<Option<Unusable>> {
+    let mut verdicts: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
+    let on_channel = |release: &Release| release.channel >= channel && material_fault(release).is_none();
+    for (at, release) in releases.iter().enumerate() {
+        if !on_channel(release) {
+            continue;
+        }
+        let ends = ripe_at(release.published, rules.delay);
+        let patch = releases[at + 1..]
+            .iter()
+            .take_while(|next| next.published < ends)
+            .find(|next| on_channel(next) && lenient::is_patch_of(&next.version, &release.version));
+        verdicts[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
+    }
+    verdicts
+}

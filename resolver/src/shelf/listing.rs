@@ -1,0 +1,107 @@
+//! Pure. What a list of Minecraft versions means for each Paper there is.
+
+use std::collections::HashMap;
+
+use crate::catalog::{PaperVersion, Release};
+use crate::request::{CompatibilityOverride, OverrideMode};
+use crate::version::{Minecraft, glob, sibling};
+
+/// How a release is known to run on one Paper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Known<'a> {
+    /// On its list.
+    Listed,
+    /// On its list stands this sibling.
+    Sibling(&'a Minecraft),
+    /// The user says so.
+    Override,
+    /// It has no list.
+    NoList,
+}
+
+/// For each Minecraft version that a list may name, the Papers it counts for.
+pub(crate) struct Reader {
+    papers: Vec<Minecraft>,
+    /// Index of a Paper, and whether it is only the sibling of the one listed.
+    counts_for: HashMap<Minecraft, Vec<(usize, bool)>>,
+}
+
+impl Reader {
+    /// For these Papers, oldest first.
+    pub(crate) fn new<'a>(papers: impl Iterator<Item = &'a PaperVersion>) -> Self {
+        let papers: Vec<Minecraft> = papers.map(|paper| paper.minecraft.clone()).collect();
+        let mut counts_for: HashMap<Minecraft, Vec<(usize, bool)>> = HashMap::new();
+        for (at, paper) in papers.iter().enumerate() {
+            counts_for.entry(paper.clone()).or_default().push((at, false));
+            if let Some(sibling) = sibling::sibling(paper) {
+                counts_for.entry(sibling).or_default().push((at, true));
+            }
+        }
+        for (at, paper) in papers.iter().enumerate() {
+            if let Some(skipped) = never_built_before(paper, &papers) {
+                let counts = counts_for.entry(skipped).or_default();
+                if counts.is_empty() {
+                    counts.push((at, true));
+                }
+            }
+        }
+        Self { papers, counts_for }
+    }
+
+    /// Per Paper, how `release` is known to run on it; `None`: nobody has said so.
+    pub(crate) fn read<'a>(
+        &self,
+        release: &'a Release,
+        says: Option<&CompatibilityOverride>,
+    ) -> Vec<Option<Known<'a>>> {
+        let mut known = self.read_list(&release.minecraft);
+        if let Some(says) = says
+            && (says.releases.is_empty() || says.releases.contains(&release.version))
+        {
+            self.apply(says, &mut known);
+        }
+        known
+    }
+
+    fn read_list<'a>(&self, list: &'a [Minecraft]) -> Vec<Option<Known<'a>>> {
+        if list.is_empty() {
+            return self.papers.iter().map(|_| Some(Known::NoList)).collect();
+        }
+        let mut known: Vec<Option<Known<'_>>> = self.papers.iter().map(|_| None).collect();
+        for listed in list {
+            for &(at, sibling) in self.counts_for.get(listed).into_iter().flatten() {
+                if !sibling {
+                    known[at] = Some(Known::Listed);
+                } else if known[at].is_none() {
+                    known[at] = Some(Known::Sibling(listed));
+                }
+            }
+        }
+        known
+    }
+
+    fn apply(&self, says: &CompatibilityOverride, known: &mut [Option<Known<'_>>]) {
+        for (paper, known) in self.papers.iter().zip(known) {
+            let meant = says.minecraft.iter().any(|pattern| glob::matches(pattern, paper));
+            match says.mode {
+                OverrideMode::Add if meant && known.is_none() => *known = Some(Known::Override),
+                OverrideMode::Replace if meant || says.minecraft.is_empty() => *known = Some(Known::Override),
+                OverrideMode::Replace => *known = None,
+                OverrideMode::Remove if meant => *known = None,
+                OverrideMode::Add | OverrideMode::Remove => {}
+            }
+        }
+    }
+}
+
+/// The release one patch below `paper`, when Paper skipped it: built before and after it, never for it.
+///
+/// Whoever lists such a version has nothing else to mean than the hotfix that followed (1.20.3, 1.21.2, 26.1).
+fn never_built_before(paper: &Minecraft, papers: &[Minecraft]) -> Option<Minecraft> {
+    let [major, minor, patch] = paper.parts().filter(|_| paper.is_release())?;
+    let patch = patch.checked_sub(1)?;
+    let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
+    let skipped: Minecraft = text.parse().expect("numbers and dots");
+    let built_before = papers.first().is_some_and(|oldest| *oldest < skipped);
+    (built_before && !papers.contains(&skipped)).then_some(skipped)
+}

@@ -1,0 +1,191 @@
+//! Pure. Paper's side of the shelf: one candidate per Minecraft version, the best build that may be used.
+
+use jiff::Timestamp;
+
+use super::ripe_at;
+use crate::catalog::{Artifact, Build, BuildChannel, Catalog, ImageTag, PaperVersion};
+use crate::request::{PaperWish, Request};
+use crate::unusable::Unusable;
+
+/// One Minecraft version that Paper has, with its best build.
+#[derive(Debug)]
+pub(crate) struct Candidate<'a> {
+    /// What Fill says about it.
+    pub(crate) version: &'a PaperVersion,
+    /// The build to use; with `unusable` set, the build that would be used.
+    pub(crate) build: Option<&'a Build>,
+    /// Why the version may not be used.
+    pub(crate) unusable: Option<Unusable>,
+    /// A newer build than `build`, and why it is not that one.
+    pub(crate) newer_build: Option<(u32, Unusable)>,
+    /// The least Java it starts on.
+    pub(crate) java: u32,
+    /// The image that would run it.
+    pub(crate) image: Option<String>,
+    /// When its first build came out.
+    pub(crate) since: Timestamp,
+}
+
+/// Every Minecraft version that had a build at `now`, oldest first.
+pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<Candidate<'a>> {
+    let mut candidates: Vec<Candidate<'a>> =
+        catalog.paper.iter().filter_map(|version| candidate(catalog, request, version, now)).collect();
+    candidates.sort_by(|a, b| a.version.minecraft.cmp(&b.version.minecraft));
+    candidates
+}
+
+fn candidate<'a>(
+    catalog: &'a Catalog,
+    request: &Request,
+    version: &'a PaperVersion,
+    now: Timestamp,
+) -> Option<Candidate<'a>> {
+    let running = request.running.as_ref().filter(|running| running.minecraft == version.minecraft);
+    let runs = |build: &Build| running.is_some_and(|running| running.build == build.number);
+    let mut builds: Vec<&Build> = version.builds.iter().filter(|build| build.published <= now || runs(build)).collect();
+    builds.sort_by_key(|build| build.number);
+    let since = builds.iter().map(|build| build.published).min()?;
+    let pinned = match &request.paper {
+        PaperWish::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
+        PaperWish::BuildPin { .. } | PaperWish::Latest | PaperWish::Auto | PaperWish::Pin { .. } => None,
+    };
+    let judged = |build: &&'a Build| judge(build, request, now, runs(build) || pinned == Some(build.number));
+    let choice: Choice<'a> = match pinned {
+        Some(number) => match builds.iter().find(|build| build.number == number) {
+            Some(build) => Choice { build: Some(*build), unusable: judged(build) },
+            None => Choice { build: None, unusable: Some(no_build(number, &builds)) },
+        },
+        None => match builds.iter().rev().find(|build| judged(build).is_none()) {
+            Some(build) => Choice { build: Some(*build), unusable: None },
+            None => nothing_usable(&builds, request, now),
+        },
+    };
+    let newer_build = builds.last().and_then(|newest| {
+        let chosen = choice.build?;
+        let unusable = judged(newest)?;
+        (newest.number > chosen.number && choice.unusable.is_none()).then_some((newest.number, unusable))
+    });
+    let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    let image = match &request.image {
+        Some(image) => Some(image.clone()),
+        None => choose_image(&catalog.images, java, now),
+    };
+    // The version's own faults come first: they are what a user can read and change.
+    let unusable = version_fault(catalog, request, version, java, image.as_deref()).or(choice.unusable);
+    Some(Candidate { version, build: choice.build, unusable, newer_build, java, image, since })
+}
+
+struct Choice<'a> {
+    build: Option<&'a Build>,
+    unusable: Option<Unusable>,
+}
+
+/// Why one build may not be used. `exempt`: it runs now, or is pinned by number; only a file to verify is asked of it.
+fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Option<Unusable> {
+    if !has_known_hash(&build.file) {
+        return Some(Unusable::NoChecksum);
+    }
+    if exempt {
+        return None;
+    }
+    if build.channel < request.channel {
+        return Some(Unusable::BuildChannel { best: build.channel, allowed: request.channel });
+    }
+    let ripe_at = ripe_at(build.published, request.delay);
+    (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: request.delay })
+}
+
+/// The reason for the whole version: the one that goes away first.
+fn nothing_usable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -> Choice<'a> {
+    let verdicts = || builds.iter().map(|build| (*build, judge(build, request, now, false)));
+    let first_ripe = verdicts()
+        .filter_map(|(build, verdict)| match verdict {
+            Some(Unusable::HeldBack { ripe_at, delay }) => Some((ripe_at, delay, build)),
+            _ => None,
+        })
+        .min_by_key(|&(ripe_at, _, build)| (ripe_at, build.number));
+    if let Some((ripe_at, delay, build)) = first_ripe {
+        return Choice { build: Some(build), unusable: Some(Unusable::HeldBack { ripe_at, delay }) };
+    }
+    let best = builds.iter().filter(|build| has_known_hash(&build.file)).max_by_key(|b| (b.channel, b.number));
+    match best {
+        Some(build) => Choice {
+            build: Some(*build),
+            unusable: Some(Unusable::BuildChannel { best: build.channel, allowed: request.channel }),
+        },
+        None => Choice { build: builds.last().copied(), unusable: Some(Unusable::NoChecksum) },
+    }
+}
+
+fn no_build(asked: u32, builds: &[&Build]) -> Unusable {
+    let mut nearest: Vec<u32> = builds.iter().map(|build| build.number).collect();
+    nearest.sort_by_key(|number| (number.abs_diff(asked), *number));
+    nearest.truncate(3);
+    nearest.sort_unstable_by(|a, b| b.cmp(a));
+    Unusable::NoBuild { asked: Some(asked), nearest }
+}
+
+fn version_fault(
+    catalog: &Catalog,
+    request: &Request,
+    version: &PaperVersion,
+    java: u32,
+    image: Option<&str>,
+) -> Option<Unusable> {
+    let minecraft = &version.minecraft;
+    if let Some(floor) = request.floor.as_ref().filter(|floor| minecraft < *floor) {
+        return Some(Unusable::BelowFloor { floor: floor.clone() });
+    }
+    let wanted_by_name = match &request.paper {
+        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => version == minecraft,
+        PaperWish::Latest | PaperWish::Auto => false,
+    };
+    let runs = request.running.as_ref().is_some_and(|running| running.minecraft == *minecraft);
+    if !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha {
+        return Some(Unusable::Preview);
+    }
+    match request.image.as_deref().and_then(java_of_image) {
+        Some(has) if has < java => Some(Unusable::JavaTooOld { needs: java, has }),
+        Some(_) => None,
+        None => (image.is_none() && !catalog.images.is_empty()).then_some(Unusable::NoImage { java }),
+    }
+}
+
+/// Whether a file can be verified: with `sha256:` or `sha512:` and as many hex digits as that has.
+pub(crate) fn has_known_hash(file: &Artifact) -> bool {
+    file.hash.as_deref().and_then(|hash| hash.split_once(':')).is_some_and(|(algorithm, digits)| {
+        let length = match algorithm {
+            "sha256" => 64,
+            "sha512" => 128,
+            _ => return false,
+        };
+        digits.len() == length && digits.bytes().all(|b| b.is_ascii_hexdigit())
+    })
+}
+
+/// The Java in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`); `None`: it does not say.
+fn java_of_image(image: &str) -> Option<u32> {
+    let name = image.split('@').next()?;
+    let tag = name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
+    let digits = tag.split('-').find_map(|part| part.strip_prefix("java"))?;
+    digits.parse().ok()
+}
+
+/// The newest `<release>-java<N>` with the Java asked for, else with the next one up that there is; pinned by digest.
+///
+/// Releases are compared as numbers: `2026.10.1` is newer than `2026.8.1` (PEP 440, not padded).
+fn choose_image(images: &[ImageTag], java: u32, now: Timestamp) -> Option<String> {
+    images
+        .iter()
+        .filter(|image| image.pushed <= now)
+        .filter_map(|image| {
+            let (release, has) = image.tag.split_once("-java")?;
+            let has: u32 = has.parse().ok()?;
+            let release: Vec<u32> = release.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+            (has >= java).then_some((has, release, image))
+        })
+        .min_by(|(java_a, release_a, a), (java_b, release_b, b)| {
+            java_a.cmp(java_b).then_with(|| release_b.cmp(release_a)).then_with(|| a.tag.cmp(&b.tag))
+        })
+        .map(|(_, _, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
+}

@@ -1,0 +1,238 @@
+//! Pure. The solve: from catalog and request to the one best set.
+
+use jiff::Timestamp;
+use pubgrub::VersionSet;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Catalog, ProjectKey};
+use crate::explain::{self, Explanation, Impossible, Unanswerable, WhyNot};
+use crate::lock::Lock;
+use crate::request::{PaperWish, Request};
+use crate::shelf::{Gap, World};
+use crate::version::Minecraft;
+
+pub(crate) mod answer;
+pub(crate) mod provider;
+pub(crate) mod set;
+
+use provider::{Chosen, Failure, Meter, Proof, Question};
+use set::IndexSet;
+
+/// The chosen set, and why it is that one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolution {
+    /// What should run.
+    pub lock: Lock,
+    /// Why this, and why nothing newer. Always [`Explanation::Solved`].
+    pub explanation: Explanation,
+}
+
+/// Why there is no set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsolvable {
+    /// Nothing meets the request today: a definite no.
+    #[error("the request for `{}` cannot be met today", .0.server)]
+    NoSolution(Box<Impossible>),
+    /// The metadata at hand cannot answer: fetch these projects, or wait until they can be read.
+    #[error("the metadata at hand cannot answer the request for `{}`", .0.server)]
+    Unanswerable(Box<Unanswerable>),
+    /// The search was given up within its budget.
+    #[error("the search was given up after {} steps", .0.steps)]
+    GaveUp(GaveUp),
+}
+
+impl Unsolvable {
+    /// The explanation to render.
+    pub fn explanation(&self) -> Explanation {
+        match self {
+            Self::NoSolution(impossible) => Explanation::Impossible((**impossible).clone()),
+            Self::Unanswerable(unanswerable) => Explanation::Unanswerable((**unanswerable).clone()),
+            Self::GaveUp(gave_up) => Explanation::GaveUp(gave_up.clone()),
+        }
+    }
+
+    /// The projects to fetch before asking again, if that is what is missing.
+    pub fn projects_to_fetch(&self) -> &[ProjectKey] {
+        match self {
+            Self::Unanswerable(unanswerable) => &unanswerable.fetch,
+            Self::NoSolution(_) | Self::GaveUp(_) => &[],
+        }
+    }
+}
+
+/// The search took more steps than its budget allows. Says nothing about whether an answer exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[error("the search was given up after {steps} steps")]
+pub struct GaveUp {
+    /// Steps taken (choices and dependency look-ups).
+    pub steps: u64,
+}
+
+/// How much a question may cost, in steps: time would make the answer depend on the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Choices and dependency look-ups, over all solves that the answer and its explanation take.
+    pub steps: u64,
+}
+
+impl Default for Budget {
+    /// 200,000 steps: a real server takes about 100 a solve, and the worst invented problem (two plugins with 900
+    /// releases each that chase each other) needs about as many and then holds 250 MB.
+    fn default() -> Self {
+        Self { steps: 200_000 }
+    }
+}
+
+/// The one best set for a server at an instant, and why it is that one.
+///
+/// Best is lexicographic: first the newest Paper, then the newest release of each plugin asked for, in the order of the
+/// objects' names; then of each plugin that those need, dependents first, which is left out when nothing needs it. The
+/// answer is unique and depends on no order in the input. Releases published after `now` do not exist.
+///
+/// Strategy `latest` of the server takes the newest Paper that may be used at all. A plugin that has nothing for it keeps
+/// the release that runs now, if there is one, and is not installed otherwise; both are reported as unfollowed.
+pub fn resolve(catalog: &Catalog, request: &Request, now: Timestamp) -> Result<Resolution, Unsolvable> {
+    resolve_within(catalog, request, now, Budget::default())
+}
+
+/// As [`resolve`], with a budget of one's own. The hints are left out when they would exceed it.
+pub fn resolve_within(
+    catalog: &Catalog,
+    request: &Request,
+    now: Timestamp,
+    budget: Budget,
+) -> Result<Resolution, Unsolvable> {
+    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
+    let meter = Meter::new(budget);
+    let asked = explain::Asked { catalog, world: &world, meter: &meter };
+    match decide(&world, &meter) {
+        Ok(decision) => Ok(Resolution {
+            lock: answer::lock(catalog, &world, &decision),
+            explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),
+        }),
+        Err((_, Failure::GaveUp(gave_up))) => Err(Unsolvable::GaveUp(gave_up)),
+        Err((question, Failure::None(proof))) => {
+            Err(Unsolvable::NoSolution(Box::new(explain::no::explain(&asked, &question, &proof))))
+        }
+    }
+}
+
+/// Why the server does not run `target`: which plugins are ready for it and which are not.
+pub fn why_not(catalog: &Catalog, request: &Request, target: &Minecraft, now: Timestamp) -> Result<WhyNot, Unsolvable> {
+    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
+    let meter = Meter::new(Budget::default());
+    Ok(explain::target::explain(&explain::Asked { catalog, world: &world, meter: &meter }, target))
+}
+
+/// What a request comes down to, without the explanation; `None` when there is nothing. For proving hints.
+pub(crate) fn outcome(
+    catalog: &Catalog,
+    request: &Request,
+    now: Timestamp,
+    meter: &Meter,
+) -> Option<explain::PaperName> {
+    let world = World::build(catalog, request, now).ok()?;
+    let decision = decide(&world, meter).ok()?;
+    let paper = &world.papers[decision.chosen.paper];
+    // A hint that only drops a plugin is none.
+    let build = paper.build.filter(|_| decision.unfollowed.is_empty())?;
+    Some(explain::PaperName { minecraft: paper.version.minecraft.clone(), build: build.number })
+}
+
+fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {
+    Unsolvable::Unanswerable(Box::new(Unanswerable {
+        server: request.server.clone(),
+        fetch: gap.fetch.into_iter().collect(),
+        unread: gap.unread.into_iter().collect(),
+    }))
+}
+
+/// What was decided.
+pub(crate) struct Decision {
+    pub(crate) chosen: Chosen,
+    /// Plugins that strategy `latest` left behind, and the release (its place) that stays.
+    pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
+}
+
+/// Answers the request, following its strategy.
+pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Decision, (Question, Failure)> {
+    let question = Question::whole(world, papers(world));
+    let follows = matches!(world.request.paper, PaperWish::Latest);
+    match provider::solve(world, &question, meter) {
+        Ok(chosen) => Ok(Decision { chosen, unfollowed: Vec::new() }),
+        Err(Failure::None(proof)) if follows => follow(world, &question, meter, proof),
+        Err(failure) => Err((question, failure)),
+    }
+}
+
+/// The Papers that the strategy leaves open.
+pub(crate) fn papers(world: &World<'_>) -> IndexSet {
+    let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
+    match &world.request.paper {
+        PaperWish::Auto => IndexSet::of(1..=world.papers.len()),
+        PaperWish::Latest => match world.papers.iter().rposition(|paper| paper.unusable.is_none()) {
+            Some(newest) => place(Some(newest)),
+            None => IndexSet::of(1..=world.papers.len()),
+        },
+        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+            place(world.papers.iter().position(|paper| paper.version.minecraft == *version))
+        }
+    }
+}
+
+/// Strategy `latest`: as many plugins as can follow, in the order of their names; what runs stays, the rest is left out.
+fn follow(
+    world: &World<'_>,
+    whole: &Question,
+    meter: &Meter,
+    proof: Box<Proof>,
+) -> Result<Decision, (Question, Failure)> {
+    let mut question = whole.clone();
+    let asked = whole.insisted();
+    for &shelf in &asked {
+        // Not installed at first, but never another release than the pinned one.
+        question.root[shelf] = whole.root[shelf].union(&IndexSet::absent());
+    }
+    let mut chosen = match provider::solve(world, &question, meter) {
+        Ok(chosen) => chosen,
+        // Not even Paper alone: the whole request's proof says it better.
+        Err(Failure::None(_)) => return Err((whole.clone(), Failure::None(proof))),
+        Err(failure) => return Err((question, failure)),
+    };
+    let mut unfollowed = Vec::new();
+    for &shelf in &asked {
+        let mut with = question.clone();
+        with.root[shelf] = whole.root[shelf].clone();
+        match provider::solve(world, &with, meter) {
+            Ok(better) => {
+                (question, chosen) = (with, better);
+                continue;
+            }
+            Err(Failure::None(_)) => {}
+            Err(failure) => return Err((with, failure)),
+        }
+        let releases = &world.shelves[shelf].releases;
+        let runs = releases.iter().position(|stocked| stocked.unusable.is_none() && world.runs(stocked.release));
+        let stays = match runs {
+            None => None,
+            Some(runs) => {
+                with.stays[shelf] = IndexSet::of([runs + 1]);
+                with.root[shelf] = IndexSet::of([runs + 1]);
+                match provider::solve(world, &with, meter) {
+                    Ok(better) => {
+                        (question, chosen) = (with, better);
+                        Some(runs)
+                    }
+                    Err(Failure::None(_)) => None,
+                    Err(failure) => return Err((with, failure)),
+                }
+            }
+        };
+        unfollowed.push((shelf, stays));
+    }
+    Ok(Decision { chosen, unfollowed })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Pure. From a decision to the lock.
+
+use std::collections::BTreeSet;
+
+use super::Decision;
+use crate::catalog::{Artifact, Catalog};
+use crate::lock::{Fact, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
+use crate::shelf::{LinkKind, World};
+
+/// Writes down what was decided.
+pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) -> Lock {
+    let paper = &world.papers[decision.chosen.paper];
+    let build = paper.build.expect("a Paper without a build is unusable, and was not chosen");
+    let mut taken = BTreeSet::new();
+    let mut plugins = Vec::new();
+    let mut facts = vec![Fact { about: "Paper".to_owned(), read_at: catalog.paper_read_at }];
+    for (at, release) in decision.chosen.releases.iter().enumerate() {
+        let Some(release) = *release else { continue };
+        let shelf = &world.shelves[at];
+        let release = shelf.releases[release].release;
+        let artifact = release.file.as_ref().expect("a release without a file is unusable, and was not chosen");
+        let mut name = safe_file_name(artifact, shelf.name());
+        if !taken.insert(name.to_ascii_lowercase()) {
+            name = format!("{}-{name}", release.id);
+            taken.insert(name.to_ascii_lowercase());
+        }
+        facts.push(Fact {
+            about: format!("{} ({})", shelf.name(), shelf.project.key.source),
+            read_at: shelf.project.read_at,
+        });
+        let needed_by = needed_by(world, decision, at);
+        plugins.push(LockedPlugin {
+            name: shelf.name().to_owned(),
+            key: shelf.project.key.clone(),
+            project_id: shelf.project.id.clone(),
+            release_id: release.id.clone(),
+            version: release.version.clone(),
+            file: locked(artifact, name),
+            reason: match &shelf.asked {
+                Some(asked) => LockReason::RequestedBy(asked.objects.iter().map(|&o| o.to_owned()).collect()),
+                None => LockReason::NeededBy(needed_by),
+            },
+        });
+    }
+    facts.sort();
+    Lock {
+        server: world.request.server.clone(),
+        minecraft: paper.version.minecraft.clone(),
+        build: build.number,
+        java: paper.java,
+        image: paper.image.clone(),
+        paper: locked(&build.file, safe_file_name(&build.file, "paper")),
+        jvm_flags: paper.version.jvm_flags.clone(),
+        plugins,
+        facts,
+    }
+}
+
+fn locked(artifact: &Artifact, name: String) -> LockedFile {
+    let hash = artifact.hash.as_deref().expect("a file without a hash is unusable, and was not chosen");
+    LockedFile { name, url: artifact.url.clone(), size: artifact.size, hash: hash.to_ascii_lowercase() }
+}
+
+/// The chosen plugins that need the one on this shelf, by name.
+pub(crate) fn needed_by(world: &World<'_>, decision: &Decision, shelf: usize) -> Vec<String> {
+    let needs = |at: usize, release: usize| {
+        let links = &world.shelves[at].releases[release].links;
+        links.iter().any(|link| link.to == shelf && link.kind == LinkKind::Required)
+    };
+    let chosen = decision.chosen.releases.iter().enumerate();
+    let mut names: Vec<String> = chosen
+        .filter(|&(at, release)| release.is_some_and(|release| needs(at, release)))
+        .map(|(at, _)| world.shelves[at].name().to_owned())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,252 @@
+//! Pure. The problem as pubgrub sees it.
+//!
+//! Paper depends on every plugin, with the releases known to run on that Paper; releases depend on each other and never
+//! on Paper. The root names every package, and priorities are constant ranks: with both, the first solution pubgrub
+//! finds is the best one in the order of the ranks (checked against brute force; `solver-notes.md`, section 2).
+
+use std::cell::Cell;
+use std::fmt;
+
+use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
+
+use super::set::{Index, IndexSet};
+use super::{Budget, GaveUp};
+use crate::shelf::{Class, World, class_of};
+use crate::unusable::Unusable;
+
+/// What takes part in a solve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Package {
+    /// Stands for the request.
+    Root,
+    /// The server's Paper.
+    Paper,
+    /// The plugin on this shelf.
+    Plugin(usize),
+}
+
+impl fmt::Display for Package {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// `Unusable` for pubgrub, which wants to print it; only debug output ever does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Why(pub(crate) Unusable);
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// A question to the world: which Papers, and who insists.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    /// The Papers to choose from.
+    pub(crate) papers: IndexSet,
+    /// Per shelf, the versions that the request leaves open. Where "not installed" is not among them, it has to be there.
+    pub(crate) root: Vec<IndexSet>,
+    /// Per shelf, releases that count as running on every Paper (what runs now, under strategy `latest`).
+    pub(crate) stays: Vec<IndexSet>,
+}
+
+impl Question {
+    /// What the request asks: every plugin it names, on these Papers.
+    pub(crate) fn whole(world: &World<'_>, papers: IndexSet) -> Self {
+        let root = world.shelves.iter().map(|shelf| match shelf.asked {
+            Some(_) => shelf.allowed.clone(),
+            None => IndexSet::full(),
+        });
+        Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()] }
+    }
+
+    /// The same about these Papers.
+    pub(crate) fn on(&self, papers: IndexSet) -> Self {
+        Self { papers, ..self.clone() }
+    }
+
+    /// The same with only these plugins asked for; pins of the others are forgotten.
+    pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let root = self.root.iter().enumerate().map(|(at, set)| if keep(at) { set.clone() } else { IndexSet::full() });
+        Self { root: root.collect(), ..self.clone() }
+    }
+
+    /// Whether the plugin has to be there.
+    pub(crate) fn insists(&self, at: usize) -> bool {
+        !self.root[at].has(0)
+    }
+
+    /// The plugins that have to be there.
+    pub(crate) fn insisted(&self) -> Vec<usize> {
+        (0..self.root.len()).filter(|&shelf| self.insists(shelf)).collect()
+    }
+}
+
+/// A solution, by place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) paper: usize,
+    /// Per shelf; `None`: not installed.
+    pub(crate) releases: Vec<Option<usize>>,
+}
+
+/// pubgrub's proof that there is no solution.
+pub(crate) type Proof = pubgrub::DerivationTree<Package, IndexSet, Why>;
+
+/// Why there is no solution.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Proven.
+    None(Box<Proof>),
+    /// Given up.
+    GaveUp(GaveUp),
+}
+
+/// Counts what all solves of one question cost together.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    left: Cell<u64>,
+    budget: Budget,
+}
+
+impl Meter {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { left: Cell::new(budget.steps), budget }
+    }
+
+    fn step(&self) -> Result<(), GaveUp> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(GaveUp { steps: self.budget.steps }),
+        }
+    }
+}
+
+struct Provider<'x, 'a> {
+    world: &'x World<'a>,
+    question: &'x Question,
+    meter: &'x Meter,
+}
+
+/// Answers one question.
+pub(crate) fn solve(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Chosen, Failure> {
+    let provider = Provider { world, question, meter };
+    let selected = match pubgrub::resolve(&provider, Package::Root, Index::One(1)) {
+        Ok(selected) => selected,
+        Err(PubGrubError::NoSolution(proof)) => return Err(Failure::None(Box::new(proof))),
+        Err(
+            PubGrubError::ErrorRetrievingDependencies { source, .. }
+            | PubGrubError::ErrorChoosingVersion { source, .. }
+            | PubGrubError::ErrorInShouldCancel(source),
+        ) => return Err(Failure::GaveUp(source)),
+    };
+    let place = |package| match selected.get(&package) {
+        Some(Index::One(index)) => usize::from(*index).checked_sub(1),
+        Some(Index::Bulk(_)) | None => None,
+    };
+    Ok(Chosen {
+        paper: place(Package::Paper).expect("the root demands a Paper, and its indexes start at 1"),
+        releases: (0..world.shelves.len()).map(|shelf| place(Package::Plugin(shelf))).collect(),
+    })
+}
+
+impl Provider<'_, '_> {
+    /// The releases of a shelf that go with one Paper.
+    fn on_paper(&self, at: usize, paper: usize) -> IndexSet {
+        let supports = self.world.shelves[at].supports[paper].union(&self.question.stays[at]);
+        if self.question.insists(at) { supports } else { supports.union(&IndexSet::absent()) }
+    }
+
+    fn root(&self) -> impl Iterator<Item = (Package, IndexSet)> + '_ {
+        let plugins = self.question.root.iter().enumerate().map(|(at, set)| (Package::Plugin(at), set.clone()));
+        std::iter::once((Package::Paper, self.question.papers.clone())).chain(plugins)
+    }
+
+    fn one(index: usize) -> Index {
+        Index::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
+    }
+
+    fn best(classes: &[Class], highest: Option<usize>) -> Option<Index> {
+        let index = highest?;
+        Some(match class_of(classes, index) {
+            Some(class) => Index::Bulk(class.members.clone()),
+            None => Self::one(index),
+        })
+    }
+}
+
+impl DependencyProvider for Provider<'_, '_> {
+    type P = Package;
+    type V = Index;
+    type VS = IndexSet;
+    type Priority = u32;
+    type M = Why;
+    type Err = GaveUp;
+
+    /// A constant rank: anything that depends on the course of the search loses the best answer.
+    fn prioritize(&self, package: &Package, _: &IndexSet, _: &PackageResolutionStatistics) -> u32 {
+        match package {
+            Package::Root => u32::MAX,
+            Package::Paper => u32::MAX - 1,
+            Package::Plugin(at) => u32::MAX - 2 - u32::try_from(*at).expect("far fewer than 4 billion plugins"),
+        }
+    }
+
+    fn choose_version(&self, package: &Package, range: &IndexSet) -> Result<Option<Index>, GaveUp> {
+        self.meter.step()?;
+        Ok(match package {
+            Package::Root => Some(Index::One(1)),
+            Package::Paper => {
+                Self::best(&self.world.paper_classes, range.highest(self.world.papers.len()).filter(|&index| index > 0))
+            }
+            // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
+            Package::Plugin(_) if range.has(0) => Some(Index::One(0)),
+            Package::Plugin(at) => {
+                let stock = &self.world.shelves[*at];
+                Self::best(&stock.classes, range.highest(stock.releases.len()))
+            }
+        })
+    }
+
+    fn get_dependencies(
+        &self,
+        package: &Package,
+        version: &Index,
+    ) -> Result<Dependencies<Package, IndexSet, Why>, GaveUp> {
+        self.meter.step()?;
+        let classes = match package {
+            Package::Root => return Ok(Dependencies::Available(self.root().collect())),
+            Package::Paper => &self.world.paper_classes,
+            Package::Plugin(at) => &self.world.shelves[*at].classes,
+        };
+        let index = match version {
+            Index::One(index) => usize::from(*index),
+            Index::Bulk(members) => {
+                let class = classes.iter().find(|class| class.members == *members);
+                let class = class.expect("choose_version takes classes from this very list");
+                return Ok(Dependencies::Unavailable(Why(class.reason.clone())));
+            }
+        };
+        Ok(Dependencies::Available(match package {
+            Package::Root => self.root().collect(),
+            Package::Paper => {
+                let shelves = 0..self.world.shelves.len();
+                shelves.map(|shelf| (Package::Plugin(shelf), self.on_paper(shelf, index - 1))).collect()
+            }
+            Package::Plugin(_) if index == 0 => std::iter::empty().collect(),
+            Package::Plugin(at) => {
+                let links = &self.world.shelves[*at].releases[index - 1].links;
+                links.iter().map(|link| (Package::Plugin(link.to), link.set.clone())).collect()
+            }
+        }))
+    }
+
+    fn should_cancel(&self) -> Result<(), GaveUp> {
+        self.meter.step()
+    }
+}

@@ -1,0 +1,231 @@
+//! Pure. Sets of version indexes, as pubgrub asks for them.
+//!
+//! Own type instead of pubgrub's `Ranges`: those are dense, so a set of rejected neighbours stays hundreds of segments,
+//! and that costs 16 to 60 times the time (measured; `solver-notes.md`, trap 1). Equality is set equality, because the
+//! form is canonical.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pubgrub::VersionSet;
+
+/// A version: its index, or a whole class of versions that share one reason for being unusable.
+///
+/// pubgrub takes a reason (`Dependencies::Unavailable`) for one version at a time. `Bulk` makes one version stand for all
+/// of its class: 587 beta releases become one fact instead of 587. It is sound because the class is a fact that depends
+/// on no range, and because pubgrub 0.4.0 builds that fact with `singleton` (a test guards it). A `Bulk` must never be
+/// answered with `Available`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Index {
+    /// One version. 0 is "not installed"; real versions start at 1.
+    One(u16),
+    /// All members of a class of unusable versions, as bits.
+    Bulk(Arc<[u64]>),
+}
+
+/// A set of indexes, possibly the complement of a finite one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum IndexSet {
+    /// At most one word differs from `fill`. Canonical: `at` is 0 when none does.
+    Small {
+        /// Which word.
+        at: u16,
+        /// Whether everything outside that word is in.
+        fill: bool,
+        /// Its bits.
+        word: u64,
+    },
+    /// Two or more words differ from `fill`; trailing ones that do not are cut off.
+    Big {
+        /// Whether everything beyond is in.
+        fill: bool,
+        /// The words.
+        words: Arc<[u64]>,
+    },
+}
+
+const fn filled(fill: bool) -> u64 {
+    if fill { u64::MAX } else { 0 }
+}
+
+impl IndexSet {
+    /// The set with exactly these bits, and everything beyond them if `fill`.
+    pub(crate) fn from_words(words: &[u64], fill: bool) -> Self {
+        let background = filled(fill);
+        let length = words.iter().rposition(|&word| word != background).map_or(0, |last| last + 1);
+        let words = &words[..length];
+        let mut different = words.iter().enumerate().filter(|&(_, &word)| word != background);
+        match (different.next(), different.next()) {
+            (None, _) => Self::Small { at: 0, fill, word: background },
+            (Some((at, &word)), None) => {
+                Self::Small { at: u16::try_from(at).expect("65,536 indexes are 1,024 words"), fill, word }
+            }
+            (Some(_), Some(_)) => Self::Big { fill, words: words.into() },
+        }
+    }
+
+    /// The set of these indexes.
+    pub(crate) fn of(indexes: impl IntoIterator<Item = usize>) -> Self {
+        let mut words = Vec::new();
+        for index in indexes {
+            if words.len() <= index / 64 {
+                words.resize(index / 64 + 1, 0);
+            }
+            words[index / 64] |= 1 << (index % 64);
+        }
+        Self::from_words(&words, false)
+    }
+
+    /// Just "not installed".
+    pub(crate) fn absent() -> Self {
+        Self::Small { at: 0, fill: false, word: 1 }
+    }
+
+    /// Everything but "not installed".
+    pub(crate) fn present() -> Self {
+        Self::Small { at: 0, fill: true, word: !1 }
+    }
+
+    fn fill(&self) -> bool {
+        match self {
+            Self::Small { fill, .. } | Self::Big { fill, .. } => *fill,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Small { at, .. } => usize::from(*at) + 1,
+            Self::Big { words, .. } => words.len(),
+        }
+    }
+
+    fn word(&self, index: usize) -> u64 {
+        match self {
+            Self::Small { at, fill, word } => {
+                if usize::from(*at) == index {
+                    *word
+                } else {
+                    filled(*fill)
+                }
+            }
+            Self::Big { fill, words } => words.get(index).copied().unwrap_or(filled(*fill)),
+        }
+    }
+
+    /// Whether an index is in.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.word(index / 64) >> (index % 64) & 1 == 1
+    }
+
+    /// The highest member that is at most `limit`.
+    pub(crate) fn highest(&self, limit: usize) -> Option<usize> {
+        let mut mask = u64::MAX >> (63 - limit % 64);
+        for at in (0..=limit / 64).rev() {
+            let word = self.word(at) & mask;
+            if word != 0 {
+                return Some(at * 64 + 63 - word.leading_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The members from `from` to `to`, both included, ascending.
+    pub(crate) fn members(&self, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
+        (from..=to).filter(|&index| self.has(index))
+    }
+
+    fn combine(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        let fill = f(filled(self.fill()), filled(other.fill())) == u64::MAX;
+        if let (Self::Small { at: a, word: x, .. }, Self::Small { at: b, word: y, .. }) = (self, other)
+            && a == b
+        {
+            let word = f(*x, *y);
+            return Self::Small { at: if word == filled(fill) { 0 } else { *a }, fill, word };
+        }
+        let length = self.len().max(other.len());
+        let words: Vec<u64> = (0..length).map(|at| f(self.word(at), other.word(at))).collect();
+        Self::from_words(&words, fill)
+    }
+
+    /// Whether `f` of the two is empty everywhere.
+    fn none(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> bool {
+        f(filled(self.fill()), filled(other.fill())) == 0
+            && (0..self.len().max(other.len())).all(|at| f(self.word(at), other.word(at)) == 0)
+    }
+}
+
+impl VersionSet for IndexSet {
+    type V = Index;
+
+    fn empty() -> Self {
+        Self::Small { at: 0, fill: false, word: 0 }
+    }
+
+    fn singleton(version: Index) -> Self {
+        match version {
+            Index::One(index) => Self::Small { at: index / 64, fill: false, word: 1 << (index % 64) },
+            Index::Bulk(words) => Self::from_words(&words, false),
+        }
+    }
+
+    fn complement(&self) -> Self {
+        match self {
+            Self::Small { at, fill, word } => Self::Small { at: *at, fill: !fill, word: !word },
+            Self::Big { fill, words } => Self::Big { fill: !fill, words: words.iter().map(|word| !word).collect() },
+        }
+    }
+
+    fn intersection(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| a & b)
+    }
+
+    /// For a class: whether any member is in. pubgrub asserts that a chosen version lies in the range it was chosen from.
+    fn contains(&self, version: &Index) -> bool {
+        match version {
+            Index::One(index) => self.has(usize::from(*index)),
+            Index::Bulk(words) => words.iter().enumerate().any(|(at, word)| self.word(at) & word != 0),
+        }
+    }
+
+    fn full() -> Self {
+        Self::Small { at: 0, fill: true, word: u64::MAX }
+    }
+
+    fn union(&self, other: &Self) -> Self {
+        self.combine(other, |a, b| a | b)
+    }
+
+    fn is_disjoint(&self, other: &Self) -> bool {
+        self.none(other, |a, b| a & b)
+    }
+
+    fn subset_of(&self, other: &Self) -> bool {
+        self.none(other, |a, b| a & !b)
+    }
+}
+
+impl fmt::Debug for IndexSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<usize> = self.members(0, self.len() * 64 - 1).take(12).collect();
+        write!(f, "{shown:?}{}", if self.fill() { "…" } else { "" })
+    }
+}
+
+impl fmt::Display for IndexSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(index) => write!(f, "{index}"),
+            Self::Bulk(_) => f.write_str("class"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

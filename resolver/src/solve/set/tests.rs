@@ -1,0 +1,50 @@
+//! Pure. Tests of the sets against a plain model.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use pubgrub::VersionSet;
+
+use super::*;
+
+/// Indexes of the model: beyond the last word that any generated set spells out.
+const UNIVERSE: usize = 64 * 5;
+
+fn model(set: &IndexSet) -> BTreeSet<usize> {
+    set.members(0, UNIVERSE - 1).collect()
+}
+
+fn sets() -> impl Strategy<Value = IndexSet> {
+    let word = prop_oneof![Just(0), Just(u64::MAX), any::<u64>(), (0..64u32).prop_map(|bit| 1 << bit)];
+    (prop::collection::vec(word, 0..4), any::<bool>()).prop_map(|(words, fill)| IndexSet::from_words(&words, fill))
+}
+
+proptest! {
+    #[test]
+    fn every_operation_means_what_it_means_on_sets(a in sets(), b in sets(), limit in 0..UNIVERSE) {
+        let all: BTreeSet<usize> = (0..UNIVERSE).collect();
+        let (x, y) = (model(&a), model(&b));
+        prop_assert_eq!(model(&a.intersection(&b)), &x & &y);
+        prop_assert_eq!(model(&a.union(&b)), &x | &y);
+        prop_assert_eq!(model(&a.complement()), &all - &x);
+        prop_assert_eq!(a.is_disjoint(&b), x.is_disjoint(&y));
+        prop_assert_eq!(a.subset_of(&b), x.is_subset(&y));
+        prop_assert_eq!(a.highest(limit), x.range(..=limit).next_back().copied());
+    }
+
+    #[test]
+    fn equal_sets_are_equal_values_however_they_were_made(a in sets(), b in sets()) {
+        prop_assert_eq!(a == b, model(&a) == model(&b));
+        prop_assert_eq!(&a.complement().complement(), &a);
+        prop_assert_eq!(a.intersection(&b).union(&a), a.clone());
+        prop_assert_eq!(a.union(&a.complement()), IndexSet::full());
+    }
+}
+
+#[test]
+fn a_class_lies_in_a_range_when_one_member_does() {
+    let class: Arc<[u64]> = Arc::from([0b1010, 1]);
+    assert!(IndexSet::of([64]).contains(&Index::Bulk(class.clone())));
+    assert!(!IndexSet::of([0, 2]).contains(&Index::Bulk(class.clone())));
+    assert_eq!(IndexSet::singleton(Index::Bulk(class)), IndexSet::of([1, 3, 64]));
+}

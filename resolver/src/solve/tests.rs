@@ -1,0 +1,109 @@
+//! Pure. Tests of the solve: against brute force, and the properties that must hold on any catalog.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::explain::human;
+
+mod small;
+
+use small::{Problem, best, problems};
+
+fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
+    resolve(&problem.catalog, &problem.request, problem.now)
+}
+
+proptest! {
+    #[test]
+    fn the_answer_is_the_one_that_trying_everything_finds(problem in problems()) {
+        let found = match solved(&problem) {
+            Ok(resolution) => Some(small::named(&resolution.lock)),
+            Err(Unsolvable::NoSolution(impossible)) => {
+                prop_assert!(!impossible.reasons.is_empty(), "a no without a reason");
+                None
+            }
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
+        };
+        prop_assert_eq!(found, best(&problem));
+    }
+
+    #[test]
+    fn the_order_of_the_input_never_changes_the_answer(problem in problems(), seed in any::<u64>()) {
+        let shuffled = problem.shuffled(seed);
+        match (solved(&problem), solved(&shuffled)) {
+            (Ok(a), Ok(b)) => {
+                prop_assert_eq!(a.lock.to_json(), b.lock.to_json());
+                prop_assert_eq!(a.explanation, b.explanation);
+            }
+            (a, b) => prop_assert_eq!(a, b),
+        }
+    }
+
+    #[test]
+    fn an_unrelated_project_never_changes_the_lock(problem in problems()) {
+        let mut more = problem.clone();
+        more.catalog.projects.push(small::unrelated());
+        let lock = |problem: &Problem| solved(problem).ok().map(|resolution| resolution.lock.to_json());
+        prop_assert_eq!(lock(&problem), lock(&more));
+    }
+
+    #[test]
+    fn asking_for_what_runs_already_changes_nothing(problem in problems()) {
+        if let Ok(first) = solved(&problem) {
+            let mut again = problem.clone();
+            again.request.running = Some(crate::request::Running {
+                minecraft: first.lock.minecraft.clone(),
+                build: first.lock.build,
+                releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+                since: None,
+            });
+            prop_assert_eq!(solved(&again).unwrap().lock.digest(), first.lock.digest());
+        }
+    }
+
+    #[test]
+    fn no_text_speaks_the_language_of_the_search(problem in problems()) {
+        let text = match solved(&problem) {
+            Ok(resolution) => human::render(&resolution.explanation, problem.now),
+            Err(unsolvable) => human::render(&unsolvable.explanation(), problem.now),
+        };
+        for word in ["Root", "Plugin(", "incompatib", "derivation", "IndexSet", "Bulk", "satisf", "version set"] {
+            prop_assert!(!text.contains(word), "{word} in:\n{text}");
+        }
+        prop_assert!(text.lines().count() < 60, "{text}");
+    }
+}
+
+#[test]
+fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
+    // Guards the trick of `set::Index::Bulk`: should pubgrub stop building custom facts with `singleton`, the reason
+    // would cover one release, the search would go on with the next, and this would count them.
+    let problem = small::many_betas(500);
+    let world = World::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let meter = Meter::new(Budget { steps: 200 });
+    let question = Question::whole(&world, papers(&world));
+    let Err(Failure::None(proof)) = provider::solve(&world, &question, &meter) else {
+        panic!("500 betas and one release for another Paper: nothing to choose, and cheap to prove");
+    };
+    let mut facts = Vec::new();
+    let mut open = vec![&*proof];
+    while let Some(node) = open.pop() {
+        match node {
+            pubgrub::DerivationTree::External(pubgrub::External::Custom(_, set, why)) => {
+                facts.push((set.clone(), why.clone()));
+            }
+            pubgrub::DerivationTree::External(_) => {}
+            pubgrub::DerivationTree::Derived(derived) => open.extend([&*derived.cause1, &*derived.cause2]),
+        }
+    }
+    facts.dedup();
+    assert_eq!(facts.len(), 1, "{facts:?}");
+    assert_eq!(facts[0].0.members(0, 600).count(), 500);
+}
+
+#[test]
+fn a_search_beyond_its_budget_is_given_up_and_says_so() {
+    let problem = small::many_betas(5);
+    let answer = resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3 });
+    assert_eq!(answer.unwrap_err(), Unsolvable::GaveUp(GaveUp { steps: 3 }));
+}

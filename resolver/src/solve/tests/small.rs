@@ -1,0 +1,301 @@
+//! Pure. Small problems, and their best answer by trying everything.
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+
+use crate::catalog::{
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
+    Release, Source,
+};
+use crate::lock::Lock;
+use crate::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use crate::shelf::World;
+
+/// No two of them are siblings, and none was skipped.
+const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
+const DELAY: SignedDuration = SignedDuration::from_hours(24 * 7);
+
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub(super) catalog: Catalog,
+    pub(super) request: Request,
+    pub(super) now: Timestamp,
+}
+
+fn day(day: u8) -> Timestamp {
+    format!("2025-01-{:02}T00:00:00Z", day + 1).parse().unwrap()
+}
+
+fn file(name: &str, hash: bool) -> Artifact {
+    Artifact {
+        name: format!("{name}.jar"),
+        url: format!("https://files.example/{name}.jar"),
+        size: None,
+        hash: hash.then(|| format!("sha256:{:0>64}", name.len())),
+    }
+}
+
+fn project(name: &str, releases: Vec<Release>) -> Project {
+    Project {
+        key: ProjectKey { source: Source::Modrinth, project: name.to_owned() },
+        id: format!("id-{name}"),
+        name: name.to_uppercase(),
+        read_at: day(0),
+        releases,
+    }
+}
+
+fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> Release {
+    Release {
+        id: format!("{project}-{number}"),
+        version: format!("{number}.0"),
+        published: day(published),
+        channel: Channel::Release,
+        minecraft: minecraft.iter().map(|&at| PAPERS[at].parse().unwrap()).collect(),
+        loaders: vec!["paper".to_owned()],
+        dependencies: Vec::new(),
+        file: Some(file(&format!("{project}-{number}"), true)),
+    }
+}
+
+fn wish(name: &str) -> PluginWish {
+    PluginWish {
+        object: format!("my-{name}"),
+        key: ProjectKey { source: Source::Modrinth, project: name.to_owned() },
+        version: VersionWish::Auto,
+        delay: DELAY,
+        channel: Channel::Release,
+        compatibility: None,
+    }
+}
+
+fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
+    Request {
+        server: "games/lobby".to_owned(),
+        paper,
+        delay: SignedDuration::ZERO,
+        channel: BuildChannel::Stable,
+        floor: None,
+        running: None,
+        plugins,
+        dependencies: Dependencies::Install,
+        image: None,
+    }
+}
+
+fn paper(at: usize, stable: bool) -> PaperVersion {
+    PaperVersion {
+        minecraft: PAPERS[at].parse().unwrap(),
+        java: Some(21),
+        jvm_flags: Vec::new(),
+        unsupported: false,
+        builds: vec![Build {
+            number: 7,
+            published: day(0),
+            channel: if stable { BuildChannel::Stable } else { BuildChannel::Alpha },
+            file: file(&format!("paper-{at}"), true),
+        }],
+    }
+}
+
+/// What a generated release is made of.
+#[derive(Debug, Clone)]
+struct Seed {
+    lists: u8,
+    published: u8,
+    hash: bool,
+    /// Kind, target project, and a release of it when the dependency names one.
+    needs: Vec<(u8, usize, Option<usize>)>,
+}
+
+fn seeds() -> impl Strategy<Value = Seed> {
+    let need = (0..3_u8, 0..4_usize, prop::option::weighted(0.6, 0..4_usize));
+    // Young ones are still held back at `now`; lists with every bit are the most frequent, so that some are solvable.
+    (
+        prop_oneof![2 => 1..16_u8, 1 => Just(15_u8)],
+        0..20_u8,
+        prop::bool::weighted(0.95),
+        prop::collection::vec(need, 0..3),
+    )
+        .prop_map(|(lists, published, hash, needs)| Seed { lists, published, hash, needs })
+}
+
+pub(super) fn problems() -> impl Strategy<Value = Problem> {
+    let stable = prop::collection::vec(prop::bool::weighted(0.85), 1..=4);
+    let projects = prop::collection::vec(prop::collection::vec(seeds(), 1..=4), 1..=4);
+    let pin = prop::option::weighted(0.3, 0..4_usize);
+    (stable, projects, 1..16_u8, pin).prop_map(|(stable, projects, asked, pin)| {
+        let names = ["a", "b", "c", "d"];
+        let count = projects.len();
+        let built = projects.iter().enumerate().map(|(at, seeds)| {
+            let releases = seeds.iter().enumerate().map(|(number, seed)| {
+                let listed: Vec<usize> = (0..4).filter(|bit| seed.lists >> bit & 1 == 1).collect();
+                let mut release = release(names[at], number, seed.published, &listed);
+                release.file = Some(file(&release.id, seed.hash));
+                release.dependencies = seed
+                    .needs
+                    .iter()
+                    .filter(|(_, to, _)| *to < count && *to != at)
+                    .map(|&(kind, to, which)| Dependency {
+                        project_id: Some(format!("id-{}", names[to])),
+                        name: None,
+                        version_id: which.map(|which| format!("{}-{which}", names[to])),
+                        kind: [DependencyKind::Required, DependencyKind::Optional, DependencyKind::Incompatible]
+                            [usize::from(kind)],
+                    })
+                    .collect();
+                release
+            });
+            project(names[at], releases.collect())
+        });
+        let wishes: Vec<PluginWish> =
+            (0..count).filter(|at| asked >> at & 1 == 1 || count == 1).map(|at| wish(names[at])).collect();
+        let wish = match pin {
+            Some(at) if at < stable.len() => PaperWish::Pin { version: PAPERS[at].parse().unwrap() },
+            _ => PaperWish::Auto,
+        };
+        Problem {
+            catalog: Catalog {
+                paper: stable.iter().enumerate().map(|(at, &stable)| paper(at, stable)).collect(),
+                paper_read_at: day(0),
+                projects: built.collect(),
+                images: Vec::new(),
+                unread: std::collections::BTreeMap::new(),
+            },
+            request: request(wishes, wish),
+            now: day(22),
+        }
+    })
+}
+
+impl Problem {
+    /// The same with every list of the input in another order.
+    pub(super) fn shuffled(&self, seed: u64) -> Self {
+        fn shuffle<T>(items: &mut [T], seed: &mut u64) {
+            for at in (1..items.len()).rev() {
+                *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                items.swap(at, usize::try_from(*seed >> 33).unwrap() % (at + 1));
+            }
+        }
+        let mut other = self.clone();
+        let mut seed = seed;
+        shuffle(&mut other.catalog.paper, &mut seed);
+        shuffle(&mut other.catalog.projects, &mut seed);
+        shuffle(&mut other.request.plugins, &mut seed);
+        for project in &mut other.catalog.projects {
+            shuffle(&mut project.releases, &mut seed);
+            for release in &mut project.releases {
+                shuffle(&mut release.dependencies, &mut seed);
+                shuffle(&mut release.minecraft, &mut seed);
+            }
+        }
+        other
+    }
+}
+
+/// A project that nothing names.
+pub(super) fn unrelated() -> Project {
+    project("z", vec![release("z", 1, 1, &[0, 1, 2, 3])])
+}
+
+/// One plugin asked for, with this many betas for the only Paper and one release for another.
+pub(super) fn many_betas(betas: usize) -> Problem {
+    let mut releases = vec![release("a", 0, 1, &[1])];
+    for number in 1..=betas {
+        releases.push(Release { channel: Channel::Beta, ..release("a", number, 1, &[0]) });
+    }
+    Problem {
+        catalog: Catalog {
+            paper: vec![paper(0, true)],
+            paper_read_at: day(0),
+            projects: vec![project("a", releases)],
+            images: Vec::new(),
+            unread: std::collections::BTreeMap::new(),
+        },
+        request: request(vec![wish("a")], PaperWish::Auto),
+        now: day(22),
+    }
+}
+
+/// An answer in names: the Minecraft version, and the release ids, sorted.
+pub(super) type Named = (String, Vec<String>);
+
+pub(super) fn named(lock: &Lock) -> Named {
+    let mut releases: Vec<String> = lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect();
+    releases.sort();
+    (lock.minecraft.to_string(), releases)
+}
+
+/// The best answer, found by trying every Paper with every set of releases. Shares with the solve only the order in
+/// which plugins count.
+pub(super) fn best(problem: &Problem) -> Option<Named> {
+    let world = World::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let order: Vec<&Project> = world.shelves.iter().map(|shelf| shelf.project).collect();
+    let asked: Vec<bool> = world.shelves.iter().map(|shelf| shelf.asked.is_some()).collect();
+    let mut candidates: Vec<Vec<Option<&Release>>> = Vec::new();
+    for (project, asked) in order.iter().zip(&asked) {
+        let mut releases: Vec<&Release> = project
+            .releases
+            .iter()
+            .filter(|release| release.published + DELAY <= problem.now)
+            .filter(|release| release.file.as_ref().unwrap().hash.is_some())
+            .collect();
+        releases.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| b.version.cmp(&a.version)));
+        let absent = if *asked { None } else { Some(None) };
+        candidates.push(absent.into_iter().chain(releases.into_iter().map(Some)).collect());
+    }
+    let mut papers: Vec<&PaperVersion> = problem.catalog.paper.iter().collect();
+    papers.sort_by(|a, b| b.minecraft.cmp(&a.minecraft));
+    papers
+        .into_iter()
+        .filter(|paper| paper.builds[0].channel == BuildChannel::Stable)
+        .filter(|paper| match &problem.request.paper {
+            PaperWish::Pin { version } => *version == paper.minecraft,
+            PaperWish::Auto | PaperWish::Latest | PaperWish::BuildPin { .. } => true,
+        })
+        .find_map(|paper| {
+            let mut chosen = Vec::new();
+            search(paper, &order, &candidates, &mut chosen).then(|| {
+                let mut ids: Vec<String> = chosen.iter().flatten().map(|release| release.id.clone()).collect();
+                ids.sort();
+                (paper.minecraft.to_string(), ids)
+            })
+        })
+}
+
+/// Depth first in the order of preference: the first complete set that holds is the best.
+fn search<'a>(
+    paper: &PaperVersion,
+    order: &[&Project],
+    candidates: &[Vec<Option<&'a Release>>],
+    chosen: &mut Vec<Option<&'a Release>>,
+) -> bool {
+    if chosen.len() == candidates.len() {
+        return holds(paper, order, chosen);
+    }
+    for candidate in &candidates[chosen.len()] {
+        chosen.push(*candidate);
+        if search(paper, order, candidates, chosen) {
+            return true;
+        }
+        chosen.pop();
+    }
+    false
+}
+
+fn holds(paper: &PaperVersion, order: &[&Project], chosen: &[Option<&Release>]) -> bool {
+    chosen.iter().flatten().all(|release| {
+        release.minecraft.contains(&paper.minecraft)
+            && release.dependencies.iter().all(|dependency| {
+                let to = order.iter().position(|project| Some(&project.id) == dependency.project_id.as_ref());
+                let there = to.and_then(|to| chosen[to]);
+                let meant = |other: &Release| dependency.version_id.as_ref().is_none_or(|id| *id == other.id);
+                match dependency.kind {
+                    DependencyKind::Required => there.is_some_and(meant),
+                    DependencyKind::Optional => there.is_none_or(meant),
+                    DependencyKind::Incompatible => there.is_none_or(|other| !meant(other)),
+                    DependencyKind::Embedded => true,
+                }
+            })
+    })
+}

@@ -1,0 +1,88 @@
+//! Pure. Why a release or a build exists and may still not be chosen.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{BuildChannel, Channel};
+use crate::version::Minecraft;
+
+/// Why a release exists but may not be used. It takes part in the solve with this reason, so that the answer can name it.
+///
+/// The text is made in `explain::words` only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Unusable {
+    /// Less stable than the Plugin allows.
+    Channel {
+        /// What its authors call it.
+        is: Channel,
+        /// The least stable that the Plugin allows.
+        allowed: Channel,
+    },
+    /// Younger than `updateDelay`.
+    HeldBack {
+        /// The instant from which it may be used.
+        ripe_at: Timestamp,
+        /// The delay that holds it.
+        delay: SignedDuration,
+    },
+    /// A patch of it came out within its delay: the patch's own date counts.
+    Superseded {
+        /// The version that came after it.
+        by: String,
+    },
+    /// The source links to somewhere else: there is no file to verify.
+    NoFile,
+    /// The source gives no hash we could verify the file by.
+    NoChecksum,
+    /// Published for other software only.
+    WrongSoftware {
+        /// What it is published for.
+        loaders: Vec<String>,
+    },
+    /// It needs a project that could not be read.
+    NeedsUnread {
+        /// The project, as the release names it.
+        project: String,
+        /// Why it could not be read.
+        because: String,
+    },
+    /// It needs a project nobody asked for, and `dependencies: Forbid` is set.
+    NeedsForbidden {
+        /// The project's name.
+        project: String,
+    },
+    /// A Paper version none of whose builds is stable enough.
+    BuildChannel {
+        /// The most stable channel it has a build on.
+        best: BuildChannel,
+        /// The least stable that the server allows.
+        allowed: BuildChannel,
+    },
+    /// A Paper version without any build (legal upstream) or without the pinned one.
+    NoBuild {
+        /// The build that was asked for, if one was.
+        asked: Option<u32>,
+        /// Real builds next to it, newest first, at most 3.
+        nearest: Vec<u32>,
+    },
+    /// A snapshot, pre-release or release candidate: used only when pinned, or with `channel: Alpha`.
+    Preview,
+    /// Older than what opened the world: a world cannot go back.
+    BelowFloor {
+        /// The newest Minecraft that opened the world.
+        floor: Minecraft,
+    },
+    /// The pinned image has an older Java than this Paper needs.
+    JavaTooOld {
+        /// What Paper needs.
+        needs: u32,
+        /// What the pinned image has.
+        has: u32,
+    },
+    /// No published image has a Java that this Paper needs.
+    NoImage {
+        /// What Paper needs.
+        java: u32,
+    },
+}

@@ -1,0 +1,179 @@
+//! Edge (writes). Pages of one kind, in memory and on disk, each read by one caller at a time and old ones kept for bad days.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use moka::future::Cache;
+use reqwest::Url;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::FetchError;
+use super::store::{Held, Stamp, Store};
+
+/// How far a caller's clock may lie behind another's before a page counts as from the future, and is read again.
+const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(1);
+
+/// How long a failure is remembered, so that a thousand servers do not each wait for the same dead upstream.
+const REMEMBER_FAILURE: SignedDuration = SignedDuration::from_secs(30);
+
+/// How long "no such project" is believed.
+const REMEMBER_NOT_FOUND: SignedDuration = SignedDuration::from_mins(10);
+
+/// What an upstream's answer comes to.
+pub(super) enum Fetched<T> {
+    /// 304, or nothing new.
+    Same,
+    /// Another page.
+    New { body: T, etag: Option<String> },
+}
+
+/// A page that can be used.
+#[derive(Debug)]
+pub(super) struct Found<T> {
+    pub(super) held: Held<T>,
+    /// Why it is not as fresh as it should be.
+    pub(super) stale: Option<Arc<FetchError>>,
+}
+
+/// What is known of one page.
+struct Known<T> {
+    held: Option<Held<T>>,
+    failure: Option<Failure>,
+}
+
+struct Failure {
+    error: Arc<FetchError>,
+    again_at: Timestamp,
+}
+
+impl<T> Clone for Known<T> {
+    fn clone(&self) -> Self {
+        let failure = self.failure.as_ref().map(|f| Failure { error: Arc::clone(&f.error), again_at: f.again_at });
+        Self { held: self.held.clone(), failure }
+    }
+}
+
+impl<T> Known<T> {
+    /// Whether it is used as it is. A failure is final for its time, even beside an old page.
+    fn stands(&self, fresh: &impl Fn(&Held<T>) -> bool, now: Timestamp) -> bool {
+        match (&self.failure, &self.held) {
+            (Some(failure), _) => now < failure.again_at && failure.again_at <= now + REMEMBER_NOT_FOUND + CLOCK_SLACK,
+            (None, Some(held)) => fresh(held),
+            (None, None) => false,
+        }
+    }
+}
+
+/// All pages of one kind.
+pub(super) struct Pages<T> {
+    /// The folder on disk.
+    folder: &'static str,
+    memory: Cache<String, Known<T>>,
+    store: Store,
+    /// Offline every address is right: nobody knows which base was used.
+    offline: bool,
+}
+
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
+    /// `capacity`: how many stay in memory; the others are read from disk when they are wanted.
+    pub(super) fn new(folder: &'static str, capacity: u64, store: &Store, offline: bool) -> Self {
+        Self { folder, memory: Cache::new(capacity), store: store.clone(), offline }
+    }
+
+    /// The page called `name`, which is at `url`: the held one while it is `fresh`, else what `fetch` brings when it is given
+    /// the held one; the held one again when that fails.
+    ///
+    /// Callers that ask for the same page at the same time wait for one `fetch`.
+    pub(super) async fn get<F>(
+        &self,
+        name: &str,
+        url: &Url,
+        now: Timestamp,
+        fresh: impl Fn(&Held<T>) -> bool + Send + Sync,
+        fetch: impl FnOnce(Option<Held<T>>) -> F + Send,
+    ) -> Result<Found<T>, Arc<FetchError>>
+    where
+        F: Future<Output = Result<Fetched<T>, FetchError>> + Send,
+    {
+        let init = async {
+            let known = match self.memory.get(name).await {
+                Some(known) => known,
+                None => Known { held: self.stored(name, url).await, failure: None },
+            };
+            if known.stands(&fresh, now) {
+                return known;
+            }
+            self.fetched(name, url, now, known.held, fetch).await
+        };
+        let known = self.memory.entry_by_ref(name).or_insert_with_if(init, |known| !known.stands(&fresh, now)).await;
+        match known.into_value() {
+            Known { held: Some(held), failure } => Ok(Found { held, stale: failure.map(|failure| failure.error) }),
+            Known { held: None, failure: Some(failure) } => Err(failure.error),
+            Known { held: None, failure: None } => unreachable!("a fetch ends with a page or a failure"),
+        }
+    }
+
+    /// The names of the pages on disk, in order. Blocks.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.store.names(self.folder)
+    }
+
+    /// Puts a page that came by the way, if none is known under this name.
+    pub(super) async fn add(&self, name: &str, held: &Held<T>) {
+        if self.memory.contains_key(name) {
+            return;
+        }
+        self.write(name, held).await;
+        self.memory.insert(name.to_owned(), Known { held: Some(held.clone()), failure: None }).await;
+    }
+
+    async fn fetched<F>(
+        &self,
+        name: &str,
+        url: &Url,
+        now: Timestamp,
+        held: Option<Held<T>>,
+        fetch: impl FnOnce(Option<Held<T>>) -> F,
+    ) -> Known<T>
+    where
+        F: Future<Output = Result<Fetched<T>, FetchError>>,
+    {
+        match fetch(held.clone()).await {
+            Err(error) => {
+                let missing = matches!(error, FetchError::NotFound { .. } | FetchError::NotAName { .. });
+                let again_at = now + if missing { REMEMBER_NOT_FOUND } else { REMEMBER_FAILURE };
+                Known { held, failure: Some(Failure { error: Arc::new(error), again_at }) }
+            }
+            Ok(fetched) => {
+                let (body, etag, fetched_at) = match (fetched, held) {
+                    (Fetched::New { body, etag }, _) => (Arc::new(body), etag, now),
+                    (Fetched::Same, Some(held)) => (held.body, held.stamp.etag, held.stamp.fetched_at),
+                    (Fetched::Same, None) => unreachable!("304 needs an etag, and that needs a page"),
+                };
+                let stamp = Stamp { url: url.to_string(), etag, fetched_at, checked_at: now };
+                let held = Held { stamp, body };
+                self.write(name, &held).await;
+                Known { held: Some(held), failure: None }
+            }
+        }
+    }
+
+    async fn stored(&self, name: &str, url: &Url) -> Option<Held<T>> {
+        let (store, folder, name) = (self.store.clone(), self.folder, name.to_owned());
+        let held = tokio::task::spawn_blocking(move || store.read::<T>(folder, &name)).await.ok().flatten()?;
+        (self.offline || held.stamp.url == url.as_str()).then_some(held)
+    }
+
+    async fn write(&self, name: &str, held: &Held<T>) {
+        let (store, folder, name, held) = (self.store.clone(), self.folder, name.to_owned(), held.clone());
+        // It fails only if the task panicked or the runtime ends: then the page is fetched again some day.
+        let _ = tokio::task::spawn_blocking(move || store.write(folder, &name, &held)).await;
+    }
+}
+
+/// Whether a page was confirmed less than `ttl` ago.
+pub(super) fn younger(stamp: &Stamp, ttl: SignedDuration, now: Timestamp) -> bool {
+    let age = now.duration_since(stamp.checked_at);
+    age < ttl && age >= -CLOCK_SLACK
+}

@@ -1,0 +1,108 @@
+//! Pure. A project as it is stored: what releases have in common is written once.
+//!
+//! `ViaVersion`'s 886 releases repeat a few dozen lists of Minecraft versions; written out they are 54,000 version strings.
+//! The tables bring the file from 1.5 MB to a fifth and its reading to a few milliseconds.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::catalog::{Artifact, Channel, Dependency, Project, ProjectKey, Release};
+use crate::version::Minecraft;
+
+#[derive(Serialize, Deserialize)]
+struct Compact {
+    key: ProjectKey,
+    id: String,
+    name: String,
+    read_at: Timestamp,
+    minecraft: Vec<Vec<Minecraft>>,
+    loaders: Vec<Vec<String>>,
+    dependencies: Vec<Vec<Dependency>>,
+    releases: Vec<Row>,
+}
+
+/// A release: id, version, published, channel, three places in the tables, and the file.
+#[derive(Serialize, Deserialize)]
+struct Row(String, String, Timestamp, Channel, usize, usize, usize, Option<File>);
+
+/// A file: name, url, size, hash.
+#[derive(Serialize, Deserialize)]
+struct File(String, String, Option<u64>, Option<String>);
+
+/// A table that is being filled. Lists are told apart by their text, so that each comes back as it was written.
+struct Table<T> {
+    rows: Vec<T>,
+    places: BTreeMap<String, usize>,
+}
+
+impl<T: Clone + Serialize> Table<T> {
+    fn new() -> Self {
+        Self { rows: Vec::new(), places: BTreeMap::new() }
+    }
+
+    fn place(&mut self, row: &T) -> Result<usize, serde_json::Error> {
+        let next = self.rows.len();
+        let place = *self.places.entry(serde_json::to_string(row)?).or_insert(next);
+        if place == next {
+            self.rows.push(row.clone());
+        }
+        Ok(place)
+    }
+}
+
+/// For `#[serde(with)]`.
+pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Result<S::Ok, S::Error> {
+    let Project { key, id, name, read_at, releases } = project;
+    let (mut minecraft, mut loaders, mut dependencies) = (Table::new(), Table::new(), Table::new());
+    let mut rows = Vec::with_capacity(releases.len());
+    for release in releases {
+        let file = release.file.clone().map(|Artifact { name, url, size, hash }| File(name, url, size, hash));
+        rows.push(Row(
+            release.id.clone(),
+            release.version.clone(),
+            release.published,
+            release.channel,
+            minecraft.place(&release.minecraft).map_err(serde::ser::Error::custom)?,
+            loaders.place(&release.loaders).map_err(serde::ser::Error::custom)?,
+            dependencies.place(&release.dependencies).map_err(serde::ser::Error::custom)?,
+            file,
+        ));
+    }
+    Compact {
+        key: key.clone(),
+        id: id.clone(),
+        name: name.clone(),
+        read_at: *read_at,
+        minecraft: minecraft.rows,
+        loaders: loaders.rows,
+        dependencies: dependencies.rows,
+        releases: rows,
+    }
+    .serialize(serializer)
+}
+
+/// For `#[serde(with)]`.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Project, D::Error> {
+    let Compact { key, id, name, read_at, minecraft, loaders, dependencies, releases } =
+        Compact::deserialize(deserializer)?;
+    let out_of_table = || D::Error::custom("a place outside its table");
+    let releases = releases
+        .into_iter()
+        .map(|Row(id, version, published, channel, in_minecraft, in_loaders, in_dependencies, file)| {
+            Ok(Release {
+                id,
+                version,
+                published,
+                channel,
+                minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
+                loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
+                dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
+                file: file.map(|File(name, url, size, hash)| Artifact { name, url, size, hash }),
+            })
+        })
+        .collect::<Result<_, D::Error>>()?;
+    Ok(Project { key, id, name, read_at, releases })
+}

@@ -1,0 +1,162 @@
+//! Edge (reads). Docker Hub: the release tags of the server image, with the digest that each stands for.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::cache::Fetched;
+use super::http::{Answer, Http, parse};
+use super::store::Held;
+use super::{FetchError, Upstream, Upstreams};
+use crate::catalog::ImageTag;
+
+/// The documented most for one page.
+const PAGE: &str = "100";
+
+/// Newest pages only: Docker Hub refuses deep anonymous paging, and what is older was stored or is not wanted.
+const PAGES: u32 = 3;
+
+/// A repository on Docker Hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Repository {
+    namespace: String,
+    name: String,
+}
+
+impl Repository {
+    /// `itzg/minecraft-server`, `docker.io/itzg/minecraft-server`; None for another registry or no repository at all.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix("docker.io/").or_else(|| text.strip_prefix("index.docker.io/")).unwrap_or(text);
+        let parts: Vec<&str> = text.split('/').collect();
+        let (namespace, name) = match parts[..] {
+            [name] => ("library", name),
+            // `ghcr.io/x` and `localhost:5000/x` name a registry.
+            [namespace, name] if !namespace.contains(['.', ':']) => (namespace, name),
+            _ => return None,
+        };
+        let plain = |part: &str| {
+            !part.is_empty()
+                && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b))
+                && !part.bytes().all(|b| b == b'.')
+        };
+        (plain(namespace) && plain(name)).then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// With its registry, as it goes into a pod.
+    pub(super) fn full(&self) -> String {
+        format!("docker.io/{}/{}", self.namespace, self.name)
+    }
+
+    pub(super) fn url(&self, upstreams: &Upstreams) -> reqwest::Url {
+        upstreams.at(Upstream::DockerHub, &["namespaces", &self.namespace, "repositories", &self.name, "tags"], &[])
+    }
+}
+
+/// The newest pages over what is held, until a page brings nothing new.
+pub(super) async fn fetch_tags(
+    http: &Http,
+    url: &reqwest::Url,
+    repository: &Repository,
+    held: Option<Held<Vec<ImageTag>>>,
+    now: Timestamp,
+) -> Result<Fetched<Vec<ImageTag>>, FetchError> {
+    let held = held.map_or_else(Vec::new, |held| held.body.as_ref().clone());
+    let mut tags: BTreeMap<String, ImageTag> = held.into_iter().map(|tag| (tag.tag.clone(), tag)).collect();
+    for number in 1..=PAGES {
+        let mut url = url.clone();
+        url.query_pairs_mut()
+            .append_pair("page_size", PAGE)
+            .append_pair("page", &number.to_string())
+            .append_pair("ordering", "last_updated");
+        let body = match http.get(Upstream::DockerHub, &url, None, now).await {
+            Ok(Answer::New { body, etag: _ }) => body,
+            Ok(Answer::Same) => unreachable!("nothing conditional was asked"),
+            // As far as anonymous readers may see; and a page that is past the end.
+            Err(FetchError::Status { status: 403 | 404, .. }) if number > 1 => break,
+            Err(error) => return Err(error),
+        };
+        let page: wire::Page = parse(Upstream::DockerHub, &url, &body)?;
+        let is_last = page.next.is_none();
+        let mut new = 0;
+        for tag in page.results.into_iter().filter_map(|tag| read_tag(repository, tag)) {
+            if tags.get(&tag.tag).is_none_or(|known| known.digest != tag.digest) {
+                new += 1;
+                tags.insert(tag.tag.clone(), tag);
+            }
+        }
+        if new == 0 || is_last {
+            break;
+        }
+    }
+    let mut body: Vec<ImageTag> = tags.into_values().collect();
+    body.sort_by(|a, b| a.pushed.cmp(&b.pushed).then_with(|| a.tag.cmp(&b.tag)));
+    Ok(Fetched::New { body, etag: None })
+}
+
+/// None for a moving tag, another variant, or one without an index digest: it could not be pinned.
+fn read_tag(repository: &Repository, tag: wire::Tag) -> Option<ImageTag> {
+    let digest =
+        tag.digest.filter(|digest| super::listing::hash("sha256", 32, digest.strip_prefix("sha256:")).is_some())?;
+    is_release(&tag.name).then_some(())?;
+    Some(ImageTag { repository: repository.full(), tag: tag.name, digest, pushed: tag.pushed.or(tag.last_updated)? })
+}
+
+/// `2026.8.1-java21`: a release and a plain Java, nothing before and nothing after.
+fn is_release(tag: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    tag.split_once("-java")
+        .is_some_and(|(release, java)| number(java) && release.contains('.') && release.split('.').all(number))
+}
+
+/// As Docker Hub writes it: only what we use.
+mod wire {
+    use jiff::Timestamp;
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    pub(super) struct Page {
+        pub(super) next: Option<String>,
+        pub(super) results: Vec<Tag>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Tag {
+        pub(super) name: String,
+        /// Of the index; answers of older days have none.
+        pub(super) digest: Option<String>,
+        #[serde(rename = "tag_last_pushed")]
+        pub(super) pushed: Option<Timestamp>,
+        pub(super) last_updated: Option<Timestamp>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_releases_with_a_plain_java_count() {
+        for good in ["2026.8.1-java21", "2026.10.1-java8"] {
+            assert!(is_release(good), "{good}");
+        }
+        for bad in
+            ["latest", "java21", "stable-java21", "2026.8.1", "2026.8.1-java21-alpine", "2026.8.1-java", "2026-java21"]
+        {
+            assert!(!is_release(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_repository_is_on_docker_hub_or_nowhere() {
+        let full = |text| Repository::parse(text).map(|repository| repository.full());
+        let ours = Some("docker.io/itzg/minecraft-server".to_owned());
+        assert_eq!(full("itzg/minecraft-server"), ours);
+        assert_eq!(full("docker.io/itzg/minecraft-server"), ours);
+        assert_eq!(full("nginx"), Some("docker.io/library/nginx".to_owned()));
+        for other in
+            ["ghcr.io/itzg/minecraft-server", "localhost:5000/x", "ghcr.io/x", "a/../b", "", "a/b/c", "../x", "A/b"]
+        {
+            assert_eq!(full(other), None, "{other}");
+        }
+    }
+}

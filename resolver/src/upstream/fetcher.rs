@@ -1,0 +1,339 @@
+//! Edge (reads). The catalog put together: Paper, the projects asked for, what they need in turn, and the image's tags.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
+
+use super::cache::{Found, Pages, younger};
+use super::docker_hub::{self, Repository};
+use super::fill::{self, Builds, Listed};
+use super::http::{Http, Patience};
+use super::listing::{Listing, Name, can_be_a_name};
+use super::reading::{FoundProject, Images, Paper, Reading, Unread};
+use super::store::{Held, Stamp, Store};
+use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth};
+use crate::catalog::{Catalog, ImageTag, PaperVersion, ProjectKey, Source};
+use crate::version::Minecraft;
+
+/// Pages read at the same time.
+const AT_ONCE: usize = 8;
+
+/// How many Paper versions, newest first, are looked at as often as the list of versions: their builds change channel.
+const LIVELY: usize = 3;
+
+/// How often what was found may name further projects before we stop; real chains have two or three links.
+const ROUNDS: usize = 16;
+
+/// How long what was read counts as new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ttl {
+    /// Paper's versions and the builds of the newest few: as long as Fill itself lets them be cached.
+    pub paper: SignedDuration,
+    /// Builds of older versions, whose numbers are in the list of versions already: only a channel can change.
+    pub old_builds: SignedDuration,
+    /// A project's releases.
+    pub releases: SignedDuration,
+    /// Which project a slug means, and all pages of a Hangar project instead of the first.
+    pub project: SignedDuration,
+    /// The image's tags.
+    pub images: SignedDuration,
+}
+
+impl Default for Ttl {
+    fn default() -> Self {
+        Self {
+            paper: SignedDuration::from_mins(5),
+            old_builds: SignedDuration::from_hours(24),
+            releases: SignedDuration::from_mins(10),
+            project: SignedDuration::from_hours(24),
+            images: SignedDuration::from_hours(1),
+        }
+    }
+}
+
+/// How a [`Fetcher`] is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the APIs are.
+    pub upstreams: Upstreams,
+    /// The directory that what was read is kept in; it is made if it is missing.
+    pub store: PathBuf,
+    /// A mail address or page of whoever runs this, for the `User-Agent`.
+    pub contact: Option<String>,
+    /// How long what was read counts as new.
+    pub ttl: Ttl,
+    /// How failed requests are tried again.
+    pub patience: Patience,
+}
+
+impl Settings {
+    /// The usual ones, with this directory.
+    pub fn new(store: impl Into<PathBuf>) -> Self {
+        Self {
+            upstreams: Upstreams::default(),
+            store: store.into(),
+            contact: None,
+            ttl: Ttl::default(),
+            patience: Patience::default(),
+        }
+    }
+}
+
+/// What a catalog is to hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// The projects that the requests name.
+    pub projects: &'a [ProjectKey],
+    /// The image whose tags are wanted: `itzg/minecraft-server`.
+    pub images: Option<&'a str>,
+    /// No server can run an older Minecraft than this (the lowest floor or pin of all), so builds of older ones are not
+    /// read: those versions are in the catalog without builds. None: all are read, once.
+    pub oldest: Option<&'a Minecraft>,
+}
+
+/// Reads the upstreams, and remembers. One for the whole process; all methods take `&self`.
+pub struct Fetcher {
+    upstreams: Upstreams,
+    ttl: Ttl,
+    http: Http,
+    versions: Pages<Vec<Listed>>,
+    builds: Pages<Builds>,
+    names: Pages<Name>,
+    listings: Pages<Listing>,
+    tags: Pages<Vec<ImageTag>>,
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("upstreams", &self.upstreams).finish_non_exhaustive()
+    }
+}
+
+impl Fetcher {
+    /// One that asks the upstreams.
+    pub fn new(settings: Settings) -> Result<Self, StartError> {
+        let Settings { upstreams, store, contact, ttl, patience } = settings;
+        let store = Store::open(&store)?;
+        let http = Http::new(contact.as_deref(), patience)?;
+        Ok(Self::with(upstreams, ttl, http, &store))
+    }
+
+    /// One that never touches a network: it knows what another one has stored in this directory, however old.
+    pub fn offline(store: &Path) -> Self {
+        Self::with(Upstreams::default(), Ttl::default(), Http::offline(), &Store::existing(store))
+    }
+
+    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, store: &Store) -> Self {
+        let offline = http.is_offline();
+        Self {
+            upstreams,
+            ttl,
+            http,
+            versions: Pages::new("paper", 1, store, offline),
+            builds: Pages::new("builds", 300, store, offline),
+            names: Pages::new("names", 4_000, store, offline),
+            // A big one is 4 MB in memory, a usual one 50 KB.
+            listings: Pages::new("releases", 1_000, store, offline),
+            tags: Pages::new("images", 20, store, offline),
+        }
+    }
+
+    /// Requests sent so far, retries included, for the metrics.
+    pub fn requests(&self) -> BTreeMap<Upstream, u64> {
+        self.http.requests()
+    }
+
+    /// Every slug and id that is known to name a project, from what is stored: for "did you mean". Blocks.
+    pub fn stored_projects(&self) -> Vec<ProjectKey> {
+        let key = |name: String| {
+            let (source, project) = name.split_once('/')?;
+            let source = [Source::Hangar, Source::Modrinth].into_iter().find(|one| one.to_string() == source)?;
+            Some(ProjectKey { source, project: project.to_owned() })
+        };
+        self.names.names().into_iter().filter_map(key).collect()
+    }
+
+    /// Everything `wanted`, as new as the TTLs ask for; `missing` is given the catalog as far as it is and names the projects
+    /// that it lacks still ([`needed_projects`](crate::needed_projects) for each request), until it names none.
+    ///
+    /// It never fails as a whole: what cannot be read is used as it was read before, and stands in `unread` if it never was.
+    pub async fn catalog(
+        &self,
+        wanted: Wanted<'_>,
+        missing: impl Fn(&Catalog) -> Vec<ProjectKey>,
+        now: Timestamp,
+    ) -> Reading {
+        let mut reading = Reading::empty(now);
+        let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().cloned().collect();
+        let (paper, tags, projects) = futures::join!(
+            self.paper(wanted.oldest, now),
+            self.images(wanted.images, now),
+            self.projects(asked.iter().cloned().collect(), now)
+        );
+        reading.add_paper(paper);
+        reading.add_images(tags);
+        reading.add_projects(projects);
+        for _ in 0..ROUNDS {
+            let more: Vec<ProjectKey> =
+                missing(&reading.catalog).into_iter().filter(|key| asked.insert(key.clone())).collect();
+            if more.is_empty() {
+                break;
+            }
+            reading.add_projects(self.projects(more, now).await);
+        }
+        reading.in_order()
+    }
+
+    async fn paper(&self, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
+        let url = fill::versions_url(&self.upstreams);
+        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.paper, now);
+        let list = self
+            .versions
+            .get("versions", &url, now, fresh, |held| fill::fetch_versions(&self.http, &url, held, now))
+            .await;
+        let list = match list {
+            Ok(list) => list,
+            Err(error) => {
+                let unread = vec![Unread { minecraft: None, error, cached_since: None }];
+                return Paper { read_at: now, versions: Vec::new(), unread };
+            }
+        };
+        let read_at = list.held.stamp.checked_at;
+        let count = list.held.body.len();
+        // Made before they are streamed: a closure in a stream that borrows its items keeps the future from being spawned.
+        let reads: Vec<_> = (list.held.body.iter().enumerate())
+            .map(|(place, listed)| async move {
+                let wanted = !listed.builds.is_empty() && oldest.is_none_or(|oldest| listed.minecraft >= *oldest);
+                let found =
+                    if wanted { Some(self.builds_of(listed, place + LIVELY >= count, now).await) } else { None };
+                (listed, found)
+            })
+            .collect();
+        let read = stream::iter(reads).buffered(AT_ONCE).collect::<Vec<_>>().await;
+        let list_unread = list.stale.map(|error| Unread { minecraft: None, error, cached_since: Some(read_at) });
+        let mut paper = Paper { read_at, versions: Vec::with_capacity(count), unread: Vec::from_iter(list_unread) };
+        for (listed, found) in read {
+            let (builds, error, cached_since) = match found {
+                None => (Vec::new(), None, None),
+                Some(Ok(Found { held, stale })) => (held.body.builds.clone(), stale, Some(held.stamp.checked_at)),
+                Some(Err(error)) => (Vec::new(), Some(error), None),
+            };
+            let minecraft = Some(listed.minecraft.clone());
+            paper.unread.extend(error.map(|error| Unread { minecraft, error, cached_since }));
+            let Listed { minecraft, java, jvm_flags, unsupported, builds: _ } = listed.clone();
+            paper.versions.push(PaperVersion { minecraft, java, jvm_flags, unsupported, builds });
+        }
+        paper
+    }
+
+    async fn builds_of(&self, listed: &Listed, lively: bool, now: Timestamp) -> Result<Found<Builds>, Arc<FetchError>> {
+        let url = fill::builds_url(&self.upstreams, &listed.minecraft);
+        let ttl = if lively { self.ttl.paper } else { self.ttl.old_builds };
+        let fresh = |held: &Held<Builds>| {
+            // Two caches in front of Fill may disagree for a while: never more often than the list itself.
+            let confirmed = younger(&held.stamp, self.ttl.paper, now);
+            confirmed || (held.body.numbers == listed.builds && younger(&held.stamp, ttl, now))
+        };
+        let name = listed.minecraft.as_str();
+        self.builds.get(name, &url, now, fresh, |held| fill::fetch_builds(&self.http, &url, held, now)).await
+    }
+
+    async fn images(&self, repository: Option<&str>, now: Timestamp) -> Option<Images> {
+        let written = repository?;
+        let Some(repository) = Repository::parse(written) else {
+            let error = Arc::new(FetchError::NotOnDockerHub { repository: written.to_owned() });
+            return Some(Images { subject: written.to_owned(), found: Err(error) });
+        };
+        let url = repository.url(&self.upstreams);
+        let subject = repository.full();
+        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.images, now);
+        let fetch = |held| docker_hub::fetch_tags(&self.http, &url, &repository, held, now);
+        let found = self.tags.get(&subject, &url, now, fresh, fetch).await;
+        Some(Images { subject, found })
+    }
+
+    async fn projects(&self, keys: Vec<ProjectKey>, now: Timestamp) -> Vec<FoundProject> {
+        stream::iter(keys)
+            .map(|key| async move {
+                let found = self.project(&key, now).await;
+                (key, found)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await
+    }
+
+    async fn project(&self, key: &ProjectKey, now: Timestamp) -> Result<Found<Listing>, Arc<FetchError>> {
+        let ProjectKey { source, project } = key;
+        let upstream = upstream_of(*source);
+        if !can_be_a_name(project) {
+            return Err(Arc::new(FetchError::NotAName { upstream, project: project.clone() }));
+        }
+        let name = self.name(*source, project, now).await?;
+        let id = name.held.body.id.as_str();
+        let url = match source {
+            Source::Hangar => hangar::list_url(&self.upstreams, id),
+            Source::Modrinth => modrinth::list_url(&self.upstreams, id),
+        };
+        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.releases, now);
+        let fetch = |held| async {
+            match source {
+                Source::Hangar => {
+                    hangar::fetch_list(&self.http, &url, &name.held.body, held, self.ttl.project, now).await
+                }
+                Source::Modrinth => modrinth::fetch_list(&self.http, &url, &name.held.body, held, now).await,
+            }
+            .map_err(|error| not_found(error, project))
+        };
+        let mut found = self.listings.get(&format!("{source}/{id}"), &url, now, fresh, fetch).await?;
+        found.stale = found.stale.or(name.stale);
+        Ok(found)
+    }
+
+    /// Which project a slug or id means. What is found is known by slug and by id from then on, so that a dependency on a
+    /// project that somebody named by its slug costs no request, online and offline.
+    async fn name(&self, source: Source, project: &str, now: Timestamp) -> Result<Found<Name>, Arc<FetchError>> {
+        let url_of = |asked: &str| match source {
+            Source::Hangar => hangar::name_url(&self.upstreams, asked),
+            Source::Modrinth => modrinth::name_url(&self.upstreams, asked),
+        };
+        let url = url_of(project);
+        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.project, now);
+        let fetch = |held| async {
+            match source {
+                Source::Hangar => hangar::fetch_name(&self.http, &url, held, now).await,
+                Source::Modrinth => modrinth::fetch_name(&self.http, &url, held, now).await,
+            }
+            .map_err(|error| not_found(error, project))
+        };
+        let found = self.names.get(&format!("{source}/{project}"), &url, now, fresh, fetch).await?;
+        for other in [&found.held.body.id, &found.held.body.slug] {
+            if other != project {
+                let stamp = Stamp { url: url_of(other).to_string(), etag: None, ..found.held.stamp.clone() };
+                let held = Held { stamp, body: Arc::clone(&found.held.body) };
+                self.names.add(&format!("{source}/{other}"), &held).await;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The upstream's 404 in the user's terms.
+fn not_found(error: FetchError, project: &str) -> FetchError {
+    if let FetchError::Status { upstream, url, status: 404, said: _ } = error {
+        FetchError::NotFound { upstream, url, project: project.to_owned() }
+    } else {
+        error
+    }
+}
+
+fn upstream_of(source: Source) -> Upstream {
+    match source {
+        Source::Hangar => Upstream::Hangar,
+        Source::Modrinth => Upstream::Modrinth,
+    }
+}

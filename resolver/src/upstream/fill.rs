@@ -1,0 +1,249 @@
+//! Edge (reads). Fill v3, PaperMC's build service: which Paper builds there are.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::cache::Fetched;
+use super::http::{Answer, Http, parse};
+use super::listing::hash;
+use super::store::Held;
+use super::{FetchError, Upstream, Upstreams};
+use crate::catalog::{Artifact, Build, BuildChannel};
+use crate::version::Minecraft;
+
+/// One entry of `/projects/paper/versions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Listed {
+    pub(super) minecraft: Minecraft,
+    pub(super) java: Option<u32>,
+    pub(super) jvm_flags: Vec<String>,
+    pub(super) unsupported: bool,
+    /// Build numbers, ascending. (Upstream they have no defined order.)
+    pub(super) builds: Vec<u32>,
+}
+
+/// `/projects/paper/versions/{version}/builds`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Builds {
+    /// All numbers in it, usable or not, ascending: what [`Listed::builds`] is compared with.
+    pub(super) numbers: Vec<u32>,
+    /// Those with a server JAR, by number, ascending.
+    pub(super) builds: Vec<Build>,
+}
+
+pub(super) fn versions_url(upstreams: &Upstreams) -> reqwest::Url {
+    upstreams.at(Upstream::Fill, &["projects", "paper", "versions"], &[])
+}
+
+pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> reqwest::Url {
+    upstreams.at(Upstream::Fill, &["projects", "paper", "versions", version.as_str(), "builds"], &[])
+}
+
+/// All versions, oldest first.
+pub(super) async fn fetch_versions(
+    http: &Http,
+    url: &reqwest::Url,
+    held: Option<Held<Vec<Listed>>>,
+    now: Timestamp,
+) -> Result<Fetched<Vec<Listed>>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Fill, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => {
+            let body = read_versions(parse(Upstream::Fill, url, &body)?);
+            if body.is_empty() {
+                // Paper will never have no version at all; an empty list would take every server's Paper away.
+                return Err(FetchError::Hollow { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
+            }
+            Ok(Fetched::New { body, etag })
+        }
+    }
+}
+
+/// The builds of one version.
+pub(super) async fn fetch_builds(
+    http: &Http,
+    url: &reqwest::Url,
+    held: Option<Held<Builds>>,
+    now: Timestamp,
+) -> Result<Fetched<Builds>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Fill, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => Ok(Fetched::New { body: read_builds(parse(Upstream::Fill, url, &body)?), etag }),
+    }
+}
+
+fn read_versions(answer: wire::Versions) -> Vec<Listed> {
+    let mut listed: Vec<Listed> = answer
+        .versions
+        .into_iter()
+        .filter_map(|entry| {
+            let java = entry.version.java.unwrap_or_default();
+            let mut builds = entry.builds;
+            builds.sort_unstable();
+            builds.dedup();
+            Some(Listed {
+                minecraft: entry.version.id.parse().ok()?,
+                java: java.version.minimum,
+                jvm_flags: java.flags.recommended,
+                unsupported: entry.version.support.status.as_deref() == Some("UNSUPPORTED"),
+                builds,
+            })
+        })
+        .collect();
+    listed.sort_by(|a, b| a.minecraft.cmp(&b.minecraft));
+    listed.dedup_by(|a, b| a.minecraft == b.minecraft);
+    listed
+}
+
+fn read_builds(answer: Vec<wire::Build>) -> Builds {
+    let mut numbers: Vec<u32> = answer.iter().map(|build| build.id).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut builds: Vec<Build> = answer.into_iter().filter_map(read_build).collect();
+    builds.sort_by_key(|build| build.number);
+    builds.dedup_by_key(|build| build.number);
+    Builds { numbers, builds }
+}
+
+/// None for a build without a server JAR.
+fn read_build(build: wire::Build) -> Option<Build> {
+    let file = build.downloads.server?;
+    Some(Build {
+        number: build.id,
+        published: build.time,
+        channel: match build.channel.as_str() {
+            "RECOMMENDED" => BuildChannel::Recommended,
+            "STABLE" => BuildChannel::Stable,
+            "BETA" => BuildChannel::Beta,
+            // ALPHA, and a channel that we do not know yet: whoever wants it has to ask for the least stable.
+            _ => BuildChannel::Alpha,
+        },
+        file: Artifact {
+            hash: hash("sha256", 32, file.checksums.sha256.as_deref()),
+            name: file.name,
+            url: file.url,
+            size: file.size,
+        },
+    })
+}
+
+/// As Fill writes it: only what we use.
+mod wire {
+    use jiff::Timestamp;
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    pub(super) struct Versions {
+        pub(super) versions: Vec<Entry>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Entry {
+        pub(super) version: Version,
+        #[serde(default)]
+        pub(super) builds: Vec<u32>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Version {
+        pub(super) id: String,
+        #[serde(default)]
+        pub(super) support: Support,
+        pub(super) java: Option<Java>,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct Support {
+        pub(super) status: Option<String>,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct Java {
+        #[serde(default)]
+        pub(super) version: JavaVersion,
+        #[serde(default)]
+        pub(super) flags: Flags,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct JavaVersion {
+        pub(super) minimum: Option<u32>,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct Flags {
+        #[serde(default)]
+        pub(super) recommended: Vec<String>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Build {
+        pub(super) id: u32,
+        pub(super) time: Timestamp,
+        pub(super) channel: String,
+        pub(super) downloads: Downloads,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Downloads {
+        #[serde(rename = "server:default")]
+        pub(super) server: Option<File>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct File {
+        pub(super) name: String,
+        pub(super) url: String,
+        pub(super) size: Option<u64>,
+        #[serde(default)]
+        pub(super) checksums: Checksums,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct Checksums {
+        pub(super) sha256: Option<String>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_put_in_order_and_builds_too() {
+        let text = r#"{"versions":[
+            {"version":{"id":"1.21.10","support":{"status":"SUPPORTED"},
+              "java":{"version":{"minimum":21},"flags":{"recommended":["-XX:+UseG1GC"]}}},"builds":[130,61,99]},
+            {"version":{"id":"1.21.9-rc1","support":{"status":"UNSUPPORTED","end":"2025-09-29"}},"builds":[]},
+            {"version":{"id":"1.8.8","support":{"status":"WHATEVER"}},"builds":[1]}]}"#;
+        let listed = read_versions(serde_json::from_str(text).unwrap());
+        let seen: Vec<_> =
+            listed.iter().map(|l| (l.minecraft.as_str(), l.java, l.unsupported, l.builds.clone())).collect();
+        assert_eq!(
+            seen,
+            [
+                ("1.8.8", None, false, vec![1]),
+                ("1.21.9-rc1", None, true, vec![]),
+                ("1.21.10", Some(21), false, vec![61, 99, 130])
+            ]
+        );
+        assert_eq!(listed[2].jvm_flags, ["-XX:+UseG1GC"]);
+    }
+
+    #[test]
+    fn a_build_of_an_unknown_channel_is_the_least_stable_and_one_without_a_jar_is_only_counted() {
+        let sha = "ab".repeat(32);
+        let text = format!(
+            r#"[{{"id":9,"time":"2026-01-02T00:00:00Z","channel":"NIGHTLY","downloads":{{"server:default":
+                 {{"name":"p.jar","url":"https://x/p.jar","size":7,"checksums":{{"sha256":"{sha}"}}}}}}}},
+                {{"id":8,"time":"2026-01-01T00:00:00Z","channel":"STABLE","downloads":{{}}}}]"#
+        );
+        let builds = read_builds(serde_json::from_str(&text).unwrap());
+        assert_eq!(builds.numbers, [8, 9]);
+        assert_eq!(builds.builds.len(), 1);
+        assert_eq!((builds.builds[0].number, builds.builds[0].channel), (9, BuildChannel::Alpha));
+        assert_eq!(builds.builds[0].file.hash, Some(format!("sha256:{sha}")));
+    }
+}

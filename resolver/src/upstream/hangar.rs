@@ -1,0 +1,336 @@
+//! Edge (reads). Hangar v1: a project and its versions, 25 at a time.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::cache::Fetched;
+use super::http::{Answer, Http, parse};
+use super::listing::{Listing, Name, hash, put_in_order};
+use super::store::Held;
+use super::{FetchError, Upstream, Upstreams};
+use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+
+/// Hangar's largest page; a larger one is cut to it without a word.
+const PAGE: usize = 25;
+
+/// Pages asked for at once during a walk.
+const PAGES_AT_ONCE: usize = 3;
+
+/// The most versions we walk through: Hangar itself ends its lists at 5,000.
+const MOST: usize = 5_000;
+
+/// What a walk through all pages found, so that a look at the first page is enough afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Walk {
+    /// When all pages were read: lists of Minecraft versions and channels are edited afterwards, also on old releases.
+    at: Timestamp,
+    /// How many versions Hangar said there were, on any platform, when it was last asked.
+    count: usize,
+    /// Ids of the versions that have no Paper download.
+    others: BTreeSet<String>,
+}
+
+pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
+    upstreams.at(Upstream::Hangar, &["projects", asked], &[])
+}
+
+pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
+    upstreams.at(Upstream::Hangar, &["projects", id, "versions"], &[])
+}
+
+/// The project behind a slug or id.
+pub(super) async fn fetch_name(
+    http: &Http,
+    url: &reqwest::Url,
+    held: Option<Held<Name>>,
+    now: Timestamp,
+) -> Result<Fetched<Name>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Hangar, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => {
+            let project: wire::Project = parse(Upstream::Hangar, url, &body)?;
+            let name = Name { id: project.id.to_string(), slug: project.namespace.slug, title: project.name };
+            Ok(Fetched::New { body: name, etag })
+        }
+    }
+}
+
+/// All releases of a project: the first page over what is held, or all pages when that is not enough or `walk_every` is over.
+pub(super) async fn fetch_list(
+    http: &Http,
+    url: &reqwest::Url,
+    name: &Name,
+    held: Option<Held<Listing>>,
+    walk_every: SignedDuration,
+    now: Timestamp,
+) -> Result<Fetched<Listing>, FetchError> {
+    let first = page(http, url, 0, now).await?;
+    let known = held.and_then(|held| {
+        let walk = held.body.walk.clone()?;
+        (now.duration_since(walk.at) < walk_every).then(|| (held.body.project.releases.clone(), walk))
+    });
+    let merged = known.and_then(|(releases, walk)| merge(&first, releases, walk));
+    let (mut releases, walk) = match merged {
+        Some(merged) => merged,
+        None => walk(http, url, first, now).await?,
+    };
+    put_in_order(&mut releases);
+    let project = Project {
+        key: ProjectKey { source: Source::Hangar, project: name.slug.clone() },
+        id: name.id.clone(),
+        name: name.title.clone(),
+        read_at: now,
+        releases,
+    };
+    Ok(Fetched::New { body: Listing { project, walk: Some(walk) }, etag: None })
+}
+
+/// The first page over what is held. None when more may have changed than it shows: a version was withdrawn, or so many are
+/// new that the page does not reach the known ones.
+fn merge(first: &Page, mut releases: Vec<Release>, mut walk: Walk) -> Option<(Vec<Release>, Walk)> {
+    let known: BTreeSet<&str> =
+        releases.iter().map(|r| r.id.as_str()).chain(walk.others.iter().map(String::as_str)).collect();
+    let new = first.ids().filter(|id| !known.contains(id)).count();
+    let reaches = new < first.rows.len() || first.rows.is_empty() || first.is_last();
+    if !reaches || first.count != walk.count + new {
+        return None;
+    }
+    let shown: BTreeSet<&str> = first.ids().collect();
+    releases.retain(|release| !shown.contains(release.id.as_str()));
+    walk.others.retain(|id| !shown.contains(id.as_str()));
+    walk.count = first.count;
+    for row in &first.rows {
+        row.clone().put(&mut releases, &mut walk.others);
+    }
+    Some((releases, walk))
+}
+
+/// All pages, and the first one again at the end: a version published meanwhile shifts all others.
+async fn walk(
+    http: &Http,
+    url: &reqwest::Url,
+    first: Page,
+    now: Timestamp,
+) -> Result<(Vec<Release>, Walk), FetchError> {
+    let mut pages = Vec::new();
+    if !first.is_last() {
+        let offsets = (first.limit..first.count.min(MOST)).step_by(first.limit);
+        pages = stream::iter(offsets)
+            .map(|offset| page(http, url, offset, now))
+            .buffered(PAGES_AT_ONCE)
+            .try_collect::<Vec<_>>()
+            .await?;
+        pages.insert(0, page(http, url, 0, now).await?);
+    }
+    pages.push(first);
+    let count = pages[0].count;
+    let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for row in pages.into_iter().flat_map(|page| page.rows) {
+        if seen.insert(row.id().to_owned()) {
+            row.put(&mut releases, &mut others);
+        }
+    }
+    Ok((releases, Walk { at: now, count, others }))
+}
+
+/// One page, read.
+struct Page {
+    rows: Vec<Row>,
+    offset: usize,
+    /// As Hangar really used it.
+    limit: usize,
+    count: usize,
+}
+
+/// One version.
+#[derive(Debug, Clone)]
+enum Row {
+    Paper(Box<Release>),
+    /// For other platforms only, or without what a release needs.
+    Other(String),
+}
+
+impl Row {
+    fn id(&self) -> &str {
+        match self {
+            Self::Paper(release) => &release.id,
+            Self::Other(id) => id,
+        }
+    }
+
+    fn put(self, releases: &mut Vec<Release>, others: &mut BTreeSet<String>) {
+        match self {
+            Self::Paper(release) => releases.push(*release),
+            Self::Other(id) => {
+                others.insert(id);
+            }
+        }
+    }
+}
+
+impl Page {
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(Row::id)
+    }
+
+    /// By the count, never by its length: hidden channels make pages short.
+    fn is_last(&self) -> bool {
+        self.offset + self.limit >= self.count
+    }
+}
+
+async fn page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) -> Result<Page, FetchError> {
+    let mut url = url.clone();
+    url.query_pairs_mut().append_pair("limit", &PAGE.to_string()).append_pair("offset", &offset.to_string());
+    // No etag: Hangar sends none.
+    let Answer::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
+        unreachable!("nothing conditional was asked");
+    };
+    let answer: wire::Versions = parse(Upstream::Hangar, &url, &body)?;
+    let rows = answer.result.into_iter().map(read_version).collect();
+    let wire::Pagination { limit, count } = answer.pagination;
+    Ok(Page { rows, offset, limit: limit.clamp(1, PAGE), count })
+}
+
+fn read_version(version: wire::Version) -> Row {
+    // Answers before 2025 had no id; the name is unique within the project.
+    let id = version.id.map_or_else(|| version.name.clone(), |id| id.to_string());
+    let mut downloads = version.downloads;
+    let (Some(download), Some(published)) = (downloads.remove(PAPER), version.created_at) else {
+        return Row::Other(id);
+    };
+    let mut lists = version.platform_dependencies;
+    let mut minecraft: Vec<_> =
+        lists.remove(PAPER).unwrap_or_default().iter().filter_map(|text| text.parse().ok()).collect();
+    minecraft.sort();
+    minecraft.dedup();
+    let mut needs = version.plugin_dependencies;
+    let mut dependencies: Vec<_> = needs.remove(PAPER).unwrap_or_default().into_iter().map(read_dependency).collect();
+    dependencies.sort_by(|a, b| (&a.project_id, &a.name, a.kind).cmp(&(&b.project_id, &b.name, b.kind)));
+    dependencies.dedup();
+    let mut loaders: Vec<_> = downloads.keys().map(|platform| platform.to_ascii_lowercase()).collect();
+    loaders.push(PAPER.to_ascii_lowercase());
+    loaders.sort();
+    Row::Paper(Box::new(Release {
+        id,
+        version: version.name,
+        published,
+        channel: read_channel(&version.channel),
+        minecraft,
+        loaders,
+        dependencies,
+        file: read_file(download),
+    }))
+}
+
+const PAPER: &str = "PAPER";
+
+/// Authors name their channels as they like; only the flag is for machines.
+fn read_channel(channel: &wire::Channel) -> Channel {
+    match channel.name.to_ascii_lowercase().as_str() {
+        "alpha" => Channel::Alpha,
+        "beta" | "snapshot" => Channel::Beta,
+        _ if channel.flags.iter().any(|flag| flag == "UNSTABLE") => Channel::Beta,
+        _ => Channel::Release,
+    }
+}
+
+/// None when the author hosts it elsewhere: there is no hash, no size, maybe not even a JAR behind that link.
+fn read_file(download: wire::Download) -> Option<Artifact> {
+    let (file, url) = (download.file_info?, download.download_url?);
+    let checked = hash("sha256", 32, file.sha256_hash.as_deref());
+    Some(Artifact { name: file.name, url, size: file.size_bytes, hash: checked })
+}
+
+fn read_dependency(dependency: wire::Dependency) -> Dependency {
+    Dependency {
+        project_id: dependency.project_id.map(|id| id.to_string()),
+        name: Some(dependency.name),
+        version_id: None,
+        kind: if dependency.required { DependencyKind::Required } else { DependencyKind::Optional },
+    }
+}
+
+/// As Hangar writes it: only what we use. `platformDependenciesFormatted` has had two shapes and is left alone.
+mod wire {
+    use std::collections::BTreeMap;
+
+    use jiff::Timestamp;
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    pub(super) struct Project {
+        pub(super) id: u64,
+        pub(super) name: String,
+        pub(super) namespace: Namespace,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Namespace {
+        pub(super) slug: String,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Versions {
+        pub(super) pagination: Pagination,
+        pub(super) result: Vec<Version>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Pagination {
+        pub(super) limit: usize,
+        pub(super) count: usize,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct Version {
+        pub(super) id: Option<u64>,
+        pub(super) name: String,
+        pub(super) created_at: Option<Timestamp>,
+        #[serde(default)]
+        pub(super) channel: Channel,
+        #[serde(default)]
+        pub(super) downloads: BTreeMap<String, Download>,
+        #[serde(default)]
+        pub(super) plugin_dependencies: BTreeMap<String, Vec<Dependency>>,
+        #[serde(default)]
+        pub(super) platform_dependencies: BTreeMap<String, Vec<String>>,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct Channel {
+        #[serde(default)]
+        pub(super) name: String,
+        #[serde(default)]
+        pub(super) flags: Vec<String>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct Download {
+        pub(super) file_info: Option<FileInfo>,
+        pub(super) download_url: Option<String>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct FileInfo {
+        pub(super) name: String,
+        pub(super) size_bytes: Option<u64>,
+        pub(super) sha256_hash: Option<String>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct Dependency {
+        pub(super) name: String,
+        pub(super) project_id: Option<u64>,
+        #[serde(default)]
+        pub(super) required: bool,
+    }
+}

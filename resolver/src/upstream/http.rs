@@ -1,0 +1,370 @@
+//! Edge (reads). One request to an upstream: paced, limited in size and time, tried again a few times.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use reqwest::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, StatusCode, Url};
+use serde::de::DeserializeOwned;
+
+use super::pace::Pace;
+use super::{FetchError, StartError, Upstream};
+
+/// The largest body we read: forty times the largest list known (`ViaVersion`'s with change logs, 1.5 MB).
+const LARGEST_BODY: u64 = 64 << 20;
+
+/// Until a connection stands.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// From the first byte sent to the last byte read, for each try.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many redirects are followed. None of the APIs uses any; a mirror may.
+const REDIRECTS: usize = 5;
+
+/// How much of an unexpected body goes into an error.
+const EXCERPT: usize = 160;
+
+/// How often and how patiently a failed request is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patience {
+    /// Requests in all for one page; at least 1.
+    pub tries: u32,
+    /// The pause before the second try; it doubles with each further one, and up to half of it is added at random.
+    pub first_pause: Duration,
+    /// The longest pause in one pass. An upstream that asks for a longer one is not asked again until then.
+    pub longest_pause: Duration,
+    /// What the random part grows from: replicas with different seeds do not come back in step.
+    pub seed: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            tries: 3,
+            first_pause: Duration::from_millis(500),
+            // A pass that is held up longer delays every server; the cached page is good enough until the next one.
+            longest_pause: Duration::from_secs(5),
+            seed: 0,
+        }
+    }
+}
+
+impl Patience {
+    /// The pause before try number `next` (2, 3, …); `draw` makes it differ from others with the same number.
+    fn pause(&self, next: u32, draw: u64) -> Duration {
+        let doubled = self.first_pause.saturating_mul(1 << next.saturating_sub(2).min(16)).min(self.longest_pause);
+        // SplitMix64's mixer: any two draws differ in about half of the bits.
+        let mut mixed = self.seed.wrapping_add(draw.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let part = u32::try_from((mixed ^ (mixed >> 31)) >> 40).expect("24 bits are left");
+        doubled + doubled / 2 * part / (1 << 24)
+    }
+}
+
+/// What came.
+pub(super) enum Answer {
+    /// 304: what is held is still so.
+    Same,
+    /// A body.
+    New {
+        /// Its bytes.
+        body: Vec<u8>,
+        /// Its `ETag`, to ask with next time.
+        etag: Option<String>,
+    },
+}
+
+/// The client with what it remembers of each upstream.
+pub(super) struct Http {
+    /// None: offline, nothing is ever asked.
+    client: Option<Client>,
+    patience: Patience,
+    sides: BTreeMap<Upstream, Side>,
+}
+
+/// What is remembered of one upstream.
+struct Side {
+    pace: Pace,
+    requests: AtomicU64,
+    rest_until: Mutex<Option<Timestamp>>,
+}
+
+impl Http {
+    pub(super) fn new(contact: Option<&str>, patience: Patience) -> Result<Self, StartError> {
+        let client = client(contact, |builder| {
+            builder
+                .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
+                .timeout(TIMEOUT)
+                .redirect(Policy::custom(|attempt| {
+                    let downgraded = attempt.url().scheme() == "http"
+                        && attempt.previous().iter().any(|previous| previous.scheme() == "https");
+                    if attempt.previous().len() > REDIRECTS || downgraded { attempt.stop() } else { attempt.follow() }
+                }))
+        })?;
+        Ok(Self { client: Some(client), patience, sides: sides() })
+    }
+
+    /// One that never asks anybody.
+    pub(super) fn offline() -> Self {
+        Self { client: None, patience: Patience::default(), sides: sides() }
+    }
+
+    pub(super) fn is_offline(&self) -> bool {
+        self.client.is_none()
+    }
+
+    /// Requests sent so far, retries included.
+    pub(super) fn requests(&self) -> BTreeMap<Upstream, u64> {
+        self.sides.iter().map(|(upstream, side)| (*upstream, side.requests.load(Ordering::Relaxed))).collect()
+    }
+
+    /// Reads one page. `etag` is the one of what is held, if anything is.
+    pub(super) async fn get(
+        &self,
+        upstream: Upstream,
+        url: &Url,
+        etag: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Answer, FetchError> {
+        let Some(client) = &self.client else {
+            return Err(FetchError::Offline { upstream, url: url.to_string() });
+        };
+        let side = self.sides.get(&upstream).expect("built from all upstreams");
+        let mut tried = 0;
+        loop {
+            if let Some(until) = side.resting(now) {
+                return Err(FetchError::Resting { upstream, until });
+            }
+            side.pace.wait().await;
+            let draw = side.requests.fetch_add(1, Ordering::Relaxed);
+            tried += 1;
+            let failed = match once(client, upstream, url, etag).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            let asked = failed.wait.map(|wait| wait.from(now)).filter(|wait| !wait.is_zero());
+            if let Some(wait) = asked
+                && wait > self.patience.longest_pause
+            {
+                let until =
+                    now.saturating_add(SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX)).unwrap_or(now);
+                tracing::info!(%upstream, %until, "the upstream asked for a pause");
+                side.rest(until);
+                return Err(failed.error);
+            }
+            if !failed.again || tried >= self.patience.tries {
+                return Err(failed.error);
+            }
+            let pause = self.patience.pause(tried + 1, draw).max(asked.unwrap_or_default());
+            tracing::debug!(%upstream, %url, ?pause, error = %super::in_words(&failed.error), "trying again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+impl Side {
+    fn resting(&self, now: Timestamp) -> Option<Timestamp> {
+        self.rest_until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| now < *until)
+    }
+
+    fn rest(&self, until: Timestamp) {
+        *self.rest_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+}
+
+fn sides() -> BTreeMap<Upstream, Side> {
+    let side = |upstream| Side { pace: Pace::of(upstream), requests: AtomicU64::new(0), rest_until: Mutex::new(None) };
+    Upstream::ALL.into_iter().map(|upstream| (upstream, side(upstream))).collect()
+}
+
+/// A client that says who we are (`contact`: a mail address or page of whoever runs this), set up further by `more`. The one
+/// place where the process gets its crypto provider.
+pub fn client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, StartError> {
+    // Fails when a provider is installed already, which is as good: kube and we use the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = || more(Client::builder().user_agent(user_agent(contact)).connect_timeout(CONNECT_TIMEOUT));
+    builder().build().or_else(|error| {
+        // The usual cause is an image without CA certificates. A mirror over http works without them, and https
+        // fails with an error that says so.
+        tracing::warn!(error = %super::in_words(&error), "no CA certificates: https upstreams will fail");
+        builder().tls_certs_only([]).build().map_err(StartError::Client)
+    })
+}
+
+/// Who we are and where to complain: Fill and Modrinth refuse clients that do not say it.
+fn user_agent(contact: Option<&str>) -> String {
+    let contact: String =
+        contact.into_iter().flat_map(str::chars).filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
+    let more = if contact.is_empty() { String::new() } else { format!("; {contact}") };
+    format!("nightshift/{} (+https://github.com/nightshift-mc/nightshift{more})", env!("CARGO_PKG_VERSION"))
+}
+
+/// A try that brought nothing.
+struct Failed {
+    error: FetchError,
+    /// Whether the same request may do better a moment later.
+    again: bool,
+    /// The pause it asked for.
+    wait: Option<Wait>,
+}
+
+/// A pause as upstreams write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// `Retry-After: 120`
+    For(Duration),
+    /// `Retry-After: <date>`, and Docker Hub's `X-Retry-After: <unix seconds>`.
+    Until(Timestamp),
+}
+
+impl Wait {
+    fn from(self, now: Timestamp) -> Duration {
+        match self {
+            Self::For(duration) => duration,
+            Self::Until(instant) => instant.duration_since(now).try_into().unwrap_or_default(),
+        }
+    }
+
+    fn read(headers: &HeaderMap) -> Option<Self> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        if let Some(after) = text(RETRY_AFTER.as_str()) {
+            return match after.parse() {
+                Ok(seconds) => Some(Self::For(Duration::from_secs(seconds))),
+                Err(_) => jiff::fmt::rfc2822::parse(after).ok().map(|date| Self::Until(date.timestamp())),
+            };
+        }
+        text("x-retry-after")?.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).map(Self::Until)
+    }
+}
+
+async fn once(client: &Client, upstream: Upstream, url: &Url, etag: Option<&str>) -> Result<Answer, Failed> {
+    let broken = |source: reqwest::Error| Failed {
+        // The address is said once, by us.
+        error: FetchError::Unreachable { upstream, url: url.to_string(), source: source.without_url() },
+        again: true,
+        wait: None,
+    };
+    let mut request = client.get(url.clone());
+    if let Some(etag) = etag {
+        request = request.header(IF_NONE_MATCH, etag);
+    }
+    let mut response = request.send().await.map_err(broken)?;
+    let status = response.status();
+    if status == StatusCode::NOT_MODIFIED && etag.is_some() {
+        return Ok(Answer::Same);
+    }
+    let wait = Wait::read(response.headers());
+    let etag = response.headers().get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let too_large = || Failed {
+        error: FetchError::TooLarge { upstream, url: url.to_string(), limit: LARGEST_BODY },
+        again: false,
+        wait: None,
+    };
+    if response.content_length().is_some_and(|length| length > LARGEST_BODY) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if (body.len() + chunk.len()) as u64 > LARGEST_BODY {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+        if !status.is_success() && body.len() > EXCERPT {
+            break;
+        }
+    }
+    if status.is_success() {
+        return Ok(Answer::New { body, etag });
+    }
+    let again =
+        status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT;
+    let said = excerpt(&body);
+    Err(Failed {
+        error: FetchError::Status { upstream, url: url.to_string(), status: status.as_u16(), said },
+        again,
+        wait,
+    })
+}
+
+/// The start of a body, fit for one line.
+fn excerpt(body: &[u8]) -> String {
+    let start = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
+    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    if line.is_empty() { "an empty body".to_owned() } else { line }
+}
+
+/// Parses a body as one of the API's answers.
+pub(super) fn parse<T: DeserializeOwned>(upstream: Upstream, url: &Url, body: &[u8]) -> Result<T, FetchError> {
+    serde_json::from_slice(body).map_err(|source| FetchError::Unreadable {
+        upstream,
+        url: url.to_string(),
+        said: excerpt(body),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(name: &'static str, value: &str) -> Option<Wait> {
+        let name = reqwest::header::HeaderName::from_static(name);
+        Wait::read(&HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())]))
+    }
+
+    #[test]
+    fn a_pause_is_understood_in_all_three_spellings() {
+        let until = |text: &str| Some(Wait::Until(text.parse().unwrap()));
+        assert_eq!(wait("retry-after", "121"), Some(Wait::For(Duration::from_secs(121))));
+        assert_eq!(wait("retry-after", "Wed, 21 Jan 2026 12:00:00 GMT"), until("2026-01-21T12:00:00Z"));
+        assert_eq!(wait("x-retry-after", "1768996800"), until("2026-01-21T12:00:00Z"));
+        assert_eq!(wait("retry-after", "soon"), None);
+    }
+
+    #[test]
+    fn a_date_that_is_past_is_no_pause() {
+        let past = Wait::Until("2026-01-21T12:00:00Z".parse().unwrap());
+        assert_eq!(past.from("2026-01-21T12:00:01Z".parse().unwrap()), Duration::ZERO);
+    }
+
+    #[test]
+    fn pauses_double_within_their_bounds_and_differ_by_seed() {
+        let patience =
+            Patience { first_pause: Duration::from_secs(1), longest_pause: Duration::from_secs(3), tries: 9, seed: 7 };
+        let other = Patience { seed: 8, ..patience.clone() };
+        for (next, low) in [(2, 1), (3, 2), (4, 3), (40, 3)] {
+            let (low, high) = (Duration::from_secs(low), Duration::from_millis(low * 1500));
+            for draw in 0..100 {
+                let pause = patience.pause(next, draw);
+                assert!(pause >= low && pause <= high, "{next} {draw} {pause:?}");
+                assert_eq!(pause, patience.pause(next, draw));
+            }
+            assert_ne!(patience.pause(next, 1), other.pause(next, 1));
+        }
+    }
+
+    #[test]
+    fn the_user_agent_says_who_and_where_and_cannot_break_the_header() {
+        let plain = user_agent(None);
+        assert!(
+            plain.starts_with("nightshift/") && plain.ends_with(" (+https://github.com/nightshift-mc/nightshift)"),
+            "{plain}"
+        );
+        let with = user_agent(Some("ops@example.org\r\nX: y"));
+        assert!(with.ends_with("; ops@example.orgX: y)"), "{with}");
+    }
+
+    #[test]
+    fn an_excerpt_is_one_short_line() {
+        assert_eq!(excerpt(b"<html>\n  <body>\x07blocked"), "<html> <body>blocked");
+        assert_eq!(excerpt(b""), "an empty body");
+        assert!(excerpt(&[b'x'; 5000]).len() <= EXCERPT);
+    }
+}

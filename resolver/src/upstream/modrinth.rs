@@ -1,0 +1,182 @@
+//! Edge (reads). Modrinth v2: a project and all its versions.
+
+use jiff::Timestamp;
+
+use super::cache::Fetched;
+use super::http::{Answer, Http, parse};
+use super::listing::{Listing, Name, hash, put_in_order};
+use super::store::Held;
+use super::{FetchError, Upstream, Upstreams};
+use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+
+pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
+    upstreams.at(Upstream::Modrinth, &["project", asked], &[])
+}
+
+/// All versions in one answer. No loader filter: Modrinth drops one that it cannot parse without a word, and one version may
+/// be plugin and mod at once. Without the change logs it is a third of the size.
+pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
+    upstreams.at(Upstream::Modrinth, &["project", id, "version"], &[("include_changelog", "false")])
+}
+
+/// The project behind a slug or id.
+pub(super) async fn fetch_name(
+    http: &Http,
+    url: &reqwest::Url,
+    held: Option<Held<Name>>,
+    now: Timestamp,
+) -> Result<Fetched<Name>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Modrinth, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => {
+            let wire::Project { id, slug, title } = parse(Upstream::Modrinth, url, &body)?;
+            let slug = slug.filter(|slug| !slug.is_empty()).unwrap_or_else(|| id.clone());
+            Ok(Fetched::New { body: Name { id, slug, title }, etag })
+        }
+    }
+}
+
+/// All releases of a project.
+pub(super) async fn fetch_list(
+    http: &Http,
+    url: &reqwest::Url,
+    name: &Name,
+    held: Option<Held<Listing>>,
+    now: Timestamp,
+) -> Result<Fetched<Listing>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Modrinth, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => {
+            let rows: Vec<wire::Version> = parse(Upstream::Modrinth, url, &body)?;
+            let mut releases: Vec<Release> = rows.into_iter().map(read_version).collect();
+            put_in_order(&mut releases);
+            let project = Project {
+                key: ProjectKey { source: Source::Modrinth, project: name.slug.clone() },
+                id: name.id.clone(),
+                name: name.title.clone(),
+                read_at: now,
+                releases,
+            };
+            Ok(Fetched::New { body: Listing { project, walk: None }, etag })
+        }
+    }
+}
+
+fn read_version(version: wire::Version) -> Release {
+    let mut minecraft: Vec<_> = version.game_versions.iter().filter_map(|text| text.parse().ok()).collect();
+    minecraft.sort();
+    minecraft.dedup();
+    let mut loaders: Vec<_> = version.loaders.iter().map(|loader| loader.to_ascii_lowercase()).collect();
+    loaders.sort();
+    loaders.dedup();
+    let mut dependencies: Vec<_> = version.dependencies.into_iter().filter_map(read_dependency).collect();
+    dependencies.sort_by(|a, b| {
+        (&a.project_id, &a.name, &a.version_id, a.kind).cmp(&(&b.project_id, &b.name, &b.version_id, b.kind))
+    });
+    dependencies.dedup();
+    Release {
+        id: version.id,
+        version: version.number,
+        published: version.date_published,
+        channel: match version.kind.as_str() {
+            "release" => Channel::Release,
+            "beta" => Channel::Beta,
+            // `alpha`, and a type that we do not know yet.
+            _ => Channel::Alpha,
+        },
+        minecraft,
+        loaders,
+        dependencies,
+        file: read_file(version.files),
+    }
+}
+
+/// The primary file; where none is marked, the first.
+fn read_file(mut files: Vec<wire::File>) -> Option<Artifact> {
+    if files.is_empty() {
+        return None;
+    }
+    let file = files.swap_remove(files.iter().position(|file| file.primary).unwrap_or(0));
+    Some(Artifact {
+        hash: hash("sha512", 64, file.hashes.sha512.as_deref()),
+        name: file.filename,
+        url: file.url,
+        size: file.size,
+    })
+}
+
+/// None for a kind that we do not know yet: nothing true can be made of it.
+fn read_dependency(dependency: wire::Dependency) -> Option<Dependency> {
+    let kind = match dependency.kind.as_str() {
+        "required" => DependencyKind::Required,
+        "optional" => DependencyKind::Optional,
+        "incompatible" => DependencyKind::Incompatible,
+        "embedded" => DependencyKind::Embedded,
+        _ => return None,
+    };
+    Some(Dependency {
+        project_id: dependency.project_id,
+        // All there is of a dependency that is not on Modrinth.
+        name: dependency.file_name,
+        version_id: dependency.version_id,
+        kind,
+    })
+}
+
+/// As Modrinth writes it: only what we use.
+mod wire {
+    use jiff::Timestamp;
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    pub(super) struct Project {
+        pub(super) id: String,
+        pub(super) slug: Option<String>,
+        pub(super) title: String,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Version {
+        pub(super) id: String,
+        #[serde(rename = "version_number")]
+        pub(super) number: String,
+        #[serde(rename = "version_type")]
+        pub(super) kind: String,
+        pub(super) date_published: Timestamp,
+        #[serde(default)]
+        pub(super) game_versions: Vec<String>,
+        #[serde(default)]
+        pub(super) loaders: Vec<String>,
+        #[serde(default)]
+        pub(super) dependencies: Vec<Dependency>,
+        #[serde(default)]
+        pub(super) files: Vec<File>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Dependency {
+        pub(super) project_id: Option<String>,
+        pub(super) version_id: Option<String>,
+        pub(super) file_name: Option<String>,
+        #[serde(rename = "dependency_type")]
+        pub(super) kind: String,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct File {
+        pub(super) url: String,
+        pub(super) filename: String,
+        #[serde(default)]
+        pub(super) primary: bool,
+        pub(super) size: Option<u64>,
+        #[serde(default)]
+        pub(super) hashes: Hashes,
+    }
+
+    #[derive(Deserialize, Default)]
+    pub(super) struct Hashes {
+        pub(super) sha512: Option<String>,
+    }
+}

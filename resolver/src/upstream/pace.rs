@@ -1,0 +1,76 @@
+//! Edge (reads). How fast one upstream is asked: a burst, then evenly spaced.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Upstream;
+
+/// Spaces requests so that a cold start does not run into the upstream's own limit.
+///
+/// It keeps the instant at which the allowance would be used up exactly ("theoretical arrival time"): a request may go when
+/// that lies at most a burst ahead.
+#[derive(Debug)]
+pub(super) struct Pace {
+    every: Duration,
+    burst: u32,
+    used_until: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    pub(super) fn of(upstream: Upstream) -> Self {
+        // Upstreams' own limits: Hangar 100 at once, then 4/s; Modrinth 300 a minute. Fill and Docker Hub state none or
+        // only by header; theirs are what a polite client would take. All stay below, for others behind the same address.
+        let (burst, per_second) = match upstream {
+            Upstream::Fill => (80, 10),
+            Upstream::Hangar => (60, 4),
+            Upstream::Modrinth => (100, 4),
+            Upstream::DockerHub => (10, 1),
+        };
+        Self { every: Duration::from_secs(1) / per_second, burst, used_until: Mutex::new(None) }
+    }
+
+    /// Waits until one more request may go.
+    pub(super) async fn wait(&self) {
+        let wait = self.take(Instant::now());
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Books one request; how long it has to wait.
+    fn take(&self, now: Instant) -> Duration {
+        let mut used_until = self.used_until.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let before = used_until.map_or(now, |until| until.max(now));
+        *used_until = Some(before + self.every);
+        (before + self.every).saturating_duration_since(now + self.every * self.burst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_at_once_and_the_rest_is_spaced() {
+        let pace = Pace::of(Upstream::Hangar);
+        let now = Instant::now();
+        let waits: Vec<Duration> = (0..68).map(|_| pace.take(now)).collect();
+        assert!(waits[..60].iter().all(Duration::is_zero));
+        assert_eq!(waits[60], Duration::from_millis(250));
+        assert_eq!(waits[67], Duration::from_secs(2));
+    }
+
+    #[test]
+    fn what_was_not_used_comes_back() {
+        let pace = Pace::of(Upstream::DockerHub);
+        let now = Instant::now();
+        for _ in 0..10 {
+            pace.take(now);
+        }
+        let later = now + Duration::from_secs(5);
+        let waits: Vec<bool> = (0..6).map(|_| pace.take(later).is_zero()).collect();
+        assert_eq!(waits, [true, true, true, true, true, false]);
+    }
+}

@@ -1,0 +1,211 @@
+//! Edge (writes). What was read, on disk: one small JSON file per page, replaced as a whole.
+//!
+//! It is a cache: a file that is missing, cut off, of another format or unreadable is a miss and nothing more. So nothing is
+//! fsynced either.
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::StartError;
+
+/// Raised when the stored form changes; older files are then misses.
+const FORMAT: u32 = 1;
+
+/// File systems allow 255 bytes a name; the suffix and the temporary name need some.
+const LONGEST_NAME: usize = 200;
+
+/// Where a page came from and how old it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    /// The address it was read from: with another base it is another page.
+    pub(super) url: String,
+    /// What to ask with.
+    pub(super) etag: Option<String>,
+    /// When these bytes came.
+    pub(super) fetched_at: Timestamp,
+    /// When the upstream last said that they are still so.
+    pub(super) checked_at: Timestamp,
+}
+
+/// A page as it is held.
+#[derive(Debug)]
+pub(super) struct Held<T> {
+    pub(super) stamp: Stamp,
+    pub(super) body: Arc<T>,
+}
+
+impl<T> Clone for Held<T> {
+    fn clone(&self) -> Self {
+        Self { stamp: self.stamp.clone(), body: Arc::clone(&self.body) }
+    }
+}
+
+/// As it is read; not flattened, which would parse everything twice.
+#[derive(Deserialize)]
+struct File<T> {
+    format: u32,
+    stamp: Stamp,
+    body: T,
+}
+
+/// As it is written.
+#[derive(Serialize)]
+struct FileRef<'a, T> {
+    format: u32,
+    stamp: &'a Stamp,
+    body: &'a T,
+}
+
+/// The directory.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    pub(super) fn open(dir: &Path) -> Result<Self, StartError> {
+        fs::create_dir_all(dir).map_err(|source| StartError::Directory { path: dir.display().to_string(), source })?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    /// One that is only read; the directory need not exist.
+    pub(super) fn existing(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    /// The page, or None for whatever reason. Blocks.
+    pub(super) fn read<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Option<Held<T>> {
+        let path = self.path(folder, name);
+        let bytes = fs::read(&path).ok()?;
+        match serde_json::from_slice::<File<T>>(&bytes) {
+            Ok(File { format: FORMAT, stamp, body }) => Some(Held { stamp, body: Arc::new(body) }),
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a stored page is unreadable and will be fetched again");
+                None
+            }
+        }
+    }
+
+    /// Puts the page in place of an older one. Blocks. A failure costs a request after the next restart, so it is only said.
+    pub(super) fn write<T: Serialize>(&self, folder: &str, name: &str, held: &Held<T>) {
+        let path = self.path(folder, name);
+        if let Err(error) = write(&path, held) {
+            tracing::warn!(path = %path.display(), %error, "a page could not be stored");
+        }
+    }
+
+    /// The names of all pages in a folder, in order, but those too long to be kept in a file name. Blocks.
+    pub(super) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.join(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| name_of(entry.file_name().to_str()?.strip_suffix(".json")?)).collect();
+        names.sort();
+        names
+    }
+
+    fn path(&self, folder: &str, name: &str) -> PathBuf {
+        self.dir.join(folder).join(format!("{}.json", file_name(name)))
+    }
+}
+
+fn write<T: Serialize>(path: &Path, held: &Held<T>) -> std::io::Result<()> {
+    let dir = path.parent().expect("a folder and a file were joined");
+    fs::create_dir_all(dir)?;
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    {
+        let mut out = BufWriter::new(file.as_file_mut());
+        serde_json::to_writer(&mut out, &FileRef { format: FORMAT, stamp: &held.stamp, body: held.body.as_ref() })?;
+        out.flush()?;
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+/// A name as a file name: other characters and capitals are escaped, so that two names never share a file, not even where
+/// the file system ignores case.
+fn file_name(name: &str) -> String {
+    let mut escaped = String::new();
+    for byte in name.bytes() {
+        let plain = byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+        // A dot at the start would hide the file, or be a folder.
+        if plain || (byte == b'.' && !escaped.is_empty()) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push('%');
+            escaped.push_str(&hex::encode([byte]));
+        }
+    }
+    if escaped.len() > LONGEST_NAME { hex::encode(Sha256::digest(name)) } else { escaped }
+}
+
+/// The name that [`file_name`] escaped; None when it is none of ours.
+fn name_of(escaped: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = escaped;
+    while let Some(at) = rest.find('%') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        bytes.extend(hex::decode(rest.get(at + 1..at + 3)?).ok()?);
+        rest = &rest[at + 3..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(body: &str) -> Held<String> {
+        let at = "2026-01-21T12:00:00Z".parse().unwrap();
+        let stamp =
+            Stamp { url: "http://x/y".to_owned(), etag: Some("\"e\"".to_owned()), fetched_at: at, checked_at: at };
+        Held { stamp, body: Arc::new(body.to_owned()) }
+    }
+
+    #[test]
+    fn a_page_comes_back_as_it_was_and_a_newer_one_replaces_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        assert!(store.read::<String>("names", "a").is_none());
+        store.write("names", "a", &held("one"));
+        store.write("names", "a", &held("two"));
+        let read = store.read::<String>("names", "a").unwrap();
+        assert_eq!((read.body.as_str(), &read.stamp), ("two", &held("").stamp));
+        assert_eq!(fs::read_dir(dir.path().join("names")).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_damaged_page_is_a_miss() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store.write("names", "a", &held("one"));
+        let path = store.path("names", "a");
+        let whole = fs::read(&path).unwrap();
+        for damaged in [&b""[..], b"[]", b"\0\0\0\0", &whole[..whole.len() - 3]] {
+            fs::write(&path, damaged).unwrap();
+            assert!(store.read::<String>("names", "a").is_none());
+        }
+        let other = String::from_utf8(whole).unwrap().replace("\"format\":1", "\"format\":99");
+        fs::write(&path, other).unwrap();
+        assert!(store.read::<String>("names", "a").is_none(), "another format");
+    }
+
+    #[test]
+    fn names_stay_in_their_folder_and_apart() {
+        assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
+        assert_ne!(file_name("P1OZGk5p"), file_name("p1ozgk5p"));
+        assert_eq!(file_name(&"!".repeat(300)).len(), 64);
+        for name in ["modrinth/ViaVersion", "../../etc/passwd", "a_b-c", "é"] {
+            assert_eq!(name_of(&file_name(name)).as_deref(), Some(name));
+        }
+        assert_eq!(name_of("50%"), None);
+    }
+}

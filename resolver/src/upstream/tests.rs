@@ -1,0 +1,134 @@
+//! Edge (reads). The fetcher against the replaying upstream, in process.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use fixtures::upstream::{Failure, State, Upstream as Played};
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Url;
+use tempfile::TempDir;
+
+use super::{Fetcher, Patience, Reading, Settings, Upstreams, Wanted};
+use crate::catalog::{Catalog, Project, ProjectKey, Source};
+
+mod catalog;
+mod failures;
+mod hangar_pages;
+mod strange;
+
+/// The day after the last recorded answer.
+const NOW: &str = "2026-01-22T00:00:00Z";
+
+fn instant(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn now() -> Timestamp {
+    instant(NOW)
+}
+
+fn key(text: &str) -> ProjectKey {
+    let (source, project) = text.split_once('/').unwrap();
+    let source = if source == "hangar" { Source::Hangar } else { Source::Modrinth };
+    ProjectKey { source, project: project.to_owned() }
+}
+
+/// For tests in which nothing is missing.
+fn none(_: &Catalog) -> Vec<ProjectKey> {
+    Vec::new()
+}
+
+/// One request as it arrived, and the status that it got.
+type Seen = (String, bool, u16);
+
+/// A server with what it was asked: path with query, whether conditionally, and the status of the answer.
+struct Server {
+    base: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    fn of(listener: tokio::net::TcpListener, router: Router) -> Self {
+        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let writes = Arc::clone(&seen);
+        let router = router.layer(middleware::from_fn(move |request: Request, next: Next| {
+            let seen = Arc::clone(&writes);
+            async move {
+                let path = request.uri().path_and_query().unwrap().to_string();
+                let conditional = request.headers().contains_key("if-none-match");
+                let response = next.run(request).await;
+                seen.lock().unwrap().push((path, conditional, response.status().as_u16()));
+                response
+            }
+        }));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { base, seen }
+    }
+
+    /// Everything asked since the last call.
+    fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.seen.lock().unwrap())
+    }
+}
+
+/// The replaying upstream and a directory for the store.
+struct Replay {
+    server: Server,
+    state: State,
+    dir: TempDir,
+}
+
+impl Replay {
+    async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let state = State::new(format!("http://{}", listener.local_addr().unwrap()), now());
+        let server = Server::of(listener, fixtures::upstream::router(state.clone()));
+        Self { server, state, dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn fetcher(&self) -> Fetcher {
+        Fetcher::new(settings(self.dir.path(), &self.server.base)).unwrap()
+    }
+
+    fn requests(&self) -> u64 {
+        self.state.requests().values().sum()
+    }
+
+    fn fail(&self, upstream: Played, failure: Failure) {
+        self.state.fail(upstream, Some(failure));
+    }
+}
+
+/// As usual, but in no mood to wait.
+fn settings(store: &Path, base: &str) -> Settings {
+    let url = |path: &str| Url::parse(&format!("{base}/{path}")).unwrap();
+    let mut settings = Settings::new(PathBuf::from(store));
+    settings.upstreams = Upstreams {
+        fill: url("fill/v3"),
+        hangar: url("hangar/api/v1/"),
+        modrinth: url("modrinth/v2"),
+        docker_hub: url("docker-hub/v2"),
+    };
+    settings.patience = Patience { tries: 2, first_pause: Duration::from_millis(1), ..Patience::default() };
+    settings
+}
+
+/// Projects only: no images, and of Paper only what every catalog has.
+async fn projects(fetcher: &Fetcher, keys: &[&str], now: Timestamp) -> Reading {
+    let keys: Vec<ProjectKey> = keys.iter().map(|text| key(text)).collect();
+    let oldest = "99.0".parse().unwrap();
+    fetcher.catalog(Wanted { projects: &keys, images: None, oldest: Some(&oldest) }, none, now).await
+}
+
+fn project<'a>(reading: &'a Reading, name: &str) -> &'a Project {
+    reading.catalog.project(&key(name)).unwrap_or_else(|| panic!("{name} in {:?}", reading.problems))
+}
+
+fn minutes(count: i64) -> SignedDuration {
+    SignedDuration::from_mins(count)
+}

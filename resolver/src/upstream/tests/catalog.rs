@@ -1,0 +1,220 @@
+//! Edge (reads). What is read, how often, and what is remembered.
+
+use super::*;
+use crate::catalog::{BuildChannel, Channel, DependencyKind};
+
+#[tokio::test]
+async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks_conditionally() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let keys = [key("modrinth/viaversion"), key("hangar/Maintenance")];
+    let oldest = "1.21".parse().unwrap();
+    let wanted = Wanted { projects: &keys, images: Some("itzg/minecraft-server"), oldest: Some(&oldest) };
+
+    let first = fetcher.catalog(wanted, none, now()).await;
+    assert!(first.problems.is_empty(), "{:?}", first.problems);
+    let versions = first.catalog.paper.iter().filter(|v| v.minecraft >= oldest && !v.builds.is_empty()).count();
+    let cold = replay.server.take();
+    let of = |seen: &[Seen], part: &str| seen.iter().filter(|(path, ..)| path.contains(part)).count();
+    assert!(versions > 5, "{versions}");
+    assert_eq!(of(&cold, "/fill/"), 1 + versions);
+    assert_eq!(of(&cold, "/modrinth/"), 2);
+    assert_eq!(of(&cold, "/hangar/"), 2);
+    assert!(of(&cold, "/docker-hub/") <= 3);
+
+    let again = fetcher.catalog(wanted, none, now() + minutes(4)).await;
+    assert_eq!(again.catalog, first.catalog);
+    assert_eq!(replay.server.take(), []);
+
+    let later = fetcher.catalog(wanted, none, now() + minutes(6)).await;
+    let warm = replay.server.take();
+    assert_eq!(warm.len(), 1 + 3, "{warm:?}");
+    assert!(warm.iter().all(|(_, conditional, status)| *conditional && *status == 304), "{warm:?}");
+    assert_eq!(later.catalog.paper, first.catalog.paper);
+    assert_eq!(later.catalog.paper_read_at, now() + minutes(6));
+
+    let plugins = fetcher.catalog(wanted, none, now() + minutes(11)).await;
+    let warm = replay.server.take();
+    assert_eq!((of(&warm, "/fill/"), of(&warm, "/modrinth/"), of(&warm, "/hangar/")), (4, 1, 1), "{warm:?}");
+    assert_eq!(project(&plugins, "modrinth/viaversion").read_at, now() + minutes(11));
+    assert_eq!(project(&plugins, "modrinth/viaversion").releases, project(&first, "modrinth/viaversion").releases);
+}
+
+#[tokio::test]
+async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
+    let replay = Replay::start().await;
+    let keys = [key("modrinth/ViaVersion"), key("hangar/maintenance")];
+    let wanted = Wanted { projects: &keys, images: Some("itzg/minecraft-server"), oldest: None };
+    let first = replay.fetcher().catalog(wanted, none, now()).await;
+    let asked = replay.requests();
+
+    let restarted = replay.fetcher().catalog(wanted, none, now() + minutes(4)).await;
+    assert_eq!(restarted.catalog, first.catalog);
+    assert_eq!(replay.requests(), asked);
+
+    let offline = Fetcher::offline(replay.dir.path());
+    let year_later = now() + SignedDuration::from_hours(24 * 365);
+    let late = offline.catalog(wanted, none, year_later).await;
+    assert_eq!(late.catalog, first.catalog, "and it says when it was read");
+    assert!(late.problems.is_empty(), "{:?}", late.problems);
+    let by_id = [key("modrinth/P1OZGk5p"), key("modrinth/unheard-of")];
+    let other = offline.catalog(Wanted { projects: &by_id, ..wanted }, none, year_later).await;
+    assert_eq!(other.catalog.projects.len(), 1, "known by its id, although it was asked for by its slug");
+    assert!(other.catalog.unread["modrinth/unheard-of"].contains("fetch the catalog"), "{:?}", other.catalog.unread);
+    assert_eq!(replay.requests(), asked);
+}
+
+#[tokio::test]
+async fn a_new_build_of_any_version_is_seen_within_five_minutes() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let later = instant("2026-05-23T00:00:00Z");
+    let wanted = Wanted::default();
+    let first = fetcher.catalog(wanted, none, now()).await.catalog;
+    replay.server.take();
+    replay.state.set_now(later);
+    let second = fetcher.catalog(wanted, none, now() + minutes(6)).await.catalog;
+    let newest = |catalog: &Catalog| catalog.paper.iter().map(|v| v.minecraft.clone()).max().unwrap();
+    assert!(newest(&second) > newest(&first), "{} {}", newest(&second), newest(&first));
+    // Every version whose builds differ was asked for, old ones too; the others were not.
+    let builds = |catalog: &Catalog| catalog.paper.iter().map(|v| v.builds.len()).sum::<usize>();
+    assert!(builds(&second) > builds(&first));
+    let asked = replay.server.take().len();
+    assert!(asked < second.paper.len() / 2, "{asked} of {}", second.paper.len());
+    let fresh = Replay::start().await;
+    fresh.state.set_now(later);
+    let whole = fresh.fetcher().catalog(wanted, none, now() + minutes(6)).await.catalog;
+    let numbers = |catalog: &Catalog| -> Vec<_> {
+        catalog
+            .paper
+            .iter()
+            .map(|v| (v.minecraft.clone(), v.builds.iter().map(|b| (b.number, b.channel)).collect::<Vec<_>>()))
+            .collect()
+    };
+    assert_eq!(numbers(&second), numbers(&whole), "as if all had been read anew");
+}
+
+#[tokio::test]
+async fn paper_comes_oldest_first_with_java_flags_and_hashes_and_old_versions_without_builds() {
+    let replay = Replay::start().await;
+    let oldest = "1.21.6".parse().unwrap();
+    let wanted = Wanted { oldest: Some(&oldest), ..Wanted::default() };
+    let paper = replay.fetcher().catalog(wanted, none, now()).await.catalog.paper;
+    assert!(paper.windows(2).all(|pair| pair[0].minecraft < pair[1].minecraft));
+    for version in &paper {
+        assert_eq!(version.builds.is_empty(), version.minecraft < oldest, "{}", version.minecraft);
+        assert!(version.builds.windows(2).all(|pair| pair[0].number < pair[1].number));
+        for build in &version.builds {
+            assert!(build.file.hash.as_ref().is_some_and(|hash| hash.starts_with("sha256:") && hash.len() == 71));
+        }
+    }
+    let of = |id: &str| paper.iter().find(|version| version.minecraft.as_str() == id).unwrap();
+    assert_eq!(of("1.21.8").java, Some(21));
+    assert!(of("1.21.8").builds.iter().any(|build| build.channel == BuildChannel::Stable));
+}
+
+#[tokio::test]
+async fn a_modrinth_project_has_all_its_releases_newest_first_with_sha512() {
+    let replay = Replay::start().await;
+    let reading = projects(&replay.fetcher(), &["modrinth/viaversion"], now()).await;
+    let via = project(&reading, "modrinth/P1OZGk5p");
+    assert_eq!((via.name.as_str(), via.key.project.as_str(), via.releases.len()), ("ViaVersion", "viaversion", 886));
+    assert!(via.releases.windows(2).all(|pair| pair[0].published >= pair[1].published));
+    let newest = &via.releases[0];
+    assert_eq!((newest.version.as_str(), newest.channel), ("5.7.2-SNAPSHOT+906", Channel::Beta));
+    assert_eq!(newest.minecraft.first().map(crate::version::Minecraft::as_str), Some("1.8.9"));
+    assert_eq!(newest.minecraft.last().map(crate::version::Minecraft::as_str), Some("1.21.11"));
+    assert_eq!(newest.loaders, ["fabric", "folia", "paper", "velocity"]);
+    let file = newest.file.as_ref().unwrap();
+    assert!(file.hash.as_ref().is_some_and(|hash| hash.starts_with("sha512:") && hash.len() == 135));
+    assert!(newest.dependencies.iter().all(|need| need.kind == DependencyKind::Optional && need.project_id.is_some()));
+}
+
+#[tokio::test]
+async fn what_is_found_missing_is_fetched_once_and_by_the_id_of_a_project_that_is_there() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let keys = [key("modrinth/viabackwards"), key("modrinth/viaversion")];
+    let oldest = "99.0".parse().unwrap();
+    let asked_for = |keys: &[ProjectKey]| {
+        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        names.join(" ")
+    };
+    let rounds = Mutex::new(Vec::new());
+    let missing = |catalog: &Catalog| {
+        rounds.lock().unwrap().push(catalog.projects.len());
+        let mut wanted = vec![key("modrinth/P1OZGk5p"), key("modrinth/discordsrv"), key("modrinth/nobody")];
+        wanted.retain(|key| catalog.project(key).is_none());
+        wanted
+    };
+    let reading =
+        fetcher.catalog(Wanted { projects: &keys[..1], images: None, oldest: Some(&oldest) }, missing, now()).await;
+    assert_eq!(
+        rounds.into_inner().unwrap(),
+        [1, 3],
+        "the second time only `nobody` is missing, and was asked for already"
+    );
+    let names: Vec<_> = reading.catalog.projects.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(reading.catalog.unread["modrinth/nobody"].contains("`nobody`"), "{:?}", reading.catalog.unread);
+    replay.server.take();
+    let both = projects(&fetcher, &["modrinth/viabackwards", "modrinth/viaversion", "modrinth/P1OZGk5p"], now()).await;
+    assert_eq!(both.catalog.projects.len(), 2, "one project by two names is one project: {}", asked_for(&keys));
+    assert_eq!(replay.server.take(), [], "its slug was learned with its id");
+}
+
+#[tokio::test]
+async fn callers_at_the_same_time_share_one_request() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let calls = (0..20).map(|_| projects(&fetcher, &["modrinth/discordsrv"], now()));
+    let readings = futures::future::join_all(calls).await;
+    assert!(readings.iter().all(|reading| reading.catalog == readings[0].catalog));
+    assert_eq!(replay.server.take().len(), 1 + 2, "the list of Paper's versions, and the project twice");
+}
+
+#[tokio::test]
+async fn image_tags_are_releases_with_digests_and_only_new_pages_are_read() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let oldest = "99.0".parse().unwrap();
+    let wanted = Wanted { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..Wanted::default() };
+    let first = fetcher.catalog(wanted, none, now()).await.catalog.images;
+    let pages = |seen: Vec<Seen>| seen.iter().filter(|(path, ..)| path.contains("/docker-hub/")).count();
+    assert_eq!(pages(replay.server.take()), 3);
+    assert!(first.len() > 10);
+    for tag in &first {
+        assert_eq!(tag.repository, "docker.io/itzg/minecraft-server");
+        assert!(
+            tag.digest.starts_with("sha256:") && tag.tag.contains("-java") && !tag.tag.contains("alpine"),
+            "{tag:?}"
+        );
+    }
+    assert!(first.windows(2).all(|pair| pair[0].pushed <= pair[1].pushed));
+    let same = fetcher.catalog(wanted, none, now() + minutes(61)).await.catalog.images;
+    assert_eq!((pages(replay.server.take()), same.len()), (1, first.len()));
+    replay.state.set_now(instant("2026-08-15T00:00:00Z"));
+    let more = fetcher.catalog(wanted, none, now() + minutes(122)).await.catalog.images;
+    assert!(more.len() > first.len() && first.iter().all(|tag| more.contains(tag)), "older ones are kept");
+}
+
+#[tokio::test]
+async fn an_image_elsewhere_is_unread_with_what_to_do() {
+    let replay = Replay::start().await;
+    let oldest = "99.0".parse().unwrap();
+    let wanted = Wanted { images: Some("ghcr.io/me/server"), oldest: Some(&oldest), ..Wanted::default() };
+    let reading = replay.fetcher().catalog(wanted, none, now()).await;
+    assert!(reading.catalog.unread["ghcr.io/me/server"].contains("digest"), "{:?}", reading.catalog.unread);
+}
+
+#[test]
+fn the_defaults_are_the_public_addresses() {
+    let upstreams = Upstreams::default();
+    assert_eq!(
+        upstreams.at(super::super::Upstream::Fill, &["projects", "a/b"], &[]).as_str(),
+        "https://fill.papermc.io/v3/projects/a%2Fb"
+    );
+    assert_eq!(upstreams.hangar.as_str(), "https://hangar.papermc.io/api/v1");
+    assert_eq!(upstreams.modrinth.as_str(), "https://api.modrinth.com/v2");
+    assert_eq!(upstreams.docker_hub.as_str(), "https://hub.docker.com/v2");
+}

@@ -1,0 +1,167 @@
+//! Edge (reads). An upstream that fails: what was read before is used, and said.
+
+use super::*;
+use crate::upstream::{Blame, FetchError};
+
+const PLUGIN: &str = "modrinth/discordsrv";
+
+#[tokio::test]
+async fn an_upstream_that_fails_is_tried_again_and_then_what_was_read_before_is_used() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let first = projects(&fetcher, &[PLUGIN], now()).await;
+    let expected = first.catalog.projects.clone();
+    replay.server.take();
+    for (at, failure, category, tries) in
+        [(20, Failure::Status(503), "status", 2), (21, Failure::Garbage, "unreadable", 1)]
+    {
+        replay.fail(Played::Modrinth, failure);
+        // A failure is remembered for a moment, and no longer.
+        let at = now() + minutes(at);
+        let stale = projects(&fetcher, &[PLUGIN], at).await;
+        assert_eq!(stale.catalog.projects, expected, "and read_at stays what it was");
+        assert!(stale.catalog.unread.is_empty());
+        let [problem] = &stale.problems[..] else { panic!("{:?}", stale.problems) };
+        assert_eq!(
+            (problem.subject.as_str(), problem.error.category(), problem.cached_since),
+            (PLUGIN, category, Some(now()))
+        );
+        assert_eq!(problem.error.blame(), Blame::Upstream);
+        let text = problem.to_string();
+        assert!(
+            text.contains("Modrinth") && text.contains("/project/") && text.contains("what was read at 2026-01-22"),
+            "{text}"
+        );
+        let asked = replay.server.take().iter().filter(|(path, ..)| path.contains("/modrinth/")).count();
+        assert_eq!(asked, tries);
+        let again = projects(&fetcher, &[PLUGIN], at + SignedDuration::from_secs(10)).await;
+        assert_eq!(again.problems.len(), 1);
+        assert_eq!(replay.server.take(), [], "a thousand servers do not ask a dead upstream a thousand times");
+    }
+    replay.state.fail(Played::Modrinth, None);
+    let well = projects(&fetcher, &[PLUGIN], now() + minutes(30)).await;
+    assert!(well.problems.is_empty(), "{:?}", well.problems);
+    assert_eq!(well.catalog.projects[0].read_at, now() + minutes(30));
+}
+
+#[tokio::test]
+async fn a_restart_during_an_outage_uses_what_is_on_disk() {
+    let replay = Replay::start().await;
+    let first = projects(&replay.fetcher(), &[PLUGIN], now()).await;
+    for upstream in Played::ALL {
+        replay.fail(upstream, Failure::Status(500));
+    }
+    let later = projects(&replay.fetcher(), &[PLUGIN], now() + SignedDuration::from_hours(72)).await;
+    assert_eq!(later.catalog.projects, first.catalog.projects);
+    assert_eq!(later.catalog.paper, first.catalog.paper);
+    assert_eq!(later.catalog.paper_read_at, now(), "old, and it says so");
+    let subjects: Vec<_> = later.problems.iter().map(|problem| problem.subject.as_str()).collect();
+    assert_eq!(subjects, ["fill/paper", PLUGIN]);
+}
+
+#[tokio::test]
+async fn what_was_never_read_is_unread_with_the_reason() {
+    let replay = Replay::start().await;
+    replay.fail(Played::Modrinth, Failure::Status(503));
+    let reading = projects(&replay.fetcher(), &[PLUGIN], now()).await;
+    assert!(reading.catalog.projects.is_empty());
+    let because = reading.catalog.unread_because(&key(PLUGIN)).unwrap();
+    assert!(because.contains("503") && because.contains("Modrinth"), "{because}");
+    assert_eq!(reading.problems[0].cached_since, None);
+}
+
+#[tokio::test]
+async fn a_project_that_does_not_exist_is_the_users_to_correct_and_asked_for_once() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let names = ["modrinth/no-such-plugin", "hangar/NoSuchPlugin", "modrinth/../../etc"];
+    let reading = projects(&fetcher, &names, now()).await;
+    let blamed: Vec<_> =
+        reading.problems.iter().map(|p| (p.subject.as_str(), p.error.category(), p.error.blame())).collect();
+    assert_eq!(
+        blamed,
+        [
+            ("hangar/NoSuchPlugin", "not-found", Blame::User),
+            ("modrinth/../../etc", "not-a-name", Blame::User),
+            ("modrinth/no-such-plugin", "not-found", Blame::User)
+        ]
+    );
+    assert!(matches!(&*reading.problems[2].error, FetchError::NotFound { project, .. } if project == "no-such-plugin"));
+    assert_eq!(replay.server.take().len(), 1 + 2);
+    projects(&fetcher, &names, now() + minutes(4)).await.problems.clear();
+    assert_eq!(replay.server.take(), []);
+    projects(&fetcher, &names, now() + minutes(11)).await.problems.clear();
+    assert_eq!(replay.server.take().len(), 1 + 2);
+}
+
+#[tokio::test]
+async fn an_upstream_that_asks_for_a_long_pause_gets_it() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    replay.fail(Played::Modrinth, Failure::Status(429));
+    let reading = projects(&fetcher, &[PLUGIN], now()).await;
+    assert_eq!(reading.problems[0].error.category(), "status");
+    assert_eq!(replay.server.take().len(), 1 + 1, "not tried again at once");
+    replay.state.fail(Played::Modrinth, None);
+    let resting = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(45)).await;
+    assert_eq!(resting.problems[0].error.category(), "resting");
+    assert!(resting.problems[0].error.to_string().contains("2026-01-22T00:01:00Z"), "{}", resting.problems[0]);
+    assert_eq!(replay.server.take(), []);
+    let rested = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(80)).await;
+    assert!(rested.problems.is_empty(), "{:?}", rested.problems);
+}
+
+#[tokio::test]
+async fn docker_hubs_pause_is_understood_too() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    replay.fail(Played::DockerHub, Failure::Status(429));
+    let oldest = "99.0".parse().unwrap();
+    let wanted = Wanted { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..Wanted::default() };
+    fetcher.catalog(wanted, none, now()).await.problems.clear();
+    let again = fetcher.catalog(wanted, none, now() + SignedDuration::from_secs(40)).await;
+    assert_eq!(again.problems[0].error.category(), "resting", "{}", again.problems[0]);
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_read_anew() {
+    let replay = Replay::start().await;
+    let first = projects(&replay.fetcher(), &[PLUGIN], now()).await;
+    let mut damaged = 0;
+    let mut folders = vec![replay.dir.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                std::fs::write(path, "{").unwrap();
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged >= 3, "{damaged}");
+    let second = projects(&replay.fetcher(), &[PLUGIN], now()).await;
+    assert_eq!(second.catalog, first.catalog);
+    assert!(second.problems.is_empty());
+}
+
+#[tokio::test]
+async fn what_another_address_said_is_not_used() {
+    let (one, other) = (Replay::start().await, Replay::start().await);
+    projects(&one.fetcher(), &[PLUGIN], now()).await.problems.clear();
+    let moved = Fetcher::new(settings(one.dir.path(), &other.server.base)).unwrap();
+    projects(&moved, &[PLUGIN], now()).await.problems.clear();
+    assert_eq!(other.server.take().len(), 1 + 2);
+}
+
+#[tokio::test]
+async fn an_address_where_nobody_listens_is_unreachable() {
+    let dir = tempfile::tempdir().unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let fetcher = Fetcher::new(settings(dir.path(), &format!("http://{free}"))).unwrap();
+    let reading = projects(&fetcher, &[PLUGIN], now()).await;
+    let errors: Vec<_> = reading.problems.iter().map(|problem| problem.error.category()).collect();
+    assert_eq!(errors, ["unreachable", "unreachable"]);
+    assert!(reading.catalog.unread.contains_key("fill/paper"));
+}

@@ -1,0 +1,119 @@
+//! Pure. The order of version strings as plugin authors write them, where semver's does not fit.
+
+use std::cmp::Ordering;
+
+/// Compares two version strings: numbers as numbers, words as stages, `+build` counted.
+///
+/// `5.7.2-SNAPSHOT+906 < 5.7.2`, `5.7.2-SNAPSHOT+905 < 5.7.2-SNAPSHOT+906` (semver calls those two equal), `v24.0 ==
+/// 24.0.0`, `3.0.0-beta.9 < 3.0.0-beta.39 < 3.0.0`. It is a
+/// total order on all texts and agrees with semver's (build metadata included) where both are semver: a test asks the
+/// `semver` crate.
+pub fn compare(a: &str, b: &str) -> Ordering {
+    let (a, b) = (split(a), split(b));
+    core(a.core, b.core).then_with(|| stage(a.stage, b.stage)).then_with(|| tokens(a.build, b.build))
+}
+
+/// Whether a release called `version` is `minimum` or newer.
+pub fn at_least(version: &str, minimum: &semver::Version) -> bool {
+    match semver::Version::parse(version) {
+        Ok(version) => version >= *minimum,
+        Err(_) => compare(version, &minimum.to_string()) != Ordering::Less,
+    }
+}
+
+/// A version in its three parts: `5.7.2`, `SNAPSHOT`, `906`.
+struct Parts<'a> {
+    core: &'a str,
+    stage: &'a str,
+    build: &'a str,
+}
+
+fn split(text: &str) -> Parts<'_> {
+    let text = text.trim();
+    let text =
+        text.strip_prefix(['v', 'V']).filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())).unwrap_or(text);
+    let (text, build) = text.split_once('+').unwrap_or((text, ""));
+    let (core, stage) = text.split_once('-').unwrap_or((text, ""));
+    Parts { core, stage, build }
+}
+
+/// Dotted parts; one that is missing is 0.
+fn core(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.split('.'), b.split('.'));
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (x, y) => match token(x.unwrap_or("0"), y.unwrap_or("0")) {
+                Ordering::Equal => {}
+                unequal @ (Ordering::Less | Ordering::Greater) => return unequal,
+            },
+        }
+    }
+}
+
+/// A stage is less than none, as in semver; `-Release` is no stage.
+fn stage(a: &str, b: &str) -> Ordering {
+    let final_word = |text: &str| text.is_empty() || text.eq_ignore_ascii_case("release");
+    match (final_word(a), final_word(b)) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => tokens(a, b),
+    }
+}
+
+fn tokens(a: &str, b: &str) -> Ordering {
+    let cut = |c: char| matches!(c, '.' | '-' | '+' | '_');
+    let (mut a, mut b) = (a.split(cut), b.split(cut));
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(x), Some(y)) => match token(x, y) {
+                Ordering::Equal => {}
+                unequal @ (Ordering::Less | Ordering::Greater) => return unequal,
+            },
+        }
+    }
+}
+
+/// Numbers before words, numbers by value (of any length), words without case.
+fn token(a: &str, b: &str) -> Ordering {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match (number(a), number(b)) {
+        (true, true) => {
+            let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
+            a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+        }
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (false, false) => a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase()),
+    }
+}
+
+/// Whether the string names a Minecraft snapshot (`4.10.0-24w05b-SNAPSHOT+210`): built for that, whatever its list says.
+pub fn names_a_snapshot(version: &str) -> bool {
+    version.split(['-', '+', '_', '.', ' ']).any(|token| {
+        let bytes = token.as_bytes();
+        bytes.len() == 6
+            && bytes[2] == b'w'
+            && bytes[5].is_ascii_lowercase()
+            && [0, 1, 3, 4].iter().all(|&at| bytes[at].is_ascii_digit())
+    })
+}
+
+/// Whether `newer` differs from `older` by a higher patch number only (`4.9.1` and `4.9.0`; `5.0.1` and `5.0`).
+pub fn is_patch_of(newer: &str, older: &str) -> bool {
+    let numbers = |text: &str| {
+        let numbers: Option<Vec<u32>> = split(text).core.split('.').map(|part| part.parse().ok()).collect();
+        numbers.filter(|numbers| (2..=3).contains(&numbers.len())).map(|mut numbers| {
+            numbers.resize(3, 0);
+            numbers
+        })
+    };
+    match (numbers(newer), numbers(older)) {
+        (Some(newer), Some(older)) => newer[..2] == older[..2] && newer[2] > older[2],
+        _ => false,
+    }
+}

@@ -1,0 +1,145 @@
+//! Pure. Tests of versions.
+
+use std::cmp::Ordering;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn minecraft(text: &str) -> Minecraft {
+    text.parse().unwrap()
+}
+
+#[test]
+fn minecraft_versions_are_ordered_by_what_they_mean() {
+    let ascending = [
+        "3D Shareware v1.34",
+        "23w31a",
+        "24w05a",
+        "24w05b",
+        "1.7.10",
+        "1.8.9",
+        "1.13-pre7",
+        "1.13",
+        "1.21",
+        "1.21.9-pre2",
+        "1.21.9-rc1",
+        "1.21.9",
+        "1.21.10",
+        "1.21.11",
+        "26.1-snapshot-3",
+        "26.1-snapshot-11",
+        "26.1-pre-1",
+        "26.1-rc-2",
+        "26.1",
+        "26.1.1",
+        "26.2-rc-2",
+        "26.2",
+    ];
+    for pair in ascending.windows(2) {
+        assert!(minecraft(pair[0]) < minecraft(pair[1]), "{} < {}", pair[0], pair[1]);
+    }
+}
+
+#[test]
+fn a_version_is_printed_as_it_was_written_and_equals_its_longer_form() {
+    assert_eq!(minecraft("26.1"), minecraft("26.1.0"));
+    assert_eq!(minecraft("26.1.0").to_string(), "26.1.0");
+    assert_eq!(serde_json::to_string(&minecraft("26.1")).unwrap(), "\"26.1\"");
+    assert_eq!(serde_json::from_str::<Minecraft>("\"1.21.11\"").unwrap(), minecraft("1.21.11"));
+}
+
+#[test]
+fn only_releases_are_releases() {
+    for release in ["1.7.10", "1.21", "26.1", "26.1.2"] {
+        assert!(minecraft(release).is_release(), "{release}");
+    }
+    for other in
+        ["24w05b", "26w14a", "1.21.9-rc1", "26.1-snapshot-3", "1.21.x", "b1.7.3", "1", "1.2.3.4", "20w14infinite"]
+    {
+        assert!(!minecraft(other).is_release(), "{other}");
+    }
+    for nothing in ["", " 1.21", "1.21\n", "1.21\u{e9}"] {
+        assert!(nothing.parse::<Minecraft>().is_err(), "{nothing:?}");
+    }
+}
+
+#[test]
+fn siblings_share_a_protocol_and_neighbours_do_not() {
+    for (a, b) in
+        [("1.20.3", "1.20.4"), ("1.21.2", "1.21.3"), ("1.21.7", "1.21.8"), ("1.21.9", "1.21.10"), ("26.1", "26.1.1")]
+    {
+        assert_eq!(sibling::sibling(&minecraft(a)), Some(minecraft(b)));
+        assert_eq!(sibling::sibling(&minecraft(b)), Some(minecraft(a)));
+    }
+    for alone in ["1.20.2", "1.21.4", "1.21.11", "26.1.2", "1.21.9-rc1"] {
+        assert_eq!(sibling::sibling(&minecraft(alone)), None, "{alone}");
+    }
+}
+
+#[test]
+fn globs_mean_a_line_of_releases() {
+    for (pattern, version, meant) in [
+        ("1.21.x", "1.21", true),
+        ("1.21.x", "1.21.11", true),
+        ("1.21.*", "1.21.4", true),
+        ("1.2.x", "1.21.4", false),
+        ("1.21.x", "1.21.9-rc1", false),
+        ("1.21.4", "1.21.4", true),
+        ("26.x", "26.1.2", true),
+        ("*", "1.8.8", true),
+        ("1.21", "1.21.1", false),
+    ] {
+        assert_eq!(glob::matches(pattern, &minecraft(version)), meant, "{pattern} {version}");
+    }
+}
+
+#[test]
+fn plugin_versions_are_ordered_with_their_build() {
+    let ascending = [
+        "4.10.0-24w05b-SNAPSHOT+210",
+        "4.10.0",
+        "5.7.2-SNAPSHOT+9",
+        "5.7.2-SNAPSHOT+905",
+        "5.7.2-SNAPSHOT+906",
+        "5.7.2",
+        "v24.0",
+        "24.1",
+        "2026.8.1",
+        "2026.10.0",
+    ];
+    for pair in ascending.windows(2) {
+        assert_eq!(lenient::compare(pair[0], pair[1]), Ordering::Less, "{} < {}", pair[0], pair[1]);
+    }
+    assert_eq!(lenient::compare("v24.0", "24.0.0"), Ordering::Equal);
+    assert_eq!(lenient::compare("1.14.1-Release", "1.14.1"), Ordering::Equal);
+    assert!(lenient::names_a_snapshot("4.10.0-24w05b-SNAPSHOT+210"));
+    assert!(!lenient::names_a_snapshot("5.7.2-SNAPSHOT+906"));
+    assert!(lenient::is_patch_of("4.9.1", "4.9.0") && lenient::is_patch_of("5.0.1", "5.0"));
+    assert!(!lenient::is_patch_of("4.10.0", "4.9.0") && !lenient::is_patch_of("4.9.0", "4.9.1"));
+}
+
+proptest! {
+    #[test]
+    fn the_own_order_agrees_with_semver_where_both_are_semver(a in "[0-9]\\.[0-9]{1,2}\\.[0-9](-[a-z]{1,3}(\\.[1-9])?)?", b in "[0-9]\\.[0-9]{1,2}\\.[0-9](-[a-z]{1,3}(\\.[1-9])?)?") {
+        if let (Ok(x), Ok(y)) = (semver::Version::parse(&a), semver::Version::parse(&b)) {
+            prop_assert_eq!(lenient::compare(&a, &b), x.cmp(&y), "{} {}", a, b);
+        }
+    }
+
+    #[test]
+    fn the_own_order_is_an_order(texts in prop::collection::vec("[v]?[0-9]{0,2}[.+-]?[0-9a-z]{0,2}[.+-]?[0-9a-zA-Z]{0,3}", 3)) {
+        let [a, b, c] = [&texts[0], &texts[1], &texts[2]];
+        prop_assert_eq!(lenient::compare(a, b), lenient::compare(b, a).reverse());
+        if lenient::compare(a, b).is_le() && lenient::compare(b, c).is_le() {
+            prop_assert!(lenient::compare(a, c).is_le(), "{a} {b} {c}");
+        }
+    }
+
+    #[test]
+    fn any_text_at_all_is_read_without_a_panic(text in ".{0,60}") {
+        if let Ok(version) = text.parse::<Minecraft>() {
+            prop_assert_eq!(version.to_string(), text);
+        }
+    }
+}

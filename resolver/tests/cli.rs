@@ -1,0 +1,135 @@
+//! Edge (reads). The `resolver` command as a user runs it, against the replaying upstream: exit code, stdout and stderr.
+
+#![expect(clippy::unwrap_used, reason = "what cannot be set up has failed, and says where")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use fixtures::upstream::State;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+#[path = "cli/answers.rs"]
+mod answers;
+#[path = "cli/mistakes.rs"]
+mod mistakes;
+#[path = "cli/unknowns.rs"]
+mod unknowns;
+
+/// What the replay and the command both take for now.
+const NOW: &str = "2026-01-21T12:00:00Z";
+
+/// The replay, and the cache that all questions share so that the upstream is read once.
+struct World {
+    _runtime: Runtime,
+    upstream: State,
+    cache: TempDir,
+}
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    // Its own threads: the tests block in the commands they run.
+    let runtime = Runtime::new().unwrap();
+    let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
+    World { _runtime: runtime, upstream, cache: tempfile::tempdir().unwrap() }
+});
+
+/// A folder with manifests, in which commands are run.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let desk = Self(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            let path = desk.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        desk
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_resolver"));
+        command.current_dir(self.0.path()).env_clear().args(arguments).stdin(Stdio::null());
+        command.env("NIGHTSHIFT_NOW", NOW).env("XDG_CACHE_HOME", WORLD.cache.path());
+        let base = WORLD.upstream.public_url();
+        for (name, path) in [
+            ("FILL", "fill/v3"),
+            ("HANGAR", "hangar/api/v1"),
+            ("MODRINTH", "modrinth/v2"),
+            ("DOCKER_HUB", "docker-hub/v2"),
+        ] {
+            command.env(format!("NIGHTSHIFT_{name}_URL"), format!("{base}/{path}"));
+        }
+        command
+    }
+
+    /// Exit code, stdout and stderr, as they are compared.
+    fn run(&self, arguments: &[&str]) -> String {
+        shown(&self.command(arguments).output().unwrap())
+    }
+
+    fn run_with_stdin(&self, arguments: &[&str], stdin: &str) -> String {
+        let mut child = self
+            .command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        shown(&child.wait_with_output().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+fn shown(output: &Output) -> String {
+    let mut shown = format!("exit {}\n", output.status.code().unwrap());
+    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        let text = std::str::from_utf8(bytes).unwrap();
+        if !text.is_empty() {
+            writeln!(shown, "-- {name}\n{}", text.trim_end()).unwrap();
+        }
+    }
+    shown
+}
+
+/// A server called `lobby` with a window, and these further lines of its spec.
+fn server(spec: &str) -> String {
+    format!(
+        "apiVersion: nightshift.dev/v1alpha1\nkind: PaperMCServer\n\
+         metadata: {{name: lobby, namespace: games, labels: {{tier: survival}}}}\n\
+         spec:\n  updateSchedule: {{maintenanceWindow: {{cron: \"0 4 * * 0\"}}}}\n{spec}"
+    )
+}
+
+/// A Plugin of Modrinth for all servers of `games`, and these further fields of its spec.
+fn plugin(project: &str, more: &str) -> String {
+    format!(
+        "---\napiVersion: nightshift.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: {project}, namespace: games}}\n\
+         spec: {{source: {{type: modrinth, project: {project}}}, instanceSelector: {{}}{more}}}\n"
+    )
+}
+
+/// The server of most tests: newest Paper that ViaBackwards, DiscordSRV and GriefPrevention all have a release for.
+fn lobby() -> String {
+    let plugins = ["viabackwards", "discordsrv", "griefprevention"].map(|project| plugin(project, "")).concat();
+    server("  updateStrategy: auto\n") + &plugins
+}
+
+/// Compares with the kept snapshot; addresses differ from run to run.
+fn assert_shown(name: &str, shown: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_snapshot_path("cli/snapshots");
+    settings.add_filter(r"http://127\.0\.0\.1:\d+", "[upstream]");
+    settings.add_filter(r"resolver \d+\.\d+\.\d+", "resolver [version]");
+    settings.bind(|| insta::assert_snapshot!(name, shown));
+}

@@ -1,0 +1,106 @@
+//! Edge (reads). Questions that have an answer.
+
+use resolver::explain::Explanation;
+
+use super::{Desk, assert_shown, lobby, plugin, server};
+
+#[test]
+fn a_yes_says_what_runs_who_holds_and_what_can_be_done() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    assert_shown("yes", &desk.run(&["explain", "-f", "lobby.yaml"]));
+}
+
+#[test]
+fn the_same_question_gets_the_same_bytes() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let once = desk.run(&["explain", "-f", "lobby.yaml", "--format", "json"]);
+    assert_eq!(once, desk.run(&["explain", "-f", "lobby.yaml", "--format", "json"]));
+}
+
+#[test]
+fn json_is_the_explanation_and_nothing_else() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let output = desk.command(&["explain", "-f", "lobby.yaml", "--format", "json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let explanation: Explanation = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(explanation.held_by(), ["GriefPrevention"]);
+    let Explanation::Solved(solved) = explanation else { panic!("{explanation:?}") };
+    assert_eq!((solved.server.as_str(), solved.paper.minecraft.as_str()), ("games/lobby", "1.21.10"));
+}
+
+#[test]
+fn why_not_names_who_is_not_ready_and_exits_with_1() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    assert_shown("why-not", &desk.run(&["explain", "-f", "lobby.yaml", "--why-not", "1.21.11"]));
+}
+
+#[test]
+fn why_not_something_that_can_be_had_exits_with_0() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    assert_shown("why-not-possible", &desk.run(&["explain", "-f", "lobby.yaml", "--why-not", "1.21.10"]));
+}
+
+#[test]
+fn a_past_instant_is_answered_from_lists_as_read_later_and_says_so() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    assert_shown("at-past", &desk.run(&["explain", "-f", "lobby.yaml", "--at", "2025-10-20"]));
+}
+
+#[test]
+fn a_coming_instant_shows_what_delays_will_allow() {
+    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
+    let desk = Desk::new(&[("lobby.yaml", &slow)]);
+    assert_shown("delayed", &desk.run(&["explain", "-f", "lobby.yaml"]));
+    assert_shown("at-coming", &desk.run(&["explain", "-f", "lobby.yaml", "--at", "2026-02-19T12:00:00+01:00"]));
+}
+
+#[test]
+fn an_impossible_request_is_explained_on_stdout_and_exits_with_1() {
+    let manifests = server("  updateStrategy: pin\n  version: 1.21.11\n") + &plugin("griefprevention", "");
+    let desk = Desk::new(&[("lobby.yaml", &manifests)]);
+    assert_shown("impossible", &desk.run(&["explain", "-f", "lobby.yaml"]));
+}
+
+#[test]
+fn a_directory_is_read_as_kubectl_reads_it_and_every_server_is_answered() {
+    let second = server("  updateStrategy: pin\n  version: 1.21.8\n").replace("name: lobby", "name: arena");
+    let json = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "motd"}}"#;
+    let desk = Desk::new(&[
+        ("all/b.yaml", &lobby()),
+        ("all/a.yml", &second),
+        ("all/c.json", json),
+        ("all/notes.txt", "not: [yaml"),
+        ("all/deeper/d.yaml", "not: [yaml"),
+    ]);
+    assert_shown("directory", &desk.run(&["explain", "-f", "all"]));
+}
+
+#[test]
+fn stdin_takes_a_list_as_kubectl_prints_it() {
+    let list = r#"{"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
+         "metadata": {"name": "lobby", "namespace": "games", "uid": "1", "managedFields": [{"manager": "kubectl"}]},
+         "spec": {"updateStrategy": "auto", "updateSchedule": {"maintenanceWindow": {"cron": "@daily"}}},
+         "status": {"currentVersion": "1.21.11", "unheardOf": 1}},
+        {"apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+         "metadata": {"name": "griefprevention", "namespace": "games"},
+         "spec": {"source": {"type": "modrinth", "project": "griefprevention"}, "instanceSelector": {}}}]}"#;
+    let desk = Desk::new(&[]);
+    // Its world was opened by 1.21.11, so the 1.21.10 that GriefPrevention is listed for is no way out.
+    assert_shown("stdin-list", &desk.run_with_stdin(&["explain", "-f", "-"], list));
+}
+
+#[test]
+fn a_plugin_for_no_server_is_noted() {
+    let elsewhere = plugin("discordsrv", "").replace("namespace: games", "namespace: shop");
+    let desk = Desk::new(&[("lobby.yaml", &(server("  updateStrategy: auto\n") + &elsewhere))]);
+    assert_shown("no-match", &desk.run(&["explain", "-f", "lobby.yaml"]));
+}
+
+#[test]
+fn help_is_short_and_an_answer() {
+    let desk = Desk::new(&[]);
+    assert_shown("help", &desk.run(&["--help"]));
+    assert_shown("help-explain", &desk.run(&["explain", "--help"]));
+    assert_shown("help-fetch", &desk.run(&["catalog", "fetch", "--help"]));
+}

@@ -1,0 +1,120 @@
+//! Edge (reads). Input that cannot be asked: where, what, and what to write instead.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Desk, assert_shown, lobby, plugin, server};
+
+fn refused(name: &str, text: &str) {
+    let desk = Desk::new(&[("lobby.yaml", text)]);
+    assert_shown(name, &desk.run(&["explain", "-f", "lobby.yaml"]));
+}
+
+#[test]
+fn a_misspelt_field_gets_the_nearest_real_one() {
+    refused("misspelt-field", &server("  updateStrateg: auto\n  updateStrategy: auto\n"));
+}
+
+#[test]
+fn an_unknown_strategy_gets_the_nearest_real_one() {
+    refused("unknown-strategy", &server("  updateStrategy: latset\n"));
+}
+
+#[test]
+fn a_misspelt_project_gets_the_nearest_real_one() {
+    let manifests = server("  updateStrategy: auto\n") + &plugin("viabackward", "");
+    refused("misspelt-project", &manifests);
+}
+
+#[test]
+fn a_version_that_yaml_takes_for_a_number_is_to_be_quoted() {
+    refused("version-number", &server("  updateStrategy: pin\n  version: 1.20\n"));
+}
+
+#[test]
+fn mistakes_of_several_objects_are_said_at_once_in_the_order_of_the_file() {
+    let manifests = lobby()
+        .replace(
+            "updateStrategy: auto",
+            "updateStrategy: build-pin\n  updateDelay: 5 minutes\n  timeZone: Europe/Berlim",
+        )
+        .replace("project: discordsrv", "projekt: discordsrv")
+        .replace("project: griefprevention", "project: 'https://modrinth.com/plugin/griefprevention'");
+    refused("many", &manifests);
+}
+
+#[test]
+fn wrong_pins_are_found_once_the_shape_is_right() {
+    let manifests = server("  updateStrategy: build-pin\n") + &plugin("discordsrv", ", updateStrategy: pin");
+    refused("pins", &manifests);
+}
+
+#[test]
+fn other_kinds_and_versions_of_ours_are_told_from_foreign_ones() {
+    let wrong = lobby().replace("kind: PaperMCServer", "kind: PaperMcServers").replacen(
+        "v1alpha1\nkind: Plugin",
+        "v1\nkind: Plugin",
+        1,
+    );
+    refused("kinds", &wrong);
+}
+
+#[test]
+fn the_same_object_twice_is_refused() {
+    refused("twice", &(lobby() + "---\n" + &lobby()));
+}
+
+#[test]
+fn text_that_is_no_yaml_is_refused_with_its_line() {
+    refused("no-yaml", "kind: PaperMCServer\nspec: {a: [1\nmetadata:\n");
+    refused("two-keys", &server("  updateStrategy: auto\n  updateStrategy: pin\n"));
+}
+
+#[test]
+fn nothing_to_answer_is_an_error() {
+    refused("empty", "");
+    refused("no-server", &plugin("discordsrv", ""));
+    let desk = Desk::new(&[("none/readme.txt", "")]);
+    assert_shown("empty-directory", &desk.run(&["explain", "-f", "none"]));
+    assert_shown("no-file", &desk.run(&["explain", "-f", "lobby.yaml"]));
+    assert_shown("empty-stdin", &desk.run_with_stdin(&["explain", "-f", "-"], "# nothing\n---\n"));
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    let desk = Desk::new(&[]);
+    assert_shown("no-filename", &desk.run(&["explain"]));
+    assert_shown("wrong-at", &desk.run(&["explain", "-f", "x", "--at", "tomorrow"]));
+}
+
+/// The API server's verdict on each of these files is checked against a real one (crds/examples); ours must agree.
+#[test]
+fn what_the_api_server_refuses_is_refused_here_and_its_examples_are_not() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds/examples");
+    let of = |folder: &Path| {
+        let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "yaml"));
+        paths.sort();
+        paths
+    };
+    let desk = Desk::new(&[]);
+    // An empty catalog: whether it is refused is known before anything is read.
+    fs::create_dir(desk.path().join("empty")).unwrap();
+    let said = |path: &Path| desk.run(&["explain", "--catalog", "empty", "-f", path.to_str().unwrap()]);
+    let wrong = of(&examples.join("refused"));
+    assert!(wrong.len() >= 20, "{} examples", wrong.len());
+    for path in wrong {
+        let name = path.display().to_string();
+        assert!(said(&path).contains(&format!("{name}:")), "{name} is not refused:\n{}", said(&path));
+    }
+    for path in of(&examples) {
+        let name = path.display().to_string();
+        let problem = format!("{name}:");
+        let complaints: Vec<String> = said(&path)
+            .lines()
+            .filter(|line| line.starts_with(&problem) && !line.contains("is left aside"))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(complaints, Vec::<String>::new(), "{name}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Edge (reads). Catalogs in directories, and questions that nothing known answers.
+
+use fixtures::upstream::{Failure, Upstream};
+
+use super::{Desk, NOW, assert_shown, lobby, plugin, server};
+
+#[test]
+fn a_fetched_catalog_answers_without_a_network_and_in_the_same_words() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    assert_shown("fetch", &desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]));
+    let online = desk.command(&["explain", "-f", "lobby.yaml"]).output().unwrap();
+    let offline = desk
+        .command(&["explain", "-f", "lobby.yaml", "--catalog", "kept"])
+        // Nothing listens there: whoever asked would be told so.
+        .env("NIGHTSHIFT_MODRINTH_URL", "http://127.0.0.1:1")
+        .env("NIGHTSHIFT_FILL_URL", "http://127.0.0.1:1")
+        .output()
+        .unwrap();
+    assert_eq!(offline.status.code(), Some(0));
+    assert_eq!(String::from_utf8(offline.stdout), String::from_utf8(online.stdout));
+    assert_eq!(String::from_utf8(offline.stderr), Ok(String::new()));
+}
+
+#[test]
+fn a_catalog_that_lacks_a_project_cannot_answer() {
+    let bare = server("  updateStrategy: auto\n");
+    let desk = Desk::new(&[("bare.yaml", &bare), ("more.yaml", &(bare.clone() + &plugin("clickvillagers", "")))]);
+    desk.run(&["catalog", "fetch", "-f", "bare.yaml", "--catalog", "kept"]);
+    assert_shown("offline-lacking", &desk.run(&["explain", "-f", "more.yaml", "--catalog", "kept"]));
+    assert_shown("offline-no-directory", &desk.run(&["explain", "-f", "more.yaml", "--catalog", "none"]));
+    assert!(!desk.path().join("none").exists(), "offline makes no directory");
+}
+
+#[test]
+fn an_upstream_that_is_down_leaves_the_question_open_and_is_named() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
+    upstream.fail(Upstream::Modrinth, Some(Failure::Status(500)));
+    // Pinned, so that few pages are read.
+    let manifests = server("  updateStrategy: pin\n  version: 1.21.10\n") + &plugin("griefprevention", "");
+    let desk = Desk::new(&[("lobby.yaml", &manifests)]);
+    let base = upstream.public_url();
+    let output = desk
+        .command(&["explain", "-f", "lobby.yaml", "--modrinth-url", &format!("{base}/modrinth/v2")])
+        .env("XDG_CACHE_HOME", desk.path().join("cache"))
+        .output()
+        .unwrap();
+    assert_shown("upstream-down", &super::shown(&output));
+}

@@ -1,0 +1,157 @@
+//! Edge (reads). The answers on the real data: 66 Paper versions, 886 ViaVersion releases, 517 ViaBackwards releases.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
+use resolver::explain::{Explanation, human};
+use resolver::request::{
+    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, VersionWish,
+};
+use resolver::resolve;
+
+#[path = "support/recorded.rs"]
+mod recorded;
+
+const THREE: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
+
+fn wish(slug: &str) -> PluginWish {
+    PluginWish {
+        object: slug.to_owned(),
+        key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
+        version: VersionWish::Auto,
+        delay: SignedDuration::ZERO,
+        channel: Channel::Release,
+        compatibility: None,
+    }
+}
+
+fn request(plugins: &[&str]) -> Request {
+    Request {
+        server: "games/lobby".to_owned(),
+        paper: PaperWish::Auto,
+        delay: SignedDuration::ZERO,
+        channel: BuildChannel::Stable,
+        floor: None,
+        running: None,
+        plugins: plugins.iter().map(|slug| wish(slug)).collect(),
+        dependencies: Dependencies::Install,
+        image: None,
+    }
+}
+
+fn at(day: &str) -> Timestamp {
+    format!("{day}T18:00:00Z").parse().unwrap()
+}
+
+fn answer(catalog: &Catalog, request: &Request, day: &str) -> (String, String) {
+    match resolve(catalog, request, at(day)) {
+        Ok(resolution) => (resolution.lock.minecraft.to_string(), human::render(&resolution.explanation, at(day))),
+        Err(unsolvable) => ("none".to_owned(), human::render(&unsolvable.explanation(), at(day))),
+    }
+}
+
+#[test]
+fn the_named_days_have_the_answers_that_an_admin_expects() {
+    let catalog = recorded::catalog();
+    let four = ["viaversion", "viabackwards", "discordsrv", "griefprevention"];
+    for (plugins, day, paper) in [
+        (&["viabackwards"][..], "2024-12-08", "1.21.4"),
+        (&["viabackwards"], "2025-04-14", "1.21.5"),
+        (&["viabackwards"], "2025-07-02", "1.21.7"),
+        (&four, "2025-12-20", "1.21.10"),
+        (&four, "2026-01-20", "1.21.10"),
+        (&["viaversion", "viabackwards", "discordsrv"], "2026-01-20", "1.21.11"),
+    ] {
+        let (found, text) = answer(&catalog, &request(plugins), day);
+        assert_eq!(found, paper, "{day}\n{text}");
+    }
+}
+
+#[test]
+fn griefprevention_alone_holds_paper_on_the_20th_of_january() {
+    let catalog = recorded::catalog();
+    let resolution = resolve(&catalog, &request(&THREE), at("2026-01-20")).unwrap();
+    assert_eq!(resolution.explanation.held_by(), ["GriefPrevention"]);
+    let text = human::render(&resolution.explanation, at("2026-01-20"));
+    for part in [
+        "lobby can run Paper 1.21.10 (build 129) with four plugins. Everything is at its newest except Paper.",
+        "ViaVersion 5.7.1         of 18 January 2026 (needed by ViaBackwards)",
+        "Paper 1.21.11 has been out since December 2025. One plugin holds it:",
+        "newest, of 6 October 2025. Its Modrinth page lists Minecraft up to 1.21.10",
+        "Nobody has said that it fails on 1.21.11.",
+        "The other three are ready for 1.21.11.",
+        r#"on Plugin griefprevention:  compatibilityOverride: {enabled: true, mode: Add, minecraftVersions: ["1.21.11"], releases: ["16.18.5"]}"#,
+        "lobby would then run Paper 1.21.11 (build 69). One-way: the world cannot return to 1.21.10.",
+        "lists as read on 2026-01-21; older text is not recorded",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in:\n{text}");
+    }
+}
+
+#[test]
+fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
+    let catalog = recorded::catalog();
+    for (mode, day, paper) in [
+        (OverrideMode::Add, "2026-01-20", "1.21.11"),
+        (OverrideMode::Replace, "2026-01-20", "1.21.11"),
+        (OverrideMode::Add, "2025-12-20", "1.21.10"),
+        // 1.21.10 was taken away, and DiscordSRV was not listed for 1.21.11 yet.
+        (OverrideMode::Replace, "2025-12-20", "none"),
+    ] {
+        let mut request = request(&THREE);
+        request.plugins[2].compatibility =
+            Some(CompatibilityOverride { mode, minecraft: vec!["1.21.11".to_owned()], releases: Vec::new() });
+        let (found, text) = answer(&catalog, &request, day);
+        assert_eq!(found, paper, "{mode:?} {day}\n{text}");
+    }
+}
+
+#[test]
+fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
+    let catalog = recorded::catalog();
+    let mut request = request(&THREE);
+    request.paper = PaperWish::Pin { version: "1.21.11".parse().unwrap() };
+    let (found, text) = answer(&catalog, &request, "2026-01-20");
+    assert_eq!(found, "none");
+    assert!(text.contains("you ask for Paper 1.21.11  on the server, `spec.version`"), "{text}");
+    assert!(text.contains("its newest, of 6 October 2025, is listed up to 1.21.10"), "{text}");
+    assert!(!text.contains("DiscordSRV") && !text.contains("ViaVersion"), "innocent plugins are named:\n{text}");
+    assert!(text.lines().count() <= 12, "{text}");
+}
+
+#[test]
+fn viabackwards_always_comes_with_a_viaversion_it_accepts() {
+    let catalog = recorded::catalog();
+    for day in ["2024-03-20", "2024-12-08", "2025-06-21", "2025-12-30", "2026-01-20"] {
+        let resolution = resolve(&catalog, &request(&["viabackwards"]), at(day)).unwrap();
+        let version = |name: &str| {
+            let plugin = resolution.lock.plugins.iter().find(|plugin| plugin.name == name).unwrap();
+            plugin.version.clone()
+        };
+        let (backwards, via) = (version("ViaBackwards"), version("ViaVersion"));
+        // On these days both are of the same release night; 5.2.0 is content with 5.1.2.
+        assert!(via >= backwards || backwards == "5.2.0", "{day}: ViaBackwards {backwards}, ViaVersion {via}");
+    }
+}
+
+#[test]
+fn two_runs_give_the_same_bytes() {
+    let once = || {
+        let catalog = recorded::catalog();
+        let resolution = resolve(&catalog, &request(&THREE), at("2026-01-20")).unwrap();
+        (resolution.lock.to_json(), serde_json::to_string(&resolution.explanation).unwrap())
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn every_hint_was_proven_on_the_real_lists_too() {
+    let catalog = recorded::catalog();
+    let resolution = resolve(&catalog, &request(&THREE), at("2025-12-20")).unwrap();
+    let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
+    // Two plugins hold 1.21.11: one override alone would change nothing, and is not offered.
+    assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);
+    assert_eq!(solved.hints[0].steps.len(), 2);
+    assert_eq!(solved.hints[0].gives.minecraft.as_str(), "1.21.11");
+}

@@ -1,0 +1,155 @@
+//! Edge (reads). The recorded answers of fixtures/recorded as a catalog, read for tests only, without HTTP.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use resolver::catalog::{
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
+    Release, Source,
+};
+use serde::Deserialize;
+
+/// When the recorded lists were read.
+const READ_AT: &str = "2026-01-21T18:00:00Z";
+
+#[derive(Deserialize)]
+struct Version {
+    id: String,
+    java: u32,
+    channels: Vec<(u32, BuildChannel)>,
+}
+
+#[derive(Deserialize)]
+struct ModrinthVersion {
+    id: String,
+    version_number: String,
+    version_type: String,
+    date_published: Timestamp,
+    game_versions: Vec<String>,
+    loaders: Vec<String>,
+    dependencies: Vec<ModrinthDependency>,
+    files: Vec<ModrinthFile>,
+}
+
+#[derive(Deserialize)]
+struct ModrinthDependency {
+    version_id: Option<String>,
+    project_id: Option<String>,
+    dependency_type: String,
+}
+
+#[derive(Deserialize)]
+struct ModrinthFile {
+    hashes: BTreeMap<String, String>,
+    url: String,
+    filename: String,
+    size: u64,
+}
+
+#[derive(Deserialize)]
+struct ModrinthProject {
+    id: String,
+    slug: String,
+    title: String,
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &str) -> T {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/recorded").join(path);
+    let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn paper() -> Vec<PaperVersion> {
+    let versions: Vec<Version> = read("fill/versions.json");
+    let seen: BTreeMap<String, BTreeMap<u32, String>> = read("fill/first-seen.json");
+    let mut paper: Vec<PaperVersion> = versions
+        .iter()
+        .filter_map(|version| {
+            let builds = seen.get(&version.id)?.iter().map(|(&number, day)| Build {
+                number,
+                published: format!("{day}T12:00:00Z").parse().unwrap(),
+                channel: version.channels.iter().rfind(|(from, _)| *from <= number).unwrap().1,
+                file: Artifact {
+                    name: format!("paper-{}-{number}.jar", version.id),
+                    url: format!("https://files.example/paper-{}-{number}.jar", version.id),
+                    size: None,
+                    hash: Some(format!("sha256:{number:064x}")),
+                },
+            });
+            Some(PaperVersion {
+                minecraft: version.id.parse().unwrap(),
+                java: Some(version.java),
+                jvm_flags: Vec::new(),
+                unsupported: false,
+                builds: builds.collect(),
+            })
+        })
+        .collect();
+    paper.sort_by(|a, b| a.minecraft.cmp(&b.minecraft));
+    paper
+}
+
+fn release(version: ModrinthVersion) -> Release {
+    let file = version.files.into_iter().next();
+    Release {
+        id: version.id,
+        version: version.version_number,
+        published: version.date_published,
+        channel: match version.version_type.as_str() {
+            "release" => Channel::Release,
+            "beta" => Channel::Beta,
+            _ => Channel::Alpha,
+        },
+        minecraft: version.game_versions.iter().map(|version| version.parse().unwrap()).collect(),
+        loaders: version.loaders,
+        dependencies: version
+            .dependencies
+            .into_iter()
+            .map(|dependency| Dependency {
+                project_id: dependency.project_id,
+                name: None,
+                version_id: dependency.version_id,
+                kind: match dependency.dependency_type.as_str() {
+                    "required" => DependencyKind::Required,
+                    "incompatible" => DependencyKind::Incompatible,
+                    "embedded" => DependencyKind::Embedded,
+                    _ => DependencyKind::Optional,
+                },
+            })
+            .collect(),
+        file: file.map(|file| Artifact {
+            name: file.filename,
+            url: file.url,
+            size: Some(file.size),
+            hash: file.hashes.get("sha512").map(|hash| format!("sha512:{hash}")),
+        }),
+    }
+}
+
+fn project(slug: &str) -> Project {
+    let about: ModrinthProject = read(&format!("modrinth/{slug}-project.json"));
+    let versions: Vec<ModrinthVersion> = read(&format!("modrinth/{slug}.json"));
+    let mut releases: Vec<Release> = versions.into_iter().map(release).collect();
+    releases.sort_by_key(|release| std::cmp::Reverse(release.published));
+    Project {
+        key: ProjectKey { source: Source::Modrinth, project: about.slug },
+        id: about.id,
+        name: about.title,
+        read_at: READ_AT.parse().unwrap(),
+        releases,
+    }
+}
+
+/// 66 Paper versions; ViaVersion, ViaBackwards, DiscordSRV and GriefPrevention as recorded, without what was derived
+/// from tags.
+pub(crate) fn catalog() -> Catalog {
+    Catalog {
+        paper: paper(),
+        paper_read_at: READ_AT.parse().unwrap(),
+        projects: ["viaversion", "viabackwards", "discordsrv", "griefprevention"].map(project).into(),
+        images: Vec::new(),
+        // ViaFabric: a mod for another loader, named by two old releases and recorded nowhere.
+        unread: BTreeMap::from([("modrinth/YlKdE5VK".to_owned(), "not recorded".to_owned())]),
+    }
+}

@@ -1,0 +1,24 @@
+//! Edge (writes). What runs inside each server pod: [`init`] before the server, [`sidecar`] beside it, [`stop`] as its preStop hook.
+//!
+//! One static binary, three commands. The init container makes the volume ready or waits; the sidecar sees, stages, announces and
+//! saves; the hook only asks the sidecar to stop the server, and returns as soon as that was sent.
+
+mod announce;
+mod backoff;
+pub mod clock;
+mod desk;
+mod error;
+pub mod fetch;
+mod http;
+pub mod init;
+mod log;
+mod observe;
+pub mod settings;
+mod shared;
+pub mod sidecar;
+mod stage;
+pub mod stop;
+mod stopping;
+pub mod watch;
+
+pub use error::Chain;

@@ -1,0 +1,34 @@
+//! Pure. How long to wait before the next try: 1, 2, 4, 8 and then 15 seconds, for ever.
+//!
+//! Capped low: a person who mends the cause looks at the pod and waits for it.
+
+use std::time::Duration;
+
+const LONGEST: Duration = Duration::from_secs(15);
+
+/// The waits between tries.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    /// The next wait.
+    pub(super) fn next(&mut self) -> Duration {
+        let wait = Duration::from_secs(1 << self.tries.min(4)).min(LONGEST);
+        self.tries += 1;
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_fifteen_seconds() {
+        let mut backoff = Backoff::default();
+        let waits: Vec<u64> = (0..6).map(|_| backoff.next().as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 15, 15]);
+    }
+}

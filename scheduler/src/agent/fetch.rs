@@ -1,0 +1,105 @@
+//! Edge (reads the network, writes the store). Brings one file of a lock to the volume: from the operator's store, else from its source.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::StreamExt;
+
+use super::Chain;
+use crate::protocol::File;
+use crate::staging::hash::Hash;
+use crate::staging::store::{self, Store};
+
+/// For a connection and for each pause between two pieces; the whole may take as long as it moves.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a file could not be had, one reason per address that was asked.
+#[derive(Debug, thiserror::Error)]
+#[error("could not fetch `{path}`: {}", in_words(tries))]
+pub struct Error {
+    path: String,
+    tries: Vec<(String, Why)>,
+}
+
+/// Why one address did not help.
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("it answered {0}")]
+    Status(reqwest::StatusCode),
+    #[error("the download failed")]
+    Http(#[source] reqwest::Error),
+    #[error("nothing came for {} s", PATIENCE.as_secs())]
+    Silence,
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+fn in_words(tries: &[(String, Why)]) -> String {
+    if tries.is_empty() {
+        return "the lock names no address and there is no store".to_owned();
+    }
+    tries.iter().map(|(address, why)| format!("{address}: {}", Chain(why))).collect::<Vec<_>>().join("; ")
+}
+
+/// Fetches files.
+#[derive(Clone)]
+pub struct Fetcher {
+    client: reqwest::Client,
+    store_url: Option<String>,
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("store_url", &self.store_url).finish_non_exhaustive()
+    }
+}
+
+impl Fetcher {
+    /// Asks `store_url` first, if it is not empty.
+    pub fn new(store_url: &str) -> Result<Self, reqwest::Error> {
+        // Fails only if one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = || {
+            let agent = concat!("nightshift-agent/", env!("CARGO_PKG_VERSION"));
+            reqwest::Client::builder().user_agent(agent).connect_timeout(PATIENCE).no_proxy()
+        };
+        // An image without certificates can still use the store, which is plain http.
+        let client = builder().build().or_else(|_| builder().tls_certs_only([]).build())?;
+        let store_url = store_url.trim_end_matches('/');
+        Ok(Self { client, store_url: (!store_url.is_empty()).then(|| store_url.to_owned()) })
+    }
+
+    /// Brings `file` into `store`, verified.
+    pub async fn fetch(&self, store: &Store, file: &File) -> Result<(), Error> {
+        let in_store = self.store_url.as_ref().zip(Hash::parse(&file.hash).ok());
+        let in_store = in_store.map(|(url, hash)| format!("{url}/files/{}/{}", hash.algorithm().name(), hash.hex()));
+        let source = (!file.url.is_empty()).then(|| file.url.clone());
+        let mut tries = Vec::new();
+        for address in in_store.into_iter().chain(source) {
+            match self.fetch_from(&address, store, file).await {
+                Ok(()) => return Ok(()),
+                Err(why) => tries.push((address, why)),
+            }
+        }
+        Err(Error { path: file.path.clone(), tries })
+    }
+
+    async fn fetch_from(&self, address: &str, store: &Store, file: &File) -> Result<(), Why> {
+        let answer = in_time(self.client.get(address).send()).await?.map_err(Why::Http)?;
+        if !answer.status().is_success() {
+            return Err(Why::Status(answer.status()));
+        }
+        let mut incoming = store.receive(file)?;
+        let mut pieces = answer.bytes_stream();
+        while let Some(piece) = in_time(pieces.next()).await? {
+            incoming.write(&piece.map_err(Why::Http)?)?;
+        }
+        // Waits for the disk, so not on the thread that answers probes.
+        let kept = tokio::task::spawn_blocking(|| incoming.keep()).await;
+        Ok(kept.expect("keeping a file does not panic")?)
+    }
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> Result<T, Why> {
+    tokio::time::timeout(PATIENCE, future).await.map_err(|_| Why::Silence)
+}

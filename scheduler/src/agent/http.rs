@@ -1,0 +1,164 @@
+//! Edge (writes). The agent's port: probes for the kubelet, signed requests for the operator.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{any, get};
+use serde::de::DeserializeOwned;
+use tracing::warn;
+
+use super::shared::Shared;
+use super::{Chain, announce, clock, stage};
+use crate::protocol::signature::{Headers, Received, Refused, verify};
+use crate::protocol::{Announce, FileSet, Players, Refusal, Save, Saved};
+use crate::rcon::{Online, text};
+use crate::staging::drift::unmanaged;
+use crate::world::Worlds;
+
+/// For `minecraft:list`. Longer than a tick stall.
+const LIST: Duration = Duration::from_secs(20);
+/// The longest save that may be asked for, in seconds.
+const LONGEST_SAVE: u32 = 30 * 60;
+/// Texts longer than this are not for players; one RCON command has 1446 bytes.
+const LONGEST_TEXT: usize = 1000;
+
+/// All routes.
+pub(super) fn routes(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/started", get(started))
+        .route("/ready", get(ready))
+        .route("/v1/{*rest}", any(signed))
+        .with_state(shared)
+}
+
+async fn started(State(shared): State<Arc<Shared>>) -> Response {
+    if shared.state().witness.is_up() {
+        (StatusCode::OK, "the server has answered\n").into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the server has not answered a ping since its start\n").into_response()
+    }
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    let state = shared.state();
+    if state.witness.is_ready(clock::now()) {
+        return (StatusCode::OK, "the server answers\n").into_response();
+    }
+    let why = match (state.witness.is_stopping(), state.witness.is_up()) {
+        (true, _) => "the server is stopping\n",
+        (false, true) => "the server has not answered a ping for 20 s, or its port is shut\n",
+        (false, false) => "the server has not answered a ping since its start\n",
+    };
+    (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
+
+async fn signed(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if let Err(refusal) = check(&shared, &method, &uri, &headers, &body) {
+        return *refusal;
+    }
+    match (method.as_str(), uri.path()) {
+        ("GET", "/v1/report") => report(&shared).await,
+        ("POST", "/v1/stage") => with_body(&body, |set: FileSet| {
+            stage::begin(&shared, set);
+            Ok(StatusCode::ACCEPTED.into_response())
+        }),
+        ("POST", "/v1/announce") => with_body(&body, |announce: Announce| {
+            if announce.text.len() > LONGEST_TEXT {
+                return Err(format!("the text is longer than {LONGEST_TEXT} bytes"));
+            }
+            announce::begin(&shared, announce);
+            Ok(StatusCode::ACCEPTED.into_response())
+        }),
+        ("POST", "/v1/save") => match serde_json::from_slice(&body) {
+            Ok(Save { timeout_seconds }) => Json(save(&shared, timeout_seconds).await).into_response(),
+            Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
+        },
+        ("POST", "/v1/players") => players(&shared).await,
+        (method, path) => refuse(StatusCode::NOT_FOUND, format!("there is no {method} {path}")),
+    }
+}
+
+fn check(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<(), Box<Response>> {
+    let headers = Headers::collect(|name| headers.get(name)?.to_str().ok());
+    let Some(headers) = headers else {
+        return Err(Box::new(refuse(StatusCode::UNAUTHORIZED, "a header of the signature is missing")));
+    };
+    // With the query, if somebody adds one: what is not signed must not count.
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let received = Received { method: method.as_str(), path, body, headers: &headers };
+    let settings = &shared.settings;
+    let verified = verify(&settings.agent_key, &received, &settings.pod_uid, clock::now(), &mut shared.state().guard);
+    verified.map_err(|refused| {
+        warn!("refused {method} {path}: {refused}");
+        let status = match refused {
+            Refused::Fenced { .. } | Refused::Replayed => StatusCode::CONFLICT,
+            Refused::Malformed(_) => StatusCode::BAD_REQUEST,
+            Refused::Signature | Refused::Skew { .. } | Refused::BeforeStart => StatusCode::UNAUTHORIZED,
+        };
+        Box::new(refuse(status, refused.to_string()))
+    })
+}
+
+async fn report(shared: &Arc<Shared>) -> Response {
+    let task = Arc::clone(shared);
+    let report = tokio::task::spawn_blocking(move || {
+        let worlds = Worlds::read(&task.settings.data).map_err(|error| Chain(&error).to_string())?;
+        let manifest = task.volume.manifest().map_err(|error| Chain(&error).to_string())?;
+        let unmanaged = unmanaged(&task.volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?;
+        Ok(task.report(clock::now(), &worlds, manifest.map(|manifest| manifest.lock), unmanaged))
+    });
+    match report.await.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(report) => Json(report).into_response(),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, format!("the volume cannot be read: {error}")),
+    }
+}
+
+async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
+    let act = shared.desk.act();
+    let begun = Instant::now();
+    let within = Duration::from_secs(timeout_seconds.min(LONGEST_SAVE).into());
+    let answer = act.console().await.save_flush(within).await;
+    let (confirmed, problem) = match answer {
+        Ok(words) if text::says_saved(&words) => (true, None),
+        Ok(words) => (false, Some(format!("the server answered `{}`", words.trim()))),
+        Err(error) => (false, Some(Chain(&error).to_string())),
+    };
+    let took_ms = begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+    Saved { confirmed, took_ms, problem }
+}
+
+async fn players(shared: &Arc<Shared>) -> Response {
+    let act = shared.desk.act();
+    let answer = act.console().await.list(LIST).await;
+    let players = match answer {
+        Ok(Online::Known { count: 0, max: _ }) => Players::Nobody,
+        Ok(Online::Known { count, max: _ }) => Players::Some { count },
+        Ok(Online::Unknown) | Err(_) => match shared.state().witness.players(clock::now()) {
+            // The ping alone never proves that a server is empty.
+            Players::Some { count } => Players::Some { count },
+            Players::Nobody => Players::Unknown { since: clock::now() },
+            unknown @ Players::Unknown { .. } => unknown,
+        },
+    };
+    Json(players).into_response()
+}
+
+fn with_body<T: DeserializeOwned>(body: &[u8], act: impl FnOnce(T) -> Result<Response, String>) -> Response {
+    let done = serde_json::from_slice(body).map_err(|error| error.to_string()).and_then(act);
+    done.unwrap_or_else(|error| refuse(StatusCode::BAD_REQUEST, error))
+}
+
+fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
+    (status, Json(Refusal { error: error.into() })).into_response()
+}

@@ -1,0 +1,187 @@
+//! Edge (writes). `agent init`: makes the volume ready for one start of the server, or waits and says why.
+//!
+//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. Only a world that must not be opened ends it with
+//! an error, because time does not mend that.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::backoff::Backoff;
+use super::fetch::{self, Fetcher};
+use super::{Chain, settings};
+use crate::properties;
+use crate::protocol::FileSet;
+use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::store::{self, Store};
+use crate::staging::swap::{self, Swapped, swap};
+use crate::staging::{RecordError, Volume};
+use crate::world::lock::{self, SessionLocks};
+use crate::world::{Refusal, Worlds, may_open};
+
+/// How often a held `session.lock` is asked for again, and how many of those looks lie between two sentences about it.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOKS_PER_SENTENCE: u32 = 10;
+
+/// How it ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The server may start. The locks on its worlds are held until the process ends.
+    Ready(SessionLocks),
+    /// It must not.
+    Refused(Refusal),
+}
+
+/// What is in the way for now.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("could not copy the agent to `{path}`")]
+    CopySelf {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("could not read the lock's files at `{path}`")]
+    ReadFiles {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the lock's files at `{path}` are not what an operator of this version writes")]
+    ParseFiles {
+        path: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("could not look for worlds on the volume")]
+    Worlds(#[source] io::Error),
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("could not fill the store on the volume")]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Fetch(#[from] fetch::Error),
+    #[error("could not make an HTTP client")]
+    Client(#[source] reqwest::Error),
+    #[error("could not make the server's directory equal to the lock")]
+    Swap(#[from] swap::Error),
+    #[error(transparent)]
+    Properties(#[from] properties::Error),
+}
+
+/// Runs until the volume is ready or the start is refused.
+pub async fn run(settings: &settings::Init) -> Outcome {
+    let mut locks = SessionLocks::default();
+    let mut backoff = Backoff::default();
+    loop {
+        match prepare(settings, &mut locks).await {
+            Ok(None) => return Outcome::Ready(locks),
+            Ok(Some(refusal)) => {
+                let words = format!("REFUSED: {refusal}");
+                warn!("{words}");
+                if let Err(error) = fs::write(&settings.termination_log, words) {
+                    warn!("could not leave last words at {}: {error}", settings.termination_log.display());
+                }
+                return Outcome::Refused(refusal);
+            }
+            Err(error) => {
+                let wait = backoff.next();
+                warn!("not ready: {}; trying again in {} s", Chain(&error), wait.as_secs());
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+}
+
+async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<Option<Refusal>, Error> {
+    copy_self(&settings.shared.join("agent"))?;
+    let set = read_files(&settings.files)?;
+    let volume = Volume::new(&settings.data);
+    let worlds = lock_worlds(&settings.data, locks).await?;
+
+    let last = volume.manifest()?.map(|manifest| manifest.minecraft);
+    if let Err(refusal) = may_open(&worlds, &set, last.as_deref()) {
+        return Ok(Some(refusal));
+    }
+    if !worlds.whole() {
+        warn!(
+            "a world lies here in the old and in the new layout: a move of the worlds did not end, Minecraft may refuse it"
+        );
+    }
+    fill_store(settings, &Store::new(volume.clone()), &set).await?;
+    say(&swap(&volume, &set, &mut Disk::new(Unhindered))?);
+    properties::write(&settings.data, settings.rcon_port, &settings.rcon_password)?;
+    info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));
+    Ok(None)
+}
+
+/// Puts this very program where the server's container finds it as its preStop hook. The server runs it as its own user, so everybody
+/// may run it and nobody may write it.
+fn copy_self(target: &Path) -> Result<(), Error> {
+    let copy = || {
+        let beside = target.with_extension("new");
+        fs::copy("/proc/self/exe", &beside)?;
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o555))?;
+        fs::rename(&beside, target)
+    };
+    copy().map_err(|source| Error::CopySelf { path: target.display().to_string(), source })
+}
+
+fn read_files(path: &Path) -> Result<FileSet, Error> {
+    let name = || path.display().to_string();
+    let bytes = fs::read(path).map_err(|source| Error::ReadFiles { path: name(), source })?;
+    serde_json::from_slice(&bytes).map_err(|source| Error::ParseFiles { path: name(), source })
+}
+
+/// Waits until no server has a world of this volume open, and keeps it so.
+async fn lock_worlds(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Error> {
+    let mut tries = 0_u32;
+    loop {
+        let worlds = Worlds::read(data).map_err(Error::Worlds)?;
+        let busy = locks.take(&worlds.session_locks())?;
+        if busy.is_empty() {
+            return Ok(worlds);
+        }
+        if tries.is_multiple_of(LOOKS_PER_SENTENCE) {
+            info!("waiting: another server has this world open and holds {}", listed(&busy));
+        }
+        tries += 1;
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn fill_store(settings: &settings::Init, store: &Store, set: &FileSet) -> Result<(), Error> {
+    let missing = store.missing(set)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    store.check_space(&missing)?;
+    let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
+    for file in &missing {
+        fetcher.fetch(store, file).await?;
+        info!("fetched {}", file.path);
+    }
+    Ok(())
+}
+
+fn say(done: &Swapped) {
+    let Swapped { placed, removed, adopted, set_aside } = done;
+    for (what, paths) in [("placed", placed), ("removed", removed), ("adopted", adopted)] {
+        for path in paths {
+            info!("{what} {path}");
+        }
+    }
+    for (from, to) in set_aside {
+        warn!("{from} was put there by somebody and is in the way of a managed plugin: moved to {to}");
+    }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,204 @@
+//! Edge (reads). Looks at the server again and again, reads what a start says about itself once, and is the witness of each end.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tracing::{info, warn};
+
+use super::shared::{Shared, StartFacts};
+use super::watch::{Change, Look, Pinged};
+use super::{Chain, clock, log};
+use crate::ping::{self, ping};
+use crate::protocol::{LastStop, PluginSeen};
+use crate::staging::disk::{Disk, Unhindered};
+use crate::staging::drift::{Drift, drift};
+use crate::world::Worlds;
+use crate::world::lock::held_by_another;
+
+/// A ping is answered by a network thread; one that takes longer is a stall.
+const PING: Duration = Duration::from_secs(3);
+/// Between two looks while nothing is up, while all is well, and while something ends.
+const STARTING: Duration = Duration::from_secs(2);
+const STEADY: Duration = Duration::from_secs(5);
+pub(super) const ENDING: Duration = Duration::from_millis(250);
+/// For `bukkit:plugins`, which waits for the server's main thread.
+const COMMAND: Duration = Duration::from_secs(20);
+/// RCON opens a moment after the first ping; how often and how long apart it is asked.
+const PLUGIN_TRIES: u32 = 12;
+const PLUGIN_PAUSE: Duration = Duration::from_secs(5);
+/// For the check that RCON refuses on the pod's address.
+const EXPOSED: Duration = Duration::from_secs(2);
+
+/// Looks for ever.
+pub(super) async fn watch(shared: Arc<Shared>) {
+    loop {
+        look_once(&shared).await;
+        let pause = {
+            let state = shared.state();
+            match (state.witness.is_stopping(), state.witness.is_up()) {
+                (true, _) => ENDING,
+                (false, true) => STEADY,
+                (false, false) => STARTING,
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shared.wake.notified() => {}
+        }
+    }
+}
+
+/// One look and what follows from it.
+pub(super) async fn look_once(shared: &Arc<Shared>) {
+    let _turn = shared.look_turn.lock().await;
+    let look = look(shared).await;
+    let change = shared.state().witness.look(&look);
+    match change {
+        None => {}
+        Some(Change::Up) => began(shared),
+        Some(Change::Ended) => ended(shared, &look).await,
+        Some(Change::Replaced) => {
+            ended(shared, &look).await;
+            began(shared);
+        }
+    }
+}
+
+async fn look(shared: &Arc<Shared>) -> Look {
+    let game = SocketAddr::from((Ipv4Addr::LOCALHOST, shared.settings.game_port));
+    let pinged = match ping(game, PING).await {
+        Ok(answer) => Pinged::Answered(answer),
+        Err(error) if error.is_refused() => Pinged::Refused,
+        Err(
+            ping::Error::Refused { .. }
+            | ping::Error::Silent { .. }
+            | ping::Error::Cut(_)
+            | ping::Error::Garbled { .. },
+        ) => Pinged::Silent,
+    };
+    let steady = shared.state().witness.is_up() && matches!(pinged, Pinged::Answered(_));
+    let data = shared.settings.data.clone();
+    let seen = tokio::task::spawn_blocking(move || {
+        let log = log::read(&data).unwrap_or_default().map(|log| log.mark);
+        if steady {
+            return (None, log, None);
+        }
+        let worlds = Worlds::read(&data).unwrap_or_default();
+        let locks = worlds.session_locks();
+        let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
+        let locked = (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)));
+        (locked, log, worlds.changed_at().max(log::changed_at(&data)))
+    });
+    // Cannot be joined only while the process ends.
+    let (locked, log, progress_at) = seen.await.unwrap_or_default();
+    Look { at: clock::now(), pinged, locked, log, progress_at }
+}
+
+fn began(shared: &Arc<Shared>) {
+    info!("the server answers");
+    shared.state().start = StartFacts::default();
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move { read_start(&shared).await });
+}
+
+async fn read_start(shared: &Arc<Shared>) {
+    let volume = shared.volume.clone();
+    let drift = tokio::task::spawn_blocking(move || match volume.manifest() {
+        Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| Chain(&error).to_string()),
+        Ok(None) => Ok(Drift::default()),
+        Err(error) => Err(Chain(&error).to_string()),
+    });
+    let drift = drift.await.unwrap_or_else(|error| Err(error.to_string())).unwrap_or_else(|error| {
+        warn!("could not compare the files with the manifest: {error}");
+        // Nobody knows, so it is not called settled.
+        Drift { changed: vec![format!("unknown: {error}")], unmanaged: vec![] }
+    });
+    for path in &drift.changed {
+        warn!("{path} is not what the lock says");
+    }
+    let rcon_exposed = rcon_answers_outside(shared).await;
+    if rcon_exposed {
+        warn!("RCON answers on {}: `rcon.ip` has no effect on this server", shared.settings.pod_ip);
+    }
+    {
+        let mut state = shared.state();
+        state.start.drift = drift;
+        state.start.rcon_exposed = rcon_exposed;
+    }
+    for _ in 0..PLUGIN_TRIES {
+        match plugins(shared).await {
+            Ok((build, plugins)) => {
+                info!(
+                    "{} plugins, {} enabled",
+                    plugins.len(),
+                    plugins.values().filter(|plugin| plugin.enabled).count()
+                );
+                let mut state = shared.state();
+                state.start.build = build;
+                state.start.plugins = Some(plugins);
+                return;
+            }
+            Err(error) => warn!("could not read the plugins yet: {error}"),
+        }
+        tokio::time::sleep(PLUGIN_PAUSE).await;
+        if !shared.state().witness.is_up() {
+            return;
+        }
+    }
+}
+
+/// Build and plugins by the server's own words: versions from its log, which are enabled by RCON.
+async fn plugins(shared: &Arc<Shared>) -> Result<(Option<u32>, BTreeMap<String, PluginSeen>), String> {
+    let act = shared.desk.act();
+    let answer = act.console().await.plugins(COMMAND).await;
+    let enabled = answer.map_err(|error| Chain(&error).to_string())?;
+    let enabled = enabled.ok_or("the answer to `bukkit:plugins` is no list of plugins")?;
+    let data = shared.settings.data.clone();
+    let log = tokio::task::spawn_blocking(move || log::read(&data)).await.map_err(|error| error.to_string())?;
+    // A log that was put away at midnight: the versions are not known, which is not the same as no plugins.
+    let (build, versions) = match log.map_err(|error| error.to_string())? {
+        Some(log) if !log.done => return Err("the log does not say `Done` yet".to_owned()),
+        Some(log) => (log.build, log.versions),
+        None => (None, BTreeMap::new()),
+    };
+    let mut plugins: BTreeMap<String, PluginSeen> = BTreeMap::new();
+    for (name, version) in versions {
+        plugins.insert(name, PluginSeen { version: Some(version), enabled: false });
+    }
+    for (name, enabled) in enabled {
+        plugins.entry(name).or_insert(PluginSeen { version: None, enabled: false }).enabled = enabled;
+    }
+    Ok((build, plugins))
+}
+
+async fn rcon_answers_outside(shared: &Shared) -> bool {
+    let Ok(address) = shared.settings.pod_ip.parse::<IpAddr>() else { return false };
+    let outside = SocketAddr::from((address, shared.settings.rcon_port));
+    matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
+}
+
+async fn ended(shared: &Arc<Shared>, look: &Look) {
+    let record = {
+        let mut state = shared.state();
+        state.start = StartFacts::default();
+        let stop = state.stop.take();
+        let (saved, why) = match stop {
+            Some(stop) => (stop.saved, stop.why),
+            None => (false, "the process ended and nobody had asked this agent: a crash, a kill, or /stop".to_owned()),
+        };
+        LastStop { at: look.at, saved, why }
+    };
+    info!("the server is gone, saved: {}: {}", record.saved, record.why);
+    let (path, content) = (shared.volume.last_stop_path(), record.clone());
+    let written = tokio::task::spawn_blocking(move || Disk::new(Unhindered).write_record(&path, &content)).await;
+    match written {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!("{}", Chain(&error)),
+        Err(error) => warn!("{error}"),
+    }
+    // Reported when it is on the disk, not before.
+    shared.state().last_stop = Some(record);
+}

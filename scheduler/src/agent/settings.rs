@@ -1,0 +1,107 @@
+//! Pure. What the agent's containers are told by their environment.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::protocol::signature::Key;
+use crate::rcon::Password;
+
+/// For `agent init`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Init {
+    /// Where the volume is mounted.
+    #[arg(long, env = "NIGHTSHIFT_DATA", default_value = "/data")]
+    pub data: PathBuf,
+    /// The directory that the pod's containers share.
+    #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
+    pub shared: PathBuf,
+    /// The files of the lock, mounted from its ConfigMap.
+    #[arg(long, env = "NIGHTSHIFT_FILES", default_value = "/etc/nightshift/files.json")]
+    pub files: PathBuf,
+    /// The operator's store, such as `http://nightshift:8471`; empty for none.
+    #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
+    pub store_url: String,
+    /// The password that the server's RCON gets.
+    #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
+    pub rcon_password: Password,
+    /// The port that the server's RCON gets.
+    #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
+    pub rcon_port: u16,
+    /// Where the kubelet looks for the last words of a container.
+    #[arg(long, default_value = "/dev/termination-log")]
+    pub termination_log: PathBuf,
+}
+
+/// For `agent sidecar`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Sidecar {
+    /// Where the volume is mounted.
+    #[arg(long, env = "NIGHTSHIFT_DATA", default_value = "/data")]
+    pub data: PathBuf,
+    /// The directory that the pod's containers share.
+    #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
+    pub shared: PathBuf,
+    /// The operator's store; empty for none.
+    #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
+    pub store_url: String,
+    /// The key that requests are signed with.
+    #[arg(long, env = "NIGHTSHIFT_AGENT_KEY", hide_env_values = true, value_parser = Key::from_hex)]
+    pub agent_key: Key,
+    /// RCON's password.
+    #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
+    pub rcon_password: Password,
+    /// RCON's port on the loopback.
+    #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
+    pub rcon_port: u16,
+    /// The game's port.
+    #[arg(long, env = "NIGHTSHIFT_GAME_PORT", default_value_t = 25565)]
+    pub game_port: u16,
+    /// The UID of this pod: requests for another one are refused.
+    #[arg(long, env = "NIGHTSHIFT_POD_UID")]
+    pub pod_uid: String,
+    /// The address of this pod, on which RCON must not answer; empty for no check.
+    #[arg(long, env = "NIGHTSHIFT_POD_IP", default_value = "")]
+    pub pod_ip: String,
+    /// How long a stop with its save may take, in seconds.
+    #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = 300)]
+    pub stop_timeout: u64,
+    /// Where requests and probes are answered.
+    #[arg(long, default_value_t = SocketAddr::from(([0, 0, 0, 0], crate::protocol::PORT)))]
+    pub listen: SocketAddr,
+}
+
+/// For `agent stop`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Stop {
+    /// The directory that the pod's containers share.
+    #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
+    pub shared: PathBuf,
+    /// How long to wait until the stop was sent, in seconds.
+    #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = 300)]
+    pub stop_timeout: u64,
+}
+
+/// The name of the Unix socket in the shared directory.
+pub const SOCKET: &str = "agent.sock";
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        sidecar: Sidecar,
+    }
+
+    #[test]
+    fn no_secret_is_printed() {
+        let key = "ab".repeat(32);
+        let line = ["agent", "--agent-key", &key, "--rcon-password", "hunter2", "--pod-uid", "u"];
+        let parsed = Line::try_parse_from(line).unwrap();
+        let printed = format!("{:?}", parsed.sidecar);
+        assert!(!printed.contains("hunter2") && !printed.contains("abab"), "{printed}");
+    }
+}

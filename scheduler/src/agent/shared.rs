@@ -1,0 +1,141 @@
+//! Pure. What the parts of the sidecar know together.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::desk::Desk;
+use super::fetch::Fetcher;
+use super::settings;
+use super::watch::Witness;
+use crate::protocol::signature::Guard;
+use crate::protocol::{Announce, LastStop, PluginSeen, Report, Server, Staging};
+use crate::rcon::Console;
+use crate::staging::Volume;
+use crate::staging::drift::Drift;
+use crate::staging::store::Store;
+use crate::world::Worlds;
+
+/// Shared by all tasks of one sidecar.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) settings: settings::Sidecar,
+    pub(super) volume: Volume,
+    pub(super) store: Store,
+    pub(super) fetcher: Fetcher,
+    pub(super) desk: Arc<Desk>,
+    /// Wakes the watcher before its time.
+    pub(super) wake: Notify,
+    /// One look at a time: an older one must not be believed after a newer one.
+    pub(super) look_turn: tokio::sync::Mutex<()>,
+    /// One stop at a time.
+    pub(super) stop_turn: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+}
+
+/// What changes.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) witness: Witness,
+    pub(super) guard: Guard,
+    /// Of this start of the server; empty until they were read.
+    pub(super) start: StartFacts,
+    pub(super) staged: Vec<String>,
+    pub(super) staging: Option<Staging>,
+    pub(super) staging_task: Option<JoinHandle<()>>,
+    pub(super) announced: Option<Announce>,
+    pub(super) announcing: Option<JoinHandle<()>>,
+    /// The stop that was sent and whose end has not been seen.
+    pub(super) stop: Option<StopSent>,
+    pub(super) last_stop: Option<LastStop>,
+}
+
+/// What is read once after each start.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StartFacts {
+    pub(super) build: Option<u32>,
+    pub(super) plugins: Option<BTreeMap<String, PluginSeen>>,
+    pub(super) drift: Drift,
+    pub(super) rcon_exposed: bool,
+}
+
+/// A stop on its way.
+#[derive(Debug, Clone)]
+pub(super) struct StopSent {
+    pub(super) saved: bool,
+    pub(super) why: String,
+}
+
+impl Shared {
+    pub(super) fn new(settings: settings::Sidecar, fetcher: Fetcher, now: Timestamp) -> Self {
+        let volume = Volume::new(&settings.data);
+        let rcon = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rcon_port));
+        let desk = Desk::new(Console::new(rcon, settings.rcon_password.clone()));
+        let state = State {
+            witness: Witness::new(now),
+            guard: Guard::new(now),
+            start: StartFacts::default(),
+            staged: Vec::new(),
+            staging: None,
+            staging_task: None,
+            announced: None,
+            announcing: None,
+            stop: None,
+            last_stop: None,
+        };
+        Self {
+            store: Store::new(volume.clone()),
+            settings,
+            volume,
+            fetcher,
+            desk,
+            wake: Notify::new(),
+            look_turn: tokio::sync::Mutex::new(()),
+            stop_turn: tokio::sync::Mutex::new(()),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The state, for a moment: never held over a wait.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked with it in hand left nothing half-written: every field is set at once.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The report, with what was just read from the volume.
+    pub(super) fn report(
+        &self,
+        now: Timestamp,
+        worlds: &Worlds,
+        lock: Option<String>,
+        unmanaged: Vec<String>,
+    ) -> Report {
+        let state = self.state();
+        let server = match state.witness.server() {
+            Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
+                let StartFacts { build, plugins, drift: _, rcon_exposed: _ } = state.start.clone();
+                Server::Up { since, answered_at, minecraft, build, plugins }
+            }
+            other @ (Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) => other,
+        };
+        Report {
+            at: now,
+            pod_uid: self.settings.pod_uid.clone(),
+            server,
+            players: state.witness.players(now),
+            lock,
+            drift: state.start.drift.changed.clone(),
+            unmanaged,
+            staged: state.staged.clone(),
+            staging: state.staging.clone(),
+            world: worlds.seen(),
+            last_stop: state.last_stop.clone(),
+            rcon_exposed: state.start.rcon_exposed,
+            announced: state.announced.clone(),
+        }
+    }
+}

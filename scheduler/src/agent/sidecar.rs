@@ -1,0 +1,108 @@
+//! Edge (writes). `agent sidecar`: lives beside the server for as long as the pod does, and outlives the server by a moment.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tracing::{info, warn};
+
+use super::fetch::Fetcher;
+use super::shared::{Shared, StopSent};
+use super::{Chain, clock, http, observe, settings, stopping};
+
+/// The sidecar cannot begin. Everything after that is only said.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No client.
+    #[error("could not make an HTTP client")]
+    Client(#[source] reqwest::Error),
+    /// Port or socket.
+    #[error("could not listen at {place}")]
+    Listen {
+        /// Which.
+        place: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A sidecar that listens.
+#[derive(Debug)]
+pub struct Sidecar {
+    shared: Arc<Shared>,
+    http: TcpListener,
+    socket: tokio::net::UnixListener,
+}
+
+impl Sidecar {
+    /// Opens port and socket.
+    pub async fn bind(settings: settings::Sidecar) -> Result<Self, Error> {
+        let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
+        let listen = |place: String| move |source| Error::Listen { place, source };
+        let http = TcpListener::bind(settings.listen).await.map_err(listen(settings.listen.to_string()))?;
+        let path = settings.shared.join(settings::SOCKET);
+        let socket = stopping::listen(&path).map_err(listen(path.display().to_string()))?;
+        Ok(Self { shared: Arc::new(Shared::new(settings, fetcher, clock::now())), http, socket })
+    }
+
+    /// Where requests are answered.
+    pub fn address(&self) -> io::Result<std::net::SocketAddr> {
+        self.http.local_addr()
+    }
+
+    /// Runs until `terminated` comes true, and then until the server is gone.
+    pub async fn run(self, terminated: impl Future<Output = ()>) {
+        let Self { shared, http, socket } = self;
+        let serving = tokio::spawn(axum::serve(http, http::routes(Arc::clone(&shared))).into_future());
+        let hooks = tokio::spawn(stopping::serve(Arc::clone(&shared), socket));
+        remember(&shared).await;
+        let watching = tokio::spawn(observe::watch(Arc::clone(&shared)));
+        terminated.await;
+
+        // The kubelet ends us after the server, or together with it when the grace period is used up.
+        {
+            let mut state = shared.state();
+            if !state.witness.is_absent() && state.stop.is_none() {
+                let why = "ended by SIGTERM; the hook had not asked this agent to save".to_owned();
+                state.stop = Some(StopSent { saved: false, why });
+            }
+            state.witness.stop_sent(clock::now());
+        }
+        shared.wake.notify_one();
+        while !shared.state().witness.is_absent() {
+            observe::look_once(&shared).await;
+            tokio::time::sleep(observe::ENDING).await;
+        }
+        // Whoever saw the end has also written it down when its turn is over.
+        let _turn = shared.look_turn.lock().await;
+        info!("the server is gone, and so am I");
+        for task in [watching, hooks] {
+            task.abort();
+        }
+        serving.abort();
+    }
+}
+
+/// Reads what the volume remembers, and cleans the store.
+async fn remember(shared: &Arc<Shared>) {
+    let task = Arc::clone(shared);
+    let read = tokio::task::spawn_blocking(move || {
+        let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
+        let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let staged = task.store.staged().and_then(|staged| task.store.prune().map(|_| staged));
+        (last_stop, staged)
+    });
+    match read.await {
+        Ok((last_stop, staged)) => {
+            let staged = staged.unwrap_or_else(|error| {
+                warn!("{}", Chain(&error));
+                Vec::new()
+            });
+            let mut state = shared.state();
+            state.last_stop = last_stop;
+            state.staged = staged;
+        }
+        Err(error) => warn!("{error}"),
+    }
+}

@@ -1,0 +1,67 @@
+//! Edge (writes). Brings the files of a coming lock to the volume while the server runs, one download at a time.
+
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use super::Chain;
+use super::shared::Shared;
+use crate::protocol::{FileSet, Staging};
+use crate::staging::store::{self, Store};
+
+/// Begins to stage `set`. The same lock that is under way goes on; another one ends that.
+pub(super) fn begin(shared: &Arc<Shared>, set: FileSet) {
+    let mut state = shared.state();
+    let running = state.staging_task.as_ref().is_some_and(|task| !task.is_finished());
+    if running && state.staging.as_ref().is_some_and(|staging| staging.lock == set.lock) {
+        return;
+    }
+    if let Some(task) = state.staging_task.take() {
+        task.abort();
+    }
+    let of = u32::try_from(crate::staging::all(&set).count()).unwrap_or(u32::MAX);
+    state.staging = Some(Staging { lock: set.lock.clone(), done: 0, of, error: None });
+    let task = Arc::clone(shared);
+    state.staging_task = Some(tokio::spawn(async move {
+        if let Err(error) = stage(&task, &set, of).await {
+            warn!("staging lock {}: {error}", set.lock);
+            note(&task, &set, |staging| staging.error = Some(error));
+        }
+    }));
+}
+
+async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), String> {
+    let missing = on_disk(shared, set, Store::missing).await?;
+    let have = |left: usize| of.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
+    note(shared, set, |staging| staging.done = have(missing.len()));
+    shared.store.check_space(&missing).map_err(|error| Chain(&error).to_string())?;
+    for (fetched, file) in missing.iter().enumerate() {
+        shared.fetcher.fetch(&shared.store, file).await.map_err(|error| Chain(&error).to_string())?;
+        note(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
+    }
+    on_disk(shared, set, Store::mark_staged).await?;
+    let staged = on_disk(shared, set, |store, _| store.staged()).await?;
+    info!("lock {} is staged", set.lock);
+    let mut state = shared.state();
+    state.staged = staged;
+    state.staging = None;
+    Ok(())
+}
+
+fn note(shared: &Shared, set: &FileSet, change: impl FnOnce(&mut Staging)) {
+    // Another lock may have taken over.
+    if let Some(staging) = shared.state().staging.as_mut().filter(|staging| staging.lock == set.lock) {
+        change(staging);
+    }
+}
+
+/// Hashing and waiting for the disk, away from the threads that answer probes.
+async fn on_disk<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    set: &FileSet,
+    work: impl FnOnce(&Store, &FileSet) -> Result<T, store::Error> + Send + 'static,
+) -> Result<T, String> {
+    let (store, set) = (shared.store.clone(), set.clone());
+    let done = tokio::task::spawn_blocking(move || work(&store, &set)).await;
+    done.map_err(|error| error.to_string())?.map_err(|error| Chain(&error).to_string())
+}

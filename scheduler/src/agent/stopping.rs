@@ -1,0 +1,135 @@
+//! Edge (writes). Stops the server for its preStop hook: warn, save, send `stop`. What asks comes over a Unix socket in the directory
+//! that only this pod's containers share.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tracing::{info, warn};
+
+use super::shared::{Shared, StopSent};
+use super::{Chain, clock};
+use crate::protocol::Players;
+use crate::rcon::text;
+
+/// For a single short command.
+const COMMAND: Duration = Duration::from_secs(10);
+/// Kept of the hook's time for sending `stop`.
+const FOR_STOP: Duration = Duration::from_secs(15);
+/// An announcement that ended or ends this near is the warning for this stop.
+const ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
+/// A whole line is five bytes.
+const LONGEST_LINE: u64 = 64;
+
+/// The socket, open for everybody in the pod: the server's container may run as another user.
+pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+/// Answers hooks for ever.
+pub(super) async fn serve(shared: Arc<Shared>, listener: UnixListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let shared = Arc::clone(&shared);
+                tokio::spawn(async move {
+                    if let Err(error) = answer(&shared, stream).await {
+                        // The hook dies with the server's container, often before it has read the last word.
+                        info!("the hook is gone: {error}");
+                    }
+                });
+            }
+            Err(error) => {
+                warn!("a hook could not be heard: {error}");
+                tokio::time::sleep(COMMAND).await;
+            }
+        }
+    }
+}
+
+async fn answer(shared: &Arc<Shared>, mut stream: UnixStream) -> io::Result<()> {
+    let (reader, mut writer) = stream.split();
+    let mut line = String::new();
+    BufReader::new(reader.take(LONGEST_LINE)).read_line(&mut line).await?;
+    if line != "stop\n" {
+        return writer.write_all(b"the only request is `stop`\n").await;
+    }
+    writer.write_all(b"heard\n").await?;
+    // A task of its own: the stop goes on when the hook is killed.
+    let task = Arc::clone(shared);
+    let words = tokio::spawn(async move { stop_server(&task).await }).await.map_err(io::Error::other)?;
+    writer.write_all(format!("{words}\n").as_bytes()).await
+}
+
+/// Warns, saves and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
+async fn stop_server(shared: &Arc<Shared>) -> &'static str {
+    let _turn = shared.stop_turn.lock().await;
+    {
+        let state = shared.state();
+        if state.stop.is_some() {
+            return "ok";
+        }
+        if !state.witness.is_up() {
+            return "the server has not answered yet, SIGTERM stops it";
+        }
+    }
+    let act = shared.desk.act();
+    if let Err(error) = act.console().await.open().await {
+        warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
+        return "no RCON, SIGTERM stops the server";
+    }
+    if must_warn(shared)
+        && let Err(error) = act.console().await.tellraw_all("The server is stopping now.", COMMAND).await
+    {
+        warn!("players were not warned: {}", Chain(&error));
+    }
+    let patience = Duration::from_secs(shared.settings.stop_timeout).saturating_sub(FOR_STOP).max(COMMAND);
+    let answer = act.console().await.save_flush(patience).await;
+    let (saved, why) = match answer {
+        Ok(words) if text::says_saved(&words) => {
+            (true, "stopped on request, after `save-all flush` was confirmed".to_owned())
+        }
+        Ok(words) => {
+            (false, format!("stopped on request; the server answered `save-all flush` with `{}`", words.trim()))
+        }
+        Err(error) => (false, format!("stopped on request; the save was not confirmed: {}", Chain(&error))),
+    };
+    // Noted before it is sent: the end may be seen before the answer is.
+    {
+        let mut state = shared.state();
+        state.stop = Some(StopSent { saved, why });
+        state.witness.stop_sent(clock::now());
+    }
+    let sent = act.console().await.stop(COMMAND).await;
+    shared.wake.notify_one();
+    match sent {
+        Ok(()) => {
+            info!("`stop` was sent, saved: {saved}");
+            "ok"
+        }
+        Err(error) => {
+            warn!("`stop` was not answered, SIGTERM follows: {}", Chain(&error));
+            "ok, but `stop` was not answered"
+        }
+    }
+}
+
+/// Whether somebody may be on whom no announcement has told. Unknown counts as somebody.
+fn must_warn(shared: &Shared) -> bool {
+    let now = clock::now();
+    let state = shared.state();
+    let told = state.announced.as_ref().is_some_and(|announced| announced.ends.duration_since(now).abs() <= ANNOUNCED);
+    !told && state.witness.players(now) != Players::Nobody
+}

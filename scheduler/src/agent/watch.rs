@@ -1,0 +1,223 @@
+//! Pure. What the looks at a server's process add up to: absent, starting, up, stopping; who is on; whether it is ready.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::ping;
+use crate::protocol::{Players, Server};
+
+/// Silence for this long takes a server out of service. Three pings of 5 s each may be lost to a tick stall.
+const READY_FOR: SignedDuration = SignedDuration::from_secs(20);
+
+/// How long a count of players counts: a ping every 5 s and its own deadline of 3 s. When one is missed, somebody may have
+/// joined unseen, and a full server would get the short countdown of an empty one.
+const COUNTED_FOR: SignedDuration = SignedDuration::from_secs(9);
+
+/// On a volume without any world there is no lock to see: a log that changed this recently is a server that starts for the first time.
+const LOG_IS_FRESH: SignedDuration = SignedDuration::from_secs(120);
+
+/// What one server-list ping brought.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pinged {
+    /// The server's line.
+    Answered(ping::Answer),
+    /// The port is open and nothing usable came.
+    Silent,
+    /// Nothing listens.
+    Refused,
+}
+
+/// One look at the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// When.
+    pub at: Timestamp,
+    /// By ping.
+    pub pinged: Pinged,
+    /// Whether another process holds a world's `session.lock`; None if there is no such file yet.
+    pub locked: Option<bool>,
+    /// The mark of the start that the log tells of.
+    pub log: Option<String>,
+    /// When log or world last changed; asked for only while the server is not up.
+    pub progress_at: Option<Timestamp>,
+}
+
+/// What a look changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The server answered for the first time since its process began.
+    Up,
+    /// The process is gone.
+    Ended,
+    /// Between two looks, one process ended and another one answered.
+    Replaced,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Life {
+    Absent,
+    Starting {
+        progress_at: Timestamp,
+    },
+    Up {
+        since: Timestamp,
+        answered_at: Timestamp,
+        minecraft: String,
+        log: Option<String>,
+        /// It has missed a ping since it last answered.
+        missed: bool,
+        /// Nothing listened at the last look.
+        refused: bool,
+    },
+}
+
+/// Adds up the looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Witness {
+    life: Life,
+    stopping: Option<Timestamp>,
+    players: Players,
+    /// The last time the number of players was said, or the beginning.
+    counted_at: Timestamp,
+}
+
+impl Witness {
+    /// Begins, with nothing seen.
+    pub fn new(now: Timestamp) -> Self {
+        Self { life: Life::Absent, stopping: None, players: Players::Unknown { since: now }, counted_at: now }
+    }
+
+    /// Takes one look into account.
+    pub fn look(&mut self, look: &Look) -> Option<Change> {
+        match &look.pinged {
+            Pinged::Answered(answer) => self.answered(look, answer),
+            Pinged::Silent => {
+                self.not_answered(look, false);
+                None
+            }
+            // The game's port is shut before the worlds are: the process has ended when nobody holds them.
+            Pinged::Refused if look.locked != Some(true) => self.nobody(look),
+            Pinged::Refused => {
+                self.not_answered(look, true);
+                None
+            }
+        }
+    }
+
+    fn answered(&mut self, look: &Look, answer: &ping::Answer) -> Option<Change> {
+        match answer.online {
+            Some(0) => self.players = Players::Nobody,
+            Some(count) => self.players = Players::Some { count },
+            None => self.players = Players::Unknown { since: self.counted_at },
+        }
+        if answer.online.is_some() {
+            self.counted_at = look.at;
+        }
+        let (since, change) = match &self.life {
+            Life::Up { since, log, missed, .. } => {
+                let other = *missed && log.is_some() && look.log.is_some() && *log != look.log;
+                if other { (look.at, Some(Change::Replaced)) } else { (*since, None) }
+            }
+            Life::Absent | Life::Starting { .. } => (look.at, Some(Change::Up)),
+        };
+        if change == Some(Change::Replaced) {
+            self.stopping = None;
+        }
+        let log = match (&self.life, change) {
+            // A log that went on after midnight does not tell of a start: the mark of this one stays.
+            (Life::Up { log: Some(log), .. }, None) => Some(log.clone()),
+            _ => look.log.clone(),
+        };
+        self.life = Life::Up {
+            since,
+            answered_at: look.at,
+            minecraft: answer.minecraft.clone(),
+            log,
+            missed: false,
+            refused: false,
+        };
+        change
+    }
+
+    fn not_answered(&mut self, look: &Look, nothing_listens: bool) {
+        match &mut self.life {
+            Life::Up { missed, refused, .. } => (*missed, *refused) = (true, nothing_listens),
+            Life::Absent | Life::Starting { .. } => {
+                self.life = Life::Starting { progress_at: look.progress_at.unwrap_or(look.at) };
+            }
+        }
+    }
+
+    fn nobody(&mut self, look: &Look) -> Option<Change> {
+        let was_up = matches!(self.life, Life::Up { .. });
+        if !was_up && look.locked.is_none() {
+            // The first start of all: Paper patches itself for a while before there is a world.
+            let fresh = |at: &Timestamp| look.at.duration_since(*at) < LOG_IS_FRESH;
+            self.life = match look.progress_at.filter(fresh) {
+                Some(progress_at) => Life::Starting { progress_at },
+                None => Life::Absent,
+            };
+            return None;
+        }
+        let ended = self.life != Life::Absent;
+        self.life = Life::Absent;
+        self.stopping = None;
+        self.players = Players::Unknown { since: self.counted_at };
+        ended.then_some(Change::Ended)
+    }
+
+    /// `stop` was sent, or SIGTERM was seen.
+    pub fn stop_sent(&mut self, at: Timestamp) {
+        if self.life != Life::Absent && self.stopping.is_none() {
+            self.stopping = Some(at);
+        }
+    }
+
+    /// Whether there is no process.
+    pub fn is_absent(&self) -> bool {
+        self.life == Life::Absent
+    }
+
+    /// Whether the server has answered since its process began.
+    pub fn is_up(&self) -> bool {
+        matches!(self.life, Life::Up { .. })
+    }
+
+    /// Whether it is ending.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// Whether players can be sent to it.
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        let Life::Up { answered_at, refused, .. } = &self.life else { return false };
+        self.stopping.is_none() && !refused && now.duration_since(*answered_at) < READY_FOR
+    }
+
+    /// Who is on. An old answer is none.
+    pub fn players(&self, now: Timestamp) -> Players {
+        if now.duration_since(self.counted_at) < COUNTED_FOR && self.is_up() {
+            self.players
+        } else {
+            Players::Unknown { since: self.counted_at }
+        }
+    }
+
+    /// For the report; build and plugins are read by others.
+    pub fn server(&self) -> Server {
+        match (&self.life, self.stopping) {
+            (Life::Absent, _) => Server::Absent,
+            (_, Some(since)) => Server::Stopping { since },
+            (Life::Starting { progress_at }, None) => Server::Starting { progress_at: *progress_at },
+            (Life::Up { since, answered_at, minecraft, .. }, None) => Server::Up {
+                since: *since,
+                answered_at: *answered_at,
+                minecraft: minecraft.clone(),
+                build: None,
+                plugins: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

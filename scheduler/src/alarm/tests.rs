@@ -1,0 +1,83 @@
+//! The book is tested as data; that the clock rings at all is tested in real time, for a second or two.
+
+use tokio::sync::mpsc;
+
+use super::*;
+
+#[expect(clippy::disallowed_methods, reason = "the crate under test reads the real clock, so this test must")]
+fn real_clock() -> Timestamp {
+    Timestamp::now()
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn book(calls: &[(&str, i64)], armed: &[i64]) -> Book {
+    Book {
+        calls: calls.iter().map(|(key, second)| ((*key).to_owned(), (at(*second), Box::new(|| {}) as Wake))).collect(),
+        armed: armed.iter().map(|second| at(*second)).collect(),
+    }
+}
+
+#[test]
+fn one_one_shot_stands_for_everybody_who_is_due_next() {
+    assert_eq!(book(&[("lobby", 500), ("creative", 500)], &[]).missing(at(0)), Some(at(500)));
+    assert_eq!(book(&[("lobby", 500), ("creative", 500)], &[500]).missing(at(0)), None);
+    assert_eq!(book(&[("lobby", 500), ("creative", 400)], &[500]).missing(at(0)), Some(at(400)));
+    assert_eq!(book(&[], &[500]).missing(at(0)), None);
+}
+
+#[test]
+fn nobody_is_armed_for_more_than_six_hours() {
+    let sunday = 5 * 86_400;
+    assert_eq!(book(&[("lobby", sunday)], &[]).missing(at(0)), Some(at(6 * 3600)));
+    assert_eq!(book(&[("lobby", sunday)], &[]).missing(at(sunday - 60)), Some(at(sunday)));
+}
+
+#[test]
+fn a_one_shot_is_never_set_before_the_instant_it_stands_for() {
+    let mut book = book(&[], &[]);
+    book.calls.insert("lobby".to_owned(), (at(10) + SignedDuration::from_millis(1), Box::new(|| {})));
+    assert_eq!(book.missing(at(0)), Some(at(11)));
+}
+
+#[test]
+fn a_one_shot_that_was_lost_is_not_waited_for() {
+    assert_eq!(book(&[("lobby", 500)], &[100]).missing(at(105)), None, "it may still ring");
+    assert_eq!(book(&[("lobby", 500)], &[100]).missing(at(106)), Some(at(500)));
+}
+
+#[test]
+fn only_those_are_woken_whose_time_has_come() {
+    let mut book = book(&[("lobby", 500), ("creative", 501), ("survival", 400)], &[]);
+    assert_eq!(book.due(at(500)).len(), 2);
+    assert_eq!(book.calls.keys().collect::<Vec<_>>(), ["creative"]);
+}
+
+#[tokio::test]
+async fn an_alarm_rings_in_time_for_whoever_set_it_last_and_not_for_who_gave_up() {
+    let alarm = Alarm::start(real_clock).await.unwrap();
+    let (tx, mut rx) = mpsc::unbounded_channel();
+    let set = |key: &str, at, word: &'static str| {
+        let tx = tx.clone();
+        alarm.wake_at(key.to_owned(), at, move || tx.send(word).unwrap())
+    };
+    let start = real_clock();
+    let second = SignedDuration::from_secs(1);
+    set("lobby", start + second, "the window of yesterday's spec").await.unwrap();
+    set("gone", start + second, "a server that was deleted").await.unwrap();
+    set("lobby", start + second * 2, "the window opens").await.unwrap();
+    alarm.forget("gone").await;
+    set("late", start, "already open").await.unwrap();
+
+    assert_eq!(rx.recv().await, Some("already open"));
+    assert_eq!(rx.recv().await, Some("the window opens"));
+    let rung = real_clock();
+    assert!(rung >= start + second * 2, "an alarm that is early would find the window shut");
+    assert!(rung < start + second * 10, "woken {rung}, set for {}", start + second * 2);
+
+    // Whoever was woken sets it again.
+    set("lobby", rung + second, "the next window opens").await.unwrap();
+    assert_eq!(rx.recv().await, Some("the next window opens"));
+}

@@ -1,0 +1,162 @@
+//! Pure. May a server be taken down now, until when, and if not, when?
+//!
+//! The gate is level-triggered: it is computed from `now` alone, so a late, early or repeated wake-up asks again and gets
+//! the same answer. Nothing but this module decides it; the alarm clock only wakes somebody who asks.
+//!
+//! **Several windows unite.** Windows that overlap or touch are one opening: it begins with the first and ends with the
+//! last of them, so an announcement made in the first minutes of a night still counts when the next window joins in. An
+//! opening that would last for ever is cut: one that began before yesterday, counted in UTC, begins anew at each midnight
+//! UTC. So no opening is longer than 48 hours, nothing that was announced in one lives on for weeks, and two openings never
+//! overlap. A server without windows is the same case: each day UTC is one opening (so the deadline of `WaitForEmpty`, which
+//! counts from the opening, is over soon after midnight there: whoever wants to wait for players sets a window).
+
+use jiff::{SignedDuration, Timestamp};
+
+mod cron_text;
+mod wall_clock;
+mod window;
+
+pub use cron_text::{Field, FieldProblem};
+pub use window::{Part, Window, WindowError};
+
+/// How old a request to apply now may be when it is first seen. Longer than it takes to arrive, also by way of git; short
+/// enough that an annotation found in a restored backup starts nothing.
+const REQUEST_COUNTS: SignedDuration = SignedDuration::from_mins(5);
+
+/// How far in the future such a request may seem to be: the clock of whoever wrote it is not ours.
+const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
+
+/// How long the gate stays open after a request: countdown (5 minutes), save, stop, and one more try.
+const OPEN_BY_HAND: SignedDuration = SignedDuration::from_mins(30);
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// Whether a server may be taken down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// It may, from the first instant up to, and not at, the last.
+    Open {
+        /// When this opening began. Names it: what was announced in another one counts for nothing.
+        opened_at: Timestamp,
+        /// When it is over.
+        until: Timestamp,
+    },
+    /// It may not.
+    Shut {
+        /// When it opens, always in the future. None: no window ever comes again.
+        opens: Option<Timestamp>,
+    },
+}
+
+impl Gate {
+    /// The gate that a person opens with the annotation `nightshift.dev/apply-now: <unix seconds>`, or None if the request
+    /// counts for nothing. It skips the windows, for 30 minutes from the instant that was written.
+    ///
+    /// A request must be at most 5 minutes old when it is first seen. `accepted` says that it was: the caller keeps the
+    /// value it accepted, because the countdown alone takes longer than that. It outranks
+    /// the windows, also one that is open: otherwise its `opened_at`, and with it the countdown, would begin again with them.
+    pub fn by_hand(asked_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Self> {
+        let age = now.duration_since(asked_at);
+        let counts = if accepted { OPEN_BY_HAND } else { REQUEST_COUNTS };
+        if age < -CLOCKS_DIFFER || age >= counts {
+            return None;
+        }
+        Some(Self::Open { opened_at: asked_at, until: asked_at + OPEN_BY_HAND })
+    }
+
+    /// Is the gate shut at some time before this instant?
+    pub fn shuts_before(self, instant: Timestamp) -> bool {
+        match self {
+            Self::Open { until, .. } => until < instant,
+            Self::Shut { .. } => true,
+        }
+    }
+}
+
+/// All windows of one server.
+#[derive(Debug, Clone)]
+pub struct Windows {
+    /// They unite: the gate is open when one of them is.
+    pub windows: Vec<Window>,
+    /// False: the windows are written down but not used, and the server may be changed at any time. The same as no windows.
+    pub enabled: bool,
+}
+
+impl Windows {
+    /// The gate at one instant.
+    pub fn gate(&self, now: Timestamp) -> Gate {
+        let today = midnight(now);
+        let yesterday = today - DAY;
+        let Some(began) = self.run_began(now, yesterday) else {
+            return Gate::Shut { opens: self.used().iter().filter_map(|window| window.opens_after(now)).min() };
+        };
+        // Both cuts are the instant at which this very computation begins to answer with another `opened_at`.
+        let (opened_at, cut) =
+            if began < yesterday { (today, today + DAY) } else { (began, midnight(began) + DAY + DAY) };
+        Gate::Open { opened_at, until: self.run_ends(now, cut) }
+    }
+
+    /// The beginning of the next opening: after this one if the gate is open. What a user wants to know, and what the alarm
+    /// is set to.
+    pub fn next_opening(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.gate(now) {
+            Gate::Shut { opens } => opens,
+            Gate::Open { until, .. } => match self.gate(until) {
+                Gate::Open { opened_at, .. } => Some(opened_at),
+                Gate::Shut { opens } => opens,
+            },
+        }
+    }
+
+    fn used(&self) -> &[Window] {
+        if self.enabled { &self.windows } else { &[] }
+    }
+
+    fn at_any_time(&self) -> bool {
+        self.used().is_empty()
+    }
+
+    /// When the windows that are open now, and those that they overlap or touch, began. Anything before `enough` means
+    /// "earlier than that". None: no window is open.
+    fn run_began(&self, now: Timestamp, enough: Timestamp) -> Option<Timestamp> {
+        if self.at_any_time() {
+            return Some(Timestamp::MIN);
+        }
+        let open = |window: &Window| window.opened_by(now).filter(|opened| now < *opened + window.length());
+        let mut began = self.used().iter().filter_map(open).min()?;
+        loop {
+            let earlier = |window: &Window| {
+                // The first opening of this window that lasts until `began` at least.
+                window.opens_at_or_after(began - window.length()).filter(|opened| *opened < began)
+            };
+            match self.used().iter().filter_map(earlier).min() {
+                Some(earlier) if began >= enough => began = earlier,
+                _ => return Some(began),
+            }
+        }
+    }
+
+    /// When the windows that are open now, and those that they overlap or touch, are over; `cut` at the latest.
+    fn run_ends(&self, now: Timestamp, cut: Timestamp) -> Timestamp {
+        if self.at_any_time() {
+            return cut;
+        }
+        let mut ends = now;
+        loop {
+            let later = |window: &Window| Some(window.opened_by(ends)? + window.length());
+            match self.used().iter().filter_map(later).max() {
+                Some(later) if later > ends && ends < cut => ends = later,
+                _ => return ends.min(cut),
+            }
+        }
+    }
+}
+
+/// The last midnight UTC.
+fn midnight(now: Timestamp) -> Timestamp {
+    let day = DAY.as_secs();
+    Timestamp::from_second(now.as_second().div_euclid(day) * day).expect("the midnight before an instant is near it")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Pure. Five fields as people write them (Vixie's cron), turned into what the `cron` crate understands.
+//!
+//! The `cron` crate wants seconds, calls Sunday 1, and wants the day of the month AND the day of the week to match. Here each
+//! field is read into the set of its numbers and written again for it; two restricted days become two schedules.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use cron::Schedule;
+
+/// One of the five fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// 0 to 59.
+    Minute,
+    /// 0 to 23.
+    Hour,
+    /// 1 to 31.
+    DayOfMonth,
+    /// 1 to 12, or a name.
+    Month,
+    /// 0 to 7, Sunday is both, or a name.
+    DayOfWeek,
+}
+
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+impl Field {
+    const ALL: [Self; 5] = [Self::Minute, Self::Hour, Self::DayOfMonth, Self::Month, Self::DayOfWeek];
+
+    const fn bounds(self) -> (u32, u32) {
+        match self {
+            Self::Minute => (0, 59),
+            Self::Hour => (0, 23),
+            Self::DayOfMonth => (1, 31),
+            Self::Month => (1, 12),
+            Self::DayOfWeek => (0, 7),
+        }
+    }
+
+    const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Minute | Self::Hour | Self::DayOfMonth => &[],
+            Self::Month => &MONTHS,
+            Self::DayOfWeek => &DAYS,
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+            Self::DayOfMonth => "day of month",
+            Self::Month => "month",
+            Self::DayOfWeek => "day of week",
+        })
+    }
+}
+
+/// What is wrong with a field; shown as what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FieldProblem {
+    /// Neither a number nor a name, or out of bounds.
+    #[error("write {from} to {to}{}", if .names.is_empty() { String::new() } else { format!(" or {}", .names.join(", ")) })]
+    Value {
+        /// The lowest.
+        from: u32,
+        /// The highest.
+        to: u32,
+        /// The names, in order; empty for a field that has none.
+        names: &'static [&'static str],
+    },
+    /// A range that ends before it begins.
+    #[error("a range goes up, write `{instead}`")]
+    Backwards {
+        /// The same as two ranges.
+        instead: String,
+    },
+    /// A step that is no number, or 0.
+    #[error("the step after `/` is 1 or more")]
+    Step,
+    /// A step after a single value, which crons read differently.
+    #[error("a step needs a range, write `{instead}`")]
+    StepAlone {
+        /// The range that is probably meant.
+        instead: String,
+    },
+}
+
+/// Why an expression cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CronError {
+    Fields { found: usize },
+    Nickname,
+    Field { field: Field, text: String, problem: FieldProblem },
+}
+
+/// The schedules whose union the expression means. Their seconds are all 0.
+pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
+    let expression = match expression.trim() {
+        "@yearly" | "@annually" => "0 0 1 1 *",
+        "@monthly" => "0 0 1 * *",
+        "@weekly" => "0 0 * * 0",
+        "@daily" | "@midnight" => "0 0 * * *",
+        "@hourly" => "0 * * * *",
+        word if word.starts_with('@') => return Err(CronError::Nickname),
+        five => five,
+    };
+    let texts: Vec<&str> = expression.split_whitespace().collect();
+    let [minute, hour, day_of_month, month, day_of_week] = texts[..] else {
+        return Err(CronError::Fields { found: texts.len() });
+    };
+    let mut lists = Vec::with_capacity(5);
+    for (field, text) in Field::ALL.into_iter().zip([minute, hour, day_of_month, month, day_of_week]) {
+        lists.push(as_list(field, &numbers(field, text)?));
+    }
+    let schedule = |day_of_month: &str, day_of_week: &str| {
+        let text = format!("0 {} {} {day_of_month} {} {day_of_week}", lists[0], lists[1], lists[3]);
+        text.parse::<Schedule>().expect("lists of numbers within their bounds are an expression")
+    };
+    // As Vixie's cron decides it: by the first character of the field, so that `*/2` is no restriction of this kind.
+    let restricted = |field: &str| !field.starts_with('*');
+    if restricted(day_of_month) && restricted(day_of_week) {
+        return Ok(vec![schedule(&lists[2], "*"), schedule("*", &lists[4])]);
+    }
+    Ok(vec![schedule(&lists[2], &lists[4])])
+}
+
+/// The numbers that a field means. Sunday is 0 only.
+fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
+    let mut numbers = BTreeSet::new();
+    for item in text.split(',') {
+        let problem = |problem| CronError::Field { field, text: item.to_owned(), problem };
+        let (range, step) = match item.split_once('/') {
+            Some((range, step)) => {
+                (range, Some(number(step).filter(|n| *n > 0).ok_or(FieldProblem::Step).map_err(problem)?))
+            }
+            None => (item, None),
+        };
+        let (from, to) = bounds_of(field, range, step).map_err(problem)?;
+        let step = usize::try_from(step.unwrap_or(1)).expect("a u32 is a usize on every machine we build for");
+        numbers.extend((from..=to).step_by(step));
+    }
+    if field == Field::DayOfWeek && numbers.remove(&7) {
+        numbers.insert(0);
+    }
+    Ok(numbers)
+}
+
+/// The first and the last number of `*`, `a` or `a-b`.
+fn bounds_of(field: Field, range: &str, step: Option<u32>) -> Result<(u32, u32), FieldProblem> {
+    let (lowest, highest) = field.bounds();
+    if range == "*" {
+        // Not 7: that is the Sunday that 0 is already, and `*/2` would count it again.
+        return Ok((lowest, if field == Field::DayOfWeek { 6 } else { highest }));
+    }
+    let Some((from_text, to_text)) = range.split_once('-') else {
+        let only = value(field, range)?;
+        return match step {
+            Some(step) => Err(FieldProblem::StepAlone { instead: format!("{range}-{highest}/{step}") }),
+            None => Ok((only, only)),
+        };
+    };
+    let (from, to) = (value(field, from_text)?, value(field, to_text)?);
+    // `fri-sun` is what people write, and Sunday is 7 as well.
+    let to = if field == Field::DayOfWeek && to == 0 && from > 0 { 7 } else { to };
+    if from > to {
+        let last = if field == Field::DayOfWeek { 6 } else { highest };
+        return Err(FieldProblem::Backwards { instead: format!("{from_text}-{last},{lowest}-{to_text}") });
+    }
+    Ok((from, to))
+}
+
+fn value(field: Field, text: &str) -> Result<u32, FieldProblem> {
+    let (lowest, highest) = field.bounds();
+    let names = field.names();
+    let value = match names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
+        Some(index) => u32::try_from(index).ok().map(|index| index + u32::from(field == Field::Month)),
+        None => number(text),
+    };
+    value.filter(|value| (lowest..=highest).contains(value)).ok_or(FieldProblem::Value {
+        from: lowest,
+        to: highest,
+        names,
+    })
+}
+
+/// Digits only: `u32::from_str` would take `+5` as well.
+fn number(text: &str) -> Option<u32> {
+    if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+/// As the `cron` crate writes it: a list of all numbers, Sunday is 1.
+fn as_list(field: Field, numbers: &BTreeSet<u32>) -> String {
+    let (lowest, highest) = field.bounds();
+    let all = if field == Field::DayOfWeek { 7 } else { highest - lowest + 1 };
+    if numbers.len() == usize::try_from(all).expect("at most 60") {
+        return "*".to_owned();
+    }
+    let shift = u32::from(field == Field::DayOfWeek);
+    numbers.iter().map(|number| (number + shift).to_string()).collect::<Vec<_>>().join(",")
+}

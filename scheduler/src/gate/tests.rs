@@ -1,0 +1,242 @@
+//! What people write, what it means, and what they are told when it means nothing.
+
+use super::*;
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn window(cron: &str, zone: &str, length: SignedDuration) -> Window {
+    Window::parse(cron, zone, length).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn only(window: Window) -> Windows {
+    Windows { windows: vec![window], enabled: true }
+}
+
+fn utc(cron: &str) -> Windows {
+    only(window(cron, "UTC", HOUR))
+}
+
+fn open(opened_at: &str, until: &str) -> Gate {
+    Gate::Open { opened_at: at(opened_at), until: at(until) }
+}
+
+fn shut(opens: &str) -> Gate {
+    Gate::Shut { opens: Some(at(opens)) }
+}
+
+fn complaint(cron: &str) -> String {
+    Window::parse(cron, "UTC", HOUR).unwrap_err().to_string()
+}
+
+#[test]
+fn the_gate_is_open_from_the_instant_it_opens_and_shut_at_the_instant_it_ends() {
+    let sundays = utc("0 4 * * 0");
+    assert_eq!(sundays.gate(at("2026-01-11T03:59:59.999999999Z")), shut("2026-01-11T04:00:00Z"));
+    assert_eq!(sundays.gate(at("2026-01-11T04:00:00Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
+    assert_eq!(sundays.gate(at("2026-01-11T04:59:59.999Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
+    assert_eq!(sundays.gate(at("2026-01-11T05:00:00Z")), shut("2026-01-18T04:00:00Z"));
+}
+
+#[test]
+fn sunday_is_0_and_7_and_a_name_and_never_what_the_cron_crate_calls_1() {
+    let monday = at("2026-01-05T00:00:00Z");
+    for sunday in ["0", "7", "sun", "SUN", "7-7", "0,7"] {
+        assert_eq!(utc(&format!("0 4 * * {sunday}")).gate(monday), shut("2026-01-11T04:00:00Z"), "{sunday}");
+    }
+    assert_eq!(utc("0 4 * * 1").gate(monday), shut("2026-01-05T04:00:00Z"));
+    assert_eq!(utc("0 4 * * fri-sun").gate(monday), shut("2026-01-09T04:00:00Z"));
+    assert_eq!(utc("0 4 * * 6-7").gate(at("2026-01-10T12:00:00Z")), shut("2026-01-11T04:00:00Z"));
+}
+
+#[test]
+fn a_day_of_the_month_or_a_day_of_the_week_opens_when_both_are_given() {
+    let either = utc("0 4 13 * fri");
+    assert_eq!(either.gate(at("2026-01-10T00:00:00Z")), shut("2026-01-13T04:00:00Z")); // a Tuesday
+    assert_eq!(either.gate(at("2026-01-13T12:00:00Z")), shut("2026-01-16T04:00:00Z")); // a Friday
+    // A step is no restriction of this kind, as in Vixie's cron: odd days that are Fridays.
+    assert_eq!(utc("0 4 */2 * fri").gate(at("2026-01-10T00:00:00Z")), shut("2026-01-23T04:00:00Z"));
+}
+
+#[test]
+fn names_steps_ranges_and_lists_mean_what_they_mean_to_vixie() {
+    let new_year = at("2026-01-01T00:00:00Z");
+    assert_eq!(utc("30 */6 * * *").gate(at("2026-01-01T02:00:00Z")), shut("2026-01-01T06:30:00Z"));
+    assert_eq!(utc("0 1-9/4,22 * * *").gate(at("2026-01-01T10:00:00Z")), shut("2026-01-01T22:00:00Z"));
+    assert_eq!(utc("0 1-9/4,22 * * *").gate(at("2026-01-01T06:30:00Z")), shut("2026-01-01T09:00:00Z"));
+    assert_eq!(utc("0 4 1 Feb-apr,DEC *").gate(new_year), shut("2026-02-01T04:00:00Z"));
+    assert_eq!(utc(" 0\t4  * * mon ").gate(new_year), shut("2026-01-05T04:00:00Z"));
+}
+
+#[test]
+fn nicknames_are_their_five_fields() {
+    let thursday = at("2026-01-01T12:30:00Z");
+    let quarter = |cron| only(window(cron, "UTC", Window::SHORTEST)).gate(thursday);
+    assert_eq!(quarter("@hourly"), shut("2026-01-01T13:00:00Z"));
+    assert_eq!(quarter("@daily"), shut("2026-01-02T00:00:00Z"));
+    assert_eq!(quarter("@weekly"), shut("2026-01-04T00:00:00Z"));
+    assert_eq!(quarter("@monthly"), shut("2026-02-01T00:00:00Z"));
+    assert_eq!(quarter("@yearly"), shut("2027-01-01T00:00:00Z"));
+}
+
+#[test]
+fn four_in_the_morning_stays_four_in_the_morning_when_the_clocks_change() {
+    let daily = only(window("0 4 * * *", "Europe/Berlin", HOUR));
+    assert_eq!(daily.gate(at("2026-03-27T12:00:00Z")), shut("2026-03-28T03:00:00Z"));
+    assert_eq!(daily.gate(at("2026-03-28T12:00:00Z")), shut("2026-03-29T02:00:00Z"));
+}
+
+#[test]
+fn a_start_that_does_not_exist_opens_at_the_first_instant_after_the_gap() {
+    let night = only(window("30 2 * * *", "Europe/Berlin", HOUR));
+    // From 02:00 the clocks went to 03:00, which is 01:00 UTC.
+    assert_eq!(night.gate(at("2026-03-29T00:30:00Z")), shut("2026-03-29T01:00:00Z"));
+    assert_eq!(night.gate(at("2026-03-29T01:00:00Z")), open("2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"));
+    assert_eq!(night.gate(at("2026-03-29T02:00:00Z")), shut("2026-03-30T00:30:00Z"));
+    // A gap of half an hour, and one over midnight.
+    let lord_howe = only(window("15 2 * * *", "Australia/Lord_Howe", HOUR));
+    assert_eq!(lord_howe.gate(at("2026-10-03T12:00:00Z")), shut("2026-10-03T15:30:00Z"));
+    let cairo = only(window("0 0 * * 5", "Africa/Cairo", HOUR));
+    assert_eq!(cairo.gate(at("2026-04-23T12:00:00Z")), shut("2026-04-23T22:00:00Z"));
+}
+
+#[test]
+fn a_start_that_comes_twice_opens_once() {
+    let night = only(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_mins(30)));
+    assert_eq!(night.gate(at("2026-10-25T00:00:00Z")), shut("2026-10-25T00:30:00Z"));
+    assert_eq!(night.gate(at("2026-10-25T00:45:00Z")), open("2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z"));
+    // 02:30 for the second time.
+    assert_eq!(night.gate(at("2026-10-25T01:30:00Z")), shut("2026-10-26T01:30:00Z"));
+    // Also seen from before it came for the second time, and for a window that is still open then.
+    let long = only(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
+    for now in ["2026-10-25T00:30:00Z", "2026-10-25T01:10:00Z", "2026-10-25T01:40:00Z", "2026-10-25T03:29:59Z"] {
+        assert_eq!(long.gate(at(now)), open("2026-10-25T00:30:00Z", "2026-10-25T03:30:00Z"), "{now}");
+    }
+}
+
+#[test]
+fn windows_that_overlap_or_touch_are_one_opening_with_one_name() {
+    let windows = Windows {
+        windows: vec![
+            window("0 4 * * *", "UTC", HOUR),
+            window("30 4 * * *", "UTC", HOUR),
+            window("30 5 * * *", "UTC", HOUR),
+            window("0 7 * * *", "UTC", HOUR),
+        ],
+        enabled: true,
+    };
+    for now in ["04:00", "04:45", "05:10", "05:30", "06:29"] {
+        let now = at(&format!("2026-01-10T{now}:00Z"));
+        assert_eq!(windows.gate(now), open("2026-01-10T04:00:00Z", "2026-01-10T06:30:00Z"), "{now}");
+    }
+    assert_eq!(windows.gate(at("2026-01-10T06:30:00Z")), shut("2026-01-10T07:00:00Z"));
+    assert_eq!(windows.next_opening(at("2026-01-10T04:00:00Z")), Some(at("2026-01-10T07:00:00Z")));
+}
+
+#[test]
+fn an_opening_that_never_ends_begins_anew_at_midnight_and_not_in_the_middle_of_a_countdown() {
+    let always = only(window("*/15 * * * *", "Europe/Berlin", HOUR));
+    for now in ["00:00:00", "11:37:12", "23:59:59"] {
+        let now = at(&format!("2026-01-10T{now}Z"));
+        assert_eq!(always.gate(now), open("2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z"), "{now}");
+    }
+    // One that ends by itself within the second day is left whole, and a longer one is cut only after it.
+    let weekend = only(window("0 18 * * fri", "UTC", SignedDuration::from_hours(54)));
+    let first = open("2026-01-09T18:00:00Z", "2026-01-11T00:00:00Z");
+    assert_eq!(weekend.gate(at("2026-01-09T18:00:00Z")), first);
+    assert_eq!(weekend.gate(at("2026-01-10T23:59:59Z")), first);
+    assert_eq!(weekend.gate(at("2026-01-11T00:00:00Z")), open("2026-01-11T00:00:00Z", "2026-01-12T00:00:00Z"));
+    assert_eq!(weekend.gate(at("2026-01-12T00:00:00Z")), shut("2026-01-16T18:00:00Z"));
+}
+
+#[test]
+fn without_windows_a_server_may_change_at_any_time_and_each_day_is_one_opening() {
+    let none = Windows { windows: Vec::new(), enabled: true };
+    let not_used = Windows { enabled: false, ..utc("0 4 * * 0") };
+    for windows in [none, not_used] {
+        let now = at("2026-01-10T15:00:00Z");
+        assert_eq!(windows.gate(now), open("2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z"));
+        assert_eq!(windows.next_opening(now), Some(at("2026-01-11T00:00:00Z")));
+    }
+}
+
+#[test]
+fn a_schedule_that_has_run_out_says_that_it_never_opens_again() {
+    assert_eq!(utc("0 4 * * 0").gate(at("2150-01-01T00:00:00Z")), Gate::Shut { opens: None });
+}
+
+#[test]
+fn a_request_by_hand_opens_the_gate_for_half_an_hour_from_the_instant_it_names() {
+    let asked = at("2026-01-10T15:00:00Z");
+    let opened = Some(open("2026-01-10T15:00:00Z", "2026-01-10T15:30:00Z"));
+    let after = |seconds| asked + SignedDuration::from_secs(seconds);
+    assert_eq!(Gate::by_hand(asked, false, after(10)), opened);
+    assert_eq!(Gate::by_hand(asked, false, after(-20)), opened, "another machine's clock may be ahead");
+    assert_eq!(Gate::by_hand(asked, false, after(301)), None, "a request from a backup starts nothing");
+    assert_eq!(Gate::by_hand(asked, false, after(-61)), None);
+    assert_eq!(Gate::by_hand(asked, true, after(301)), opened, "the countdown alone takes five minutes");
+    assert_eq!(Gate::by_hand(asked, true, after(1800)), None);
+    assert_eq!(Gate::by_hand(Timestamp::MAX, true, asked), None);
+}
+
+#[test]
+fn a_mistake_in_a_field_is_answered_with_the_field_and_what_to_write() {
+    assert_eq!(complaint("0 25 * * 0"), "`25` is wrong as hour of a schedule: write 0 to 23",);
+    assert_eq!(
+        complaint("0 4 * * sunday"),
+        "`sunday` is wrong as day of week of a schedule: write 0 to 7 or sun, mon, tue, wed, thu, fri, sat",
+    );
+    assert_eq!(complaint("0 22-2 * * *"), "`22-2` is wrong as hour of a schedule: a range goes up, write `22-23,0-2`");
+    assert_eq!(
+        complaint("0 4 * * sat-mon"),
+        "`sat-mon` is wrong as day of week of a schedule: a range goes up, write `sat-6,0-mon`"
+    );
+    assert_eq!(
+        complaint("5/15 4 * * *"),
+        "`5/15` is wrong as minute of a schedule: a step needs a range, write `5-59/15`"
+    );
+    assert_eq!(complaint("*/0 4 * * *"), "`*/0` is wrong as minute of a schedule: the step after `/` is 1 or more");
+    assert_eq!(complaint("0 4 31,, * *"), "`` is wrong as day of month of a schedule: write 1 to 31");
+    for nonsense in
+        ["0 4 L * *", "0 4 ? * *", "0 4 * * 1#2", "+1 4 * * *", "0 4 * * 8", "0 4 0 * *", "60 4 * * *", "0 -1 * * *"]
+    {
+        assert!(matches!(Window::parse(nonsense, "UTC", HOUR), Err(WindowError::Field { .. })), "{nonsense}");
+    }
+}
+
+#[test]
+fn another_number_of_fields_is_answered_with_an_example() {
+    assert!(complaint("0 4 * *").starts_with("`0 4 * *` has 4 fields, a schedule has five: minute, hour,"));
+    assert_eq!(
+        complaint("0 0 4 * * 0"),
+        "`0 0 4 * * 0` has 6 fields, a schedule has five and no seconds: try `0 4 * * 0`"
+    );
+    assert!(complaint("").starts_with("`` has 0 fields"));
+    assert!(complaint("@reboot").starts_with("`@reboot` is not known: write `@hourly`"));
+}
+
+#[test]
+fn what_can_never_happen_or_is_too_short_is_no_window() {
+    assert_eq!(complaint("0 4 30 2 *"), "`0 4 30 2 *` never happens: no month it names has such a day");
+    assert_eq!(utc("0 4 29 2 *").gate(at("2026-01-01T00:00:00Z")), shut("2028-02-29T04:00:00Z"));
+    let length = |minutes| Window::parse("@daily", "UTC", SignedDuration::from_mins(minutes)).unwrap_err();
+    assert_eq!(length(5).to_string(), "a window of 5m is too short: write 15m to 168h");
+    assert_eq!(length(169 * 60).to_string(), "a window of 169h is too long: write 15m to 168h");
+    assert_eq!(length(-60).part(), Part::Duration);
+}
+
+#[test]
+fn a_zone_that_is_nearly_right_is_answered_with_its_name() {
+    let zone = |name: &str| Window::parse("@daily", name, HOUR).unwrap_err();
+    assert_eq!(zone("europe/berlin").to_string(), "`europe/berlin` is not a time zone: write `Europe/Berlin`");
+    assert_eq!(zone("America/New York").to_string(), "`America/New York` is not a time zone: write `America/New_York`");
+    assert_eq!(
+        zone("CET+1").to_string(),
+        "`CET+1` is not a time zone: write an IANA name such as `Europe/Berlin` or `UTC`",
+    );
+    assert_eq!(zone("").part(), Part::Zone);
+    assert_eq!(window("@daily", "Europe/Berlin", HOUR).zone(), "Europe/Berlin");
+}

@@ -1,0 +1,42 @@
+//! Pure. What the wall clock shows, and when it first shows it. The only file that knows both `chrono` and `jiff`.
+//!
+//! `cron` and `chrono-tz` speak chrono, everything else here speaks jiff. chrono-tz brings its own copy of the time zone
+//! database, so the answer does not depend on what is installed in the operator's image.
+
+use chrono::{DateTime, LocalResult, TimeZone, Timelike, Utc};
+use chrono_tz::{GapInfo, Tz};
+use cron::Schedule;
+use jiff::Timestamp;
+
+/// What a wall clock shows, to the second. Written as if it were UTC: in that form each reading exists exactly once, so
+/// that the `cron` crate never meets a change of the clocks.
+pub(super) type Reading = DateTime<Utc>;
+
+/// What the clocks of a zone show at an instant.
+pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> Reading {
+    let utc = DateTime::from_timestamp(instant.as_second(), 0).expect("jiff's range lies within chrono's");
+    let shown = utc.with_timezone(&zone).naive_local().and_utc();
+    shown.with_nanosecond(0).expect("zero is a nanosecond")
+}
+
+/// The first instant at which the clocks of a zone have reached a reading: the first of two when they are set back over it,
+/// the end of the gap when they are set forward over it.
+pub(super) fn first_reached(zone: Tz, reading: Reading) -> Option<Timestamp> {
+    let naive = reading.naive_utc();
+    let reached = match zone.from_local_datetime(&naive) {
+        LocalResult::Single(only) => only,
+        LocalResult::Ambiguous(one, other) => one.min(other),
+        LocalResult::None => GapInfo::new(&naive, &zone)?.end?,
+    };
+    Timestamp::from_second(reached.timestamp()).ok()
+}
+
+/// The last reading of a schedule up to and with this one.
+pub(super) fn scheduled_by(schedule: &Schedule, reading: Reading) -> Option<Reading> {
+    schedule.after(&(reading + chrono::Duration::seconds(1))).next_back()
+}
+
+/// The readings of a schedule after this one, in order.
+pub(super) fn scheduled_after(schedule: &Schedule, reading: Reading) -> impl Iterator<Item = Reading> {
+    schedule.after(&reading)
+}

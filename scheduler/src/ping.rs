@@ -1,0 +1,159 @@
+//! Edge (reads). Asks a Minecraft server for what its line in the server list shows. Causes no line in the server's log.
+//!
+//! The status exchange of the protocol since 1.7 (<https://minecraft.wiki/w/Java_Edition_protocol/Server_List_Ping>): one connection, a
+//! handshake that announces it, an empty request, a JSON answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// More than any server sends: the JSON is at most 32767 characters, a favicon among them.
+const LONGEST_ANSWER: usize = 256 * 1024;
+
+/// What a server's line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The Minecraft version alone: `Paper 1.21.10` is cut to `1.21.10`.
+    pub minecraft: String,
+    /// How many are on; None if the server hides it. A plugin may fake it: it may delay an update, it proves nothing.
+    pub online: Option<u32>,
+    /// How many may be.
+    pub max: Option<u32>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens on the port: no server, one that starts, or one that has closed its door.
+    #[error("nothing listens at {address}")]
+    Refused {
+        /// Where.
+        address: SocketAddr,
+        /// What the socket said.
+        #[source]
+        source: io::Error,
+    },
+    /// The port is open and silent: a server that starts, a tick stall, or a hang.
+    #[error("no answer to the server-list ping within {milliseconds} ms")]
+    Silent {
+        /// The deadline.
+        milliseconds: u128,
+    },
+    /// The connection ended early.
+    #[error("the server-list ping was cut off")]
+    Cut(#[source] io::Error),
+    /// Something answered that is not a Minecraft server, or not as one.
+    #[error("the answer to the server-list ping cannot be read: {what}")]
+    Garbled {
+        /// Which part.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// Whether nobody listens at all.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused { .. })
+    }
+}
+
+/// Asks the server at `address`; `within` bounds the whole exchange.
+pub async fn ping(address: SocketAddr, within: Duration) -> Result<Answer, Error> {
+    let silent = |_| Error::Silent { milliseconds: within.as_millis() };
+    tokio::time::timeout(within, exchange(address)).await.map_err(silent)?
+}
+
+async fn exchange(address: SocketAddr) -> Result<Answer, Error> {
+    let stream = TcpStream::connect(address).await;
+    let mut stream = stream.map_err(|source| Error::Refused { address, source })?;
+    let mut handshake = vec![0x00];
+    // -1: the version is not known yet, please say it.
+    push_varint(&mut handshake, -1);
+    let host = address.ip().to_string();
+    push_length(&mut handshake, host.len());
+    handshake.extend_from_slice(host.as_bytes());
+    handshake.extend_from_slice(&address.port().to_be_bytes());
+    push_varint(&mut handshake, 1);
+    let mut bytes = Vec::new();
+    push_length(&mut bytes, handshake.len());
+    bytes.extend_from_slice(&handshake);
+    bytes.extend_from_slice(&[1, 0x00]);
+    stream.write_all(&bytes).await.map_err(Error::Cut)?;
+
+    let garbled = |what| Error::Garbled { what };
+    let length = read_length(&mut stream).await?;
+    let mut packet = vec![0; length];
+    stream.read_exact(&mut packet).await.map_err(Error::Cut)?;
+    let body = packet.strip_prefix(&[0x00]).ok_or(garbled("it is not a status packet"))?;
+    let mut rest = body;
+    let json_length = read_length(&mut rest).await?;
+    let json = rest.get(..json_length).ok_or(garbled("its text is shorter than it says"))?;
+    read_status(json).ok_or(garbled("its JSON has no version"))
+}
+
+#[derive(Deserialize)]
+struct Status {
+    version: StatusVersion,
+    players: Option<StatusPlayers>,
+}
+
+#[derive(Deserialize)]
+struct StatusVersion {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct StatusPlayers {
+    online: i64,
+    max: i64,
+}
+
+/// Reads the JSON of an answer.
+fn read_status(json: &[u8]) -> Option<Answer> {
+    let Status { version, players } = serde_json::from_slice(json).ok()?;
+    let number = |read: fn(&StatusPlayers) -> i64| players.as_ref().and_then(|players| read(players).try_into().ok());
+    Some(Answer {
+        minecraft: minecraft_of(&version.name).to_owned(),
+        online: number(|players| players.online),
+        max: number(|players| players.max),
+    })
+}
+
+/// The last word that starts with a digit: `Paper 1.21.10` and `1.21.10` are `1.21.10`. Other names stay whole.
+fn minecraft_of(name: &str) -> &str {
+    let mut versions = name.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    versions.next_back().unwrap_or(name)
+}
+
+/// The protocol's number of variable length, of at most 5 bytes, for a length within our bounds.
+async fn read_length(stream: &mut (impl AsyncReadExt + Unpin)) -> Result<usize, Error> {
+    let mut value = 0_usize;
+    for place in 0..5 {
+        let byte = stream.read_u8().await.map_err(Error::Cut)?;
+        value |= usize::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            return if value <= LONGEST_ANSWER { Ok(value) } else { Err(Error::Garbled { what: "it is too long" }) };
+        }
+    }
+    Err(Error::Garbled { what: "its length has no end" })
+}
+
+fn push_length(bytes: &mut Vec<u8>, length: usize) {
+    push_varint(bytes, i32::try_from(length).expect("a host name or a handshake"));
+}
+
+fn push_varint(bytes: &mut Vec<u8>, value: i32) {
+    let mut value = value.cast_unsigned();
+    while value > 0x7f {
+        bytes.push(0x80 | value.to_le_bytes()[0] & 0x7f);
+        value >>= 7;
+    }
+    bytes.push(value.to_le_bytes()[0]);
+}
+
+#[cfg(test)]
+mod tests;

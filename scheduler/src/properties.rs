@@ -1,0 +1,201 @@
+//! Edge (writes). The five keys of server.properties that are ours, and no other line.
+//!
+//! Minecraft binds RCON to every address of the pod unless Paper's own `rcon.ip` says otherwise (`rcon-facts.md`, 4.13), so these keys
+//! are set at every pod start. An adopted file brings an old password, an old port or RCON switched off.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::rcon::Password;
+
+/// The file could not be brought to say what it must.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Reading or writing failed.
+    #[error("could not {what} `server.properties`")]
+    File {
+        /// Read or write.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The password has characters that the file and the game may read differently.
+    #[error("the RCON password must consist of printable ASCII without spaces and backslashes")]
+    Password,
+}
+
+/// Sets our keys in `<directory>/server.properties`: atomically, with the file's mode kept. Writes nothing if they are set already.
+pub fn write(directory: &Path, port: u16, password: &Password) -> Result<(), Error> {
+    let wrong = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
+    if password.expose().is_empty() || password.expose().bytes().any(wrong) {
+        return Err(Error::Password);
+    }
+    let path = directory.join("server.properties");
+    let (before, mode) = match fs::read(&path) {
+        Ok(bytes) => {
+            let metadata = fs::metadata(&path).map_err(|source| Error::File { what: "read", source })?;
+            (bytes, metadata.permissions().mode() & 0o7777)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), 0o640),
+        Err(source) => return Err(Error::File { what: "read", source }),
+    };
+    let after = with_keys(&before, port, password);
+    if after == before {
+        return Ok(());
+    }
+    replace(&path, &after, mode).map_err(|source| Error::File { what: "write", source })
+}
+
+fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".server.properties.").tempfile_in(directory)?;
+    io::Write::write_all(&mut file, content)?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    fs::File::open(directory)?.sync_all()
+}
+
+/// The file's bytes with our keys set. Bytes, because old files are in Latin-1; every line that is not ours stays as it is.
+fn with_keys(before: &[u8], port: u16, password: &Password) -> Vec<u8> {
+    let port = port.to_string();
+    let wanted: [(&str, &str); 5] = [
+        ("broadcast-rcon-to-ops", "false"),
+        ("enable-rcon", "true"),
+        ("rcon.ip", "127.0.0.1"),
+        ("rcon.password", password.expose()),
+        ("rcon.port", &port),
+    ];
+    let mut done = [false; 5];
+    let mut after = Vec::with_capacity(before.len() + 128);
+    for line in logical_lines(before) {
+        let Some(which) = wanted.iter().position(|(key, _)| key_of(line) == key.as_bytes()) else {
+            after.extend_from_slice(line);
+            continue;
+        };
+        // The game takes the last of several: one must be left.
+        if !std::mem::replace(&mut done[which], true) {
+            let (key, value) = wanted[which];
+            let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+            after.extend_from_slice(format!("{key}={value}").as_bytes());
+            after.extend_from_slice(end);
+        }
+    }
+    if !after.is_empty() && !after.ends_with(b"\n") {
+        after.push(b'\n');
+    }
+    // A last line that goes on would swallow our first one: an empty line ends it.
+    if logical_lines(&[&after[..], b"x"].concat()).last() != Some(&&b"x"[..]) {
+        after.push(b'\n');
+    }
+    for ((key, value), done) in wanted.iter().zip(done) {
+        if !done {
+            after.extend_from_slice(format!("{key}={value}\n").as_bytes());
+        }
+    }
+    after
+}
+
+/// Cuts the file into lines with their ends; a line that ends in an odd number of backslashes goes on in the next (as
+/// `java.util.Properties` reads it), comments never do.
+fn logical_lines(bytes: &[u8]) -> Vec<&[u8]> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+        let line = &bytes[start..at];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
+        let comment = matches!(line.trim_ascii_start().first(), Some(b'#' | b'!'));
+        if comment || backslashes % 2 == 0 {
+            lines.push(&bytes[start..=at]);
+            start = at + 1;
+        }
+    }
+    if start < bytes.len() {
+        lines.push(&bytes[start..]);
+    }
+    lines
+}
+
+/// The key of a line, up to the first `=`, `:` or white space; a comment's is its own text and equals none of ours.
+fn key_of(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii_start();
+    let end = line.iter().position(|byte| matches!(byte, b'=' | b':') || byte.is_ascii_whitespace());
+    &line[..end.unwrap_or(line.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OURS: &str =
+        "broadcast-rcon-to-ops=false\nenable-rcon=true\nrcon.ip=127.0.0.1\nrcon.password=secret\nrcon.port=25575\n";
+
+    fn set(text: &str) -> String {
+        String::from_utf8(with_keys(text.as_bytes(), 25575, &Password::new("secret"))).unwrap()
+    }
+
+    #[test]
+    fn a_missing_file_gets_our_five_keys() {
+        assert_eq!(set(""), OURS);
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), 25575, &Password::new("secret")).unwrap();
+        assert_eq!(fs::read_to_string(directory.path().join("server.properties")).unwrap(), OURS);
+    }
+
+    #[test]
+    fn every_other_line_keeps_its_place_and_its_bytes() {
+        let before = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port: 25580\nlevel-name=world\n  enable-rcon = false\nrcon.password=old\\\nlonger\nmax-players=20";
+        let after = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port=25575\nlevel-name=world\nenable-rcon=true\nrcon.password=secret\nmax-players=20\nbroadcast-rcon-to-ops=false\nrcon.ip=127.0.0.1\n";
+        assert_eq!(set(before), after);
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_stands_once_afterwards() {
+        assert_eq!(set("enable-rcon=false\nx=1\nenable-rcon=false\n").matches("enable-rcon").count(), 1);
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_and_windows_line_ends_survive() {
+        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", 25575, &Password::new("secret"));
+        assert!(after.starts_with(b"motd=\xa7cred\r\nrcon.port=25575\r\n"), "{after:?}");
+    }
+
+    #[test]
+    fn the_files_mode_is_kept_and_a_file_that_is_right_is_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("server.properties");
+        fs::write(&path, "motd=x\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
+        let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
+        let first = inode();
+        write(directory.path(), 25575, &Password::new("secret")).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o604);
+        let second = inode();
+        assert_ne!(first, second, "replaced by rename");
+        write(directory.path(), 25575, &Password::new("secret")).unwrap();
+        assert_eq!(inode(), second);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_password_that_could_break_out_of_its_line_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for password in ["", "a\nop=true", "a b", "a\\", "pässword"] {
+            assert!(matches!(write(directory.path(), 1, &Password::new(password)), Err(Error::Password)), "{password}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn setting_twice_is_setting_once(text in "([a-z.=#:\\\\ -]{0,12}|rcon.port=1|enable-rcon:x|rcon.ip)(\n|\r\n|\\\\\n)?([a-z=\\\\\n]{0,20})") {
+            let once = set(&text);
+            prop_assert_eq!(set(&once), once);
+        }
+    }
+}

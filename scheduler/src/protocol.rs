@@ -1,0 +1,257 @@
+//! Pure. What operator and agent say to each other: HTTP on the pod's port [`PORT`], JSON bodies, each request signed.
+//!
+//! | request | who asks | answer |
+//! |---|---|---|
+//! | `GET /started`, `GET /ready` | kubelet, unsigned | 200, or 503 and a sentence |
+//! | `GET /v1/report` | operator | [`Report`] |
+//! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
+//! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end |
+//! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
+//! | `POST /v1/players` | operator | [`Players`], asked over RCON now |
+//!
+//! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
+
+#[cfg(feature = "edge")]
+pub mod signature;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The port of the agent in each server pod; start-up and readiness probes of the server container ask here too.
+pub const PORT: u16 = 8470;
+
+/// The directory on the volume that belongs to Nightshift; everything we remember there is below it.
+pub const OUR_DIR: &str = ".nightshift";
+
+/// A file's hash with the name of its algorithm, as `sha256:<hex>`, `sha512:<hex>` or `sha1:<hex>`.
+///
+/// Sources publish different ones (Fill and Hangar sha256, Modrinth sha1 and sha512), so the algorithm is part of the value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FileHash(pub String);
+
+/// One file that a server needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct File {
+    /// Where it lies, relative to the server's directory: `plugins/ViaVersion-5.7.1.jar`, `cache/mojang_1.21.10.jar`.
+    pub path: String,
+    /// What its content must hash to.
+    pub hash: FileHash,
+    /// Size in bytes, when the source says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// The source's own address, asked directly when no store answers at a first start.
+    pub url: String,
+    /// For a plugin: the name in its plugin.yml. None for server files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+}
+
+/// All files of one lock: what the server directory is made equal to. The key `files.json` of the lock ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FileSet {
+    /// The digest of the lock these files belong to: 64 hex digits.
+    pub lock: String,
+    /// The Minecraft version that will open the world.
+    pub minecraft: String,
+    /// Paper's build of it.
+    pub build: u32,
+    /// Minecraft's own number for the world format (`world_version` of `version.json` in the server's JAR), where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_version: Option<u32>,
+    /// The server's JAR; `PAPER_CUSTOM_JAR` points at its `path`.
+    pub server: File,
+    /// Files beside it that a start would otherwise fetch from the Internet (Mojang's JAR, libraries).
+    #[serde(default)]
+    pub support: Vec<File>,
+    /// The managed plugins, ordered by path.
+    #[serde(default)]
+    pub plugins: Vec<File>,
+}
+
+/// What the agent has seen. Nothing in it is older than `at`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// When this was put together, by the clock of the pod's node.
+    pub at: Timestamp,
+    /// The pod this agent lives in.
+    pub pod_uid: String,
+    /// The server's process.
+    pub server: Server,
+    /// Who is on, by the last server-list ping.
+    pub players: Players,
+    /// The digest of the lock that the plugin directory was made equal to at this pod's start (from the volume's manifest).
+    pub lock: Option<String>,
+    /// Managed files whose content is not what the lock says, and files that declare a managed plugin's name.
+    #[serde(default)]
+    pub drift: Vec<String>,
+    /// JARs in `plugins/` that are not ours, by file name.
+    #[serde(default)]
+    pub unmanaged: Vec<String>,
+    /// Locks whose files all lie on the volume, verified.
+    #[serde(default)]
+    pub staged: Vec<String>,
+    /// The staging that is under way or failed last.
+    #[serde(default)]
+    pub staging: Option<Staging>,
+    /// The world on the volume.
+    pub world: WorldSeen,
+    /// How the server stopped last.
+    #[serde(default)]
+    pub last_stop: Option<LastStop>,
+    /// True if RCON answered on the pod's own address, where it must not.
+    #[serde(default)]
+    pub rcon_exposed: bool,
+    /// The announcement that is running or has ended.
+    #[serde(default)]
+    pub announced: Option<Announce>,
+}
+
+/// The server's process as the agent sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Server {
+    /// No process holds the world's `session.lock` and nothing answers on the game port.
+    Absent,
+    /// The process lives and has not answered a ping since its start.
+    Starting {
+        /// When the log or the world last changed: a start that moves is not stuck.
+        progress_at: Timestamp,
+    },
+    /// It has answered a ping since its start.
+    Up {
+        /// When it first answered.
+        since: Timestamp,
+        /// When it last answered; silence here is a tick stall or a hang.
+        answered_at: Timestamp,
+        /// The Minecraft version in the ping, as the server says it (`Paper 1.21.10` is cut to `1.21.10`).
+        minecraft: String,
+        /// Paper's build as the server's own log says it, once read.
+        build: Option<u32>,
+        /// Plugins of this start from the log and `bukkit:plugins`; None until both were read.
+        plugins: Option<BTreeMap<String, PluginSeen>>,
+    },
+    /// `stop` was sent or SIGTERM seen; it has not ended yet.
+    Stopping {
+        /// Since when.
+        since: Timestamp,
+    },
+}
+
+/// One plugin as the server itself says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginSeen {
+    /// From the line `Loading server plugin NAME vVERSION`.
+    pub version: Option<String>,
+    /// From `bukkit:plugins` (green).
+    pub enabled: bool,
+}
+
+/// Who is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "who", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Players {
+    /// Nobody can be asked, since then. Counts as somebody.
+    Unknown {
+        /// The last time an answer came.
+        since: Timestamp,
+    },
+    /// The server said zero.
+    Nobody,
+    /// The server said this many.
+    Some {
+        /// At least 1.
+        count: u32,
+    },
+}
+
+/// A download of one lock's files to the volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Staging {
+    /// Which lock.
+    pub lock: String,
+    /// Files that lie on the volume already.
+    pub done: u32,
+    /// Files in all.
+    pub of: u32,
+    /// Why it stopped, in words for the user; None while it runs.
+    pub error: Option<String>,
+}
+
+/// The world folders on the volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorldSeen {
+    /// The highest Minecraft version that any `level.dat` names; None before the first start.
+    pub floor: Option<Floor>,
+    /// False: old and new layout side by side, a move that did not end.
+    pub whole: bool,
+}
+
+/// The newest Minecraft that opened a world: it can never go below this.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Floor {
+    /// `Data.Version.Name` of `level.dat`.
+    pub minecraft: String,
+    /// `Data.Version.Id` of `level.dat`.
+    pub data_version: u32,
+}
+
+/// What `last-stop.json` on the volume says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastStop {
+    /// When the process was gone.
+    pub at: Timestamp,
+    /// Whether `save-all flush` was confirmed by its text.
+    pub saved: bool,
+    /// In words: what asked for the stop, and what went wrong if anything did.
+    pub why: String,
+}
+
+/// Tell the players, with true times, until `ends`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Announce {
+    /// The act this belongs to, as the operator names it. The same act is never announced twice.
+    pub act: String,
+    /// When the server will be stopped.
+    pub ends: Timestamp,
+    /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`.
+    pub text: String,
+}
+
+/// Bring the world to the disk now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Save {
+    /// How long the server may take, in seconds: longer than the worst tick stall.
+    pub timeout_seconds: u32,
+}
+
+/// What came of a save.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    /// The answer held `Saved the game`.
+    pub confirmed: bool,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// What the server said instead, or why it could not be asked.
+    pub problem: Option<String>,
+}
+
+/// The body of every answer that is not 2xx.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What is wrong and what to do, for the operator's log and the user's condition.
+    pub error: String,
+}

@@ -1,0 +1,119 @@
+//! Pure. What is accepted, and each thing that is not.
+
+use super::*;
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+const NONCE: &str = "a1b2c3d4e5f60718";
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn key() -> Key {
+    Key::from_hex(KEY).unwrap()
+}
+
+fn parts(fence: u64) -> Parts<'static> {
+    Parts { method: "POST", path: "/v1/save", body: b"{}", pod_uid: "uid-1", at: at(1000), nonce: NONCE, fence }
+}
+
+fn accept(headers: &Headers, body: &[u8], pod: &str, now: i64, guard: &mut Guard) -> Result<(), Refused> {
+    let received = Received { method: "POST", path: "/v1/save", body, headers };
+    verify(&key(), &received, pod, at(now), guard)
+}
+
+#[test]
+fn the_signature_is_the_hmac_over_the_seven_lines() {
+    // Computed apart from this code: printf 'POST\n/v1/save\n<sha256 of {}>\nuid-1\n1000\na1b2c3d4e5f60718\n7' | openssl dgst -sha256 -mac hmac
+    let headers = sign(&key(), &parts(7));
+    assert_eq!(headers.signature, "5f24717aebf12d7a6f620ead2f6cfca1b097ed8ecc1921e2239def9dd83c0d17");
+    assert_eq!((headers.time.as_str(), headers.nonce.as_str(), headers.fence.as_str()), ("1000", NONCE, "7"));
+}
+
+#[test]
+fn a_signed_request_is_accepted_once() {
+    let headers = sign(&key(), &parts(7));
+    let mut guard = Guard::new(at(900));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1010, &mut guard), Ok(()));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1029, &mut guard), Err(Refused::Replayed));
+}
+
+#[test]
+fn another_body_another_pod_another_path_and_another_key_are_refused() {
+    let headers = sign(&key(), &parts(7));
+    let mut guard = Guard::new(at(900));
+    assert_eq!(accept(&headers, b"{ }", "uid-1", 1000, &mut guard), Err(Refused::Signature));
+    assert_eq!(accept(&headers, b"{}", "uid-2", 1000, &mut guard), Err(Refused::Signature));
+    let elsewhere = Received { method: "POST", path: "/v1/stage", body: b"{}", headers: &headers };
+    assert_eq!(verify(&key(), &elsewhere, "uid-1", at(1000), &mut guard), Err(Refused::Signature));
+    let other = Key::from_hex(&KEY.replace("00", "ff")).unwrap();
+    let received = Received { method: "POST", path: "/v1/save", body: b"{}", headers: &headers };
+    assert_eq!(verify(&other, &received, "uid-1", at(1000), &mut guard), Err(Refused::Signature));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Ok(()), "refusals leave no trace");
+}
+
+#[test]
+fn a_changed_header_is_refused() {
+    let signed = sign(&key(), &parts(7));
+    let mut guard = Guard::new(at(900));
+    for headers in [
+        Headers { time: "1001".into(), ..signed.clone() },
+        Headers { nonce: "ffffffffffffffff".into(), ..signed.clone() },
+        Headers { fence: "8".into(), ..signed.clone() },
+    ] {
+        assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(Refused::Signature));
+    }
+    let headers = Headers { nonce: "a\nb".into(), ..signed.clone() };
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(Refused::Malformed(NONCE_HEADER)));
+    let headers = Headers { signature: "zz".into(), ..signed };
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(Refused::Malformed(SIGNATURE_HEADER)));
+}
+
+#[test]
+fn thirty_seconds_of_skew_are_accepted_both_ways_and_no_more() {
+    let headers = sign(&key(), &parts(7));
+    for now in [970, 1030] {
+        assert_eq!(accept(&headers, b"{}", "uid-1", now, &mut Guard::new(at(0))), Ok(()), "at {now}");
+    }
+    for now in [969, 1031] {
+        assert_eq!(
+            accept(&headers, b"{}", "uid-1", now, &mut Guard::new(at(0))),
+            Err(Refused::Skew { away: now - 1000 })
+        );
+    }
+}
+
+#[test]
+fn an_operator_that_lost_its_lease_is_refused_after_its_successor_spoke() {
+    let mut guard = Guard::new(at(900));
+    let newer = sign(&key(), &Parts { nonce: "bbbbbbbbbbbbbbbb", ..parts(8) });
+    assert_eq!(accept(&newer, b"{}", "uid-1", 1000, &mut guard), Ok(()));
+    assert_eq!(
+        accept(&sign(&key(), &parts(7)), b"{}", "uid-1", 1000, &mut guard),
+        Err(Refused::Fenced { got: 7, seen: 8 })
+    );
+}
+
+#[test]
+fn a_request_from_before_the_agents_start_is_refused_because_its_nonce_is_forgotten() {
+    let headers = sign(&key(), &parts(7));
+    assert_eq!(accept(&headers, b"{}", "uid-1", 1005, &mut Guard::new(at(1001))), Err(Refused::BeforeStart));
+}
+
+#[test]
+fn nonces_are_forgotten_when_their_time_alone_refuses_them() {
+    let mut guard = Guard::new(at(900));
+    assert_eq!(accept(&sign(&key(), &parts(7)), b"{}", "uid-1", 1000, &mut guard), Ok(()));
+    let later = sign(&key(), &Parts { at: at(1100), nonce: "bbbbbbbbbbbbbbbb", ..parts(7) });
+    assert_eq!(accept(&later, b"{}", "uid-1", 1100, &mut guard), Ok(()));
+    assert_eq!(guard.nonces.len(), 1);
+}
+
+#[test]
+fn a_key_is_64_hex_digits_and_is_never_printed() {
+    assert_eq!(format!("{:?}", key()), "Key(hidden)");
+    assert_eq!(Key::from_hex(&format!("{KEY}\n")), Ok(key()));
+    for wrong in ["", "00", &KEY[1..], &KEY.replace('0', "g")] {
+        assert_eq!(Key::from_hex(wrong), Err(KeyError));
+    }
+}

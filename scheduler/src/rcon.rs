@@ -1,0 +1,243 @@
+//! Edge (writes). A Minecraft server's console over RCON: a few typed commands, a deadline on every wait, one command in flight.
+//!
+//! The `rcon` crate speaks the protocol, in the mode that expects one packet per reply and sends no end marker: real servers lose or
+//! refuse a second packet that arrives together with the first, even 100 ms later (`rcon-facts.md`, 2.3). Commands always carry their
+//! namespace, because plugins replace the bare names. An unanswered command may have run.
+
+mod guard;
+pub mod text;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use guard::PacketGuard;
+pub use text::Online;
+
+/// The longest body that a server reads; it drops a longer one silently (measured: 1446 works, 1447 does not).
+pub const LONGEST_COMMAND: usize = 1446;
+
+/// A server splits replies at this many UTF-16 units. A reply of exactly this length may have more behind it.
+const FULL_PACKET: usize = 4096;
+
+/// How long connecting and the password may take. Both are answered by a thread of their own, so a tick stall does not matter.
+const OPENING: Duration = Duration::from_secs(5);
+
+/// The password of RCON. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(String);
+
+impl Password {
+    /// Takes the text as it stands in the Secret.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text, for the server's own file and for the wire only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Password {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(hidden)")
+    }
+}
+
+/// Why a command has no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens, or the network is in the way.
+    #[error("RCON at {address} cannot be reached")]
+    Unreachable {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The server said no. Trying again changes nothing.
+    #[error("RCON at {address} refuses the password: is `rcon.password` in server.properties ours?")]
+    WrongPassword {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The connection ended before the password was answered: a server that is starting, stopping or very old. Not a wrong password.
+    #[error("RCON at {address} closed the connection before it answered the password")]
+    ClosedBeforeAnswer {
+        /// Where.
+        address: SocketAddr,
+        /// What the socket said.
+        #[source]
+        source: io::Error,
+    },
+    /// No answer in time. The command may have run, and its answer may still come: the connection is gone.
+    #[error("no answer to `{command}` within {seconds} s; it may have run all the same")]
+    Timeout {
+        /// Without its arguments.
+        command: &'static str,
+        /// The deadline.
+        seconds: u64,
+    },
+    /// The connection ended between command and answer. The command may have run.
+    #[error("the connection ended before `{command}` was answered; it may have run all the same")]
+    Lost {
+        /// Without its arguments.
+        command: &'static str,
+        /// What the socket said.
+        #[source]
+        source: io::Error,
+    },
+    /// Not sent at all.
+    #[error("`{command}` with its text has {bytes} bytes, a server reads at most {LONGEST_COMMAND}")]
+    TooLong {
+        /// Without its arguments.
+        command: &'static str,
+        /// How many.
+        bytes: usize,
+    },
+    /// The answer is longer than one packet; the rest was not waited for.
+    #[error("the answer to `{command}` does not fit into one packet, so it is not complete")]
+    Incomplete {
+        /// Without its arguments.
+        command: &'static str,
+    },
+}
+
+/// A console that is opened by the first command and closed by [`Console::close`] or by dropping it.
+///
+/// A real server logs two lines for each connection, so one act uses one console.
+pub struct Console {
+    address: SocketAddr,
+    password: Password,
+    connection: Option<rcon::Connection<PacketGuard<TcpStream>>>,
+}
+
+impl Console {
+    /// A console at `address`; nothing is sent yet.
+    pub fn new(address: SocketAddr, password: Password) -> Self {
+        Self { address, password, connection: None }
+    }
+
+    /// Ends the connection, if there is one. The next command opens a new one.
+    pub fn close(&mut self) {
+        self.connection = None;
+    }
+
+    /// Whether a connection is open.
+    pub fn is_open(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Says the password, if this has not been done on this connection.
+    pub async fn open(&mut self) -> Result<(), Error> {
+        if self.connection.is_none() {
+            self.connection = Some(self.connect().await?);
+        }
+        Ok(())
+    }
+
+    /// Who is on, by `minecraft:list`. A text without the two numbers is [`Online::Unknown`].
+    pub async fn list(&mut self, within: Duration) -> Result<Online, Error> {
+        Ok(text::online(&self.ask("minecraft:list", "", within).await?))
+    }
+
+    /// Brings the world to the disk and answers the server's words. Done only if [`text::says_saved`] finds the confirmation in them.
+    pub async fn save_flush(&mut self, within: Duration) -> Result<String, Error> {
+        self.ask("minecraft:save-all", " flush", within).await
+    }
+
+    /// Stops the server. Any answer will do, and so will the end of the connection: some servers end without a word.
+    pub async fn stop(&mut self, within: Duration) -> Result<(), Error> {
+        self.open().await?;
+        match self.ask("minecraft:stop", "", within).await {
+            Ok(_) | Err(Error::Lost { .. } | Error::Incomplete { .. }) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The plugins by name, true for those that are enabled (green). None if the text is not such a list.
+    pub async fn plugins(&mut self, within: Duration) -> Result<Option<BTreeMap<String, bool>>, Error> {
+        Ok(text::plugins(&self.ask("bukkit:plugins", "", within).await?))
+    }
+
+    /// Shows a line to everybody who is on.
+    pub async fn tellraw_all(&mut self, line: &str, within: Duration) -> Result<(), Error> {
+        self.ask("minecraft:tellraw", &text::tellraw_arguments(line), within).await.map(drop)
+    }
+
+    async fn connect(&self) -> Result<rcon::Connection<PacketGuard<TcpStream>>, Error> {
+        let address = self.address;
+        let late = || io::Error::from(io::ErrorKind::TimedOut);
+        let stream = tokio::time::timeout(OPENING, TcpStream::connect(address)).await.unwrap_or_else(|_| Err(late()));
+        let stream = stream.map_err(|source| Error::Unreachable { address, source })?;
+        // A packet must arrive in one read, and at once.
+        stream.set_nodelay(true).map_err(|source| Error::Unreachable { address, source })?;
+        let handshake = rcon::Connection::builder()
+            .enable_factorio_quirks(true)
+            .handshake(PacketGuard::new(stream), self.password.expose());
+        match tokio::time::timeout(OPENING, handshake).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(rcon::Error::Auth)) => Err(Error::WrongPassword { address }),
+            Ok(Err(other)) => Err(Error::ClosedBeforeAnswer { address, source: into_io(other) }),
+            Err(_) => Err(Error::ClosedBeforeAnswer { address, source: late() }),
+        }
+    }
+
+    /// One command, one answer. The connection survives only if the answer came whole and in time.
+    async fn ask(&mut self, command: &'static str, arguments: &str, within: Duration) -> Result<String, Error> {
+        let body = format!("{command}{arguments}");
+        if body.len() > LONGEST_COMMAND {
+            return Err(Error::TooLong { command, bytes: body.len() });
+        }
+        self.open().await?;
+        // Taken out, so that a caller who stops waiting (a select, an abort) leaves no connection with a late answer behind.
+        let mut connection = self.connection.take().expect("`open` has just put it there");
+        let answer = in_time(command, within, connection.cmd(&body)).await?;
+        if answer.encode_utf16().count() == FULL_PACKET {
+            return Err(Error::Incomplete { command });
+        }
+        self.connection = Some(connection);
+        Ok(answer)
+    }
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console").field("address", &self.address).field("open", &self.is_open()).finish_non_exhaustive()
+    }
+}
+
+async fn in_time(
+    command: &'static str,
+    within: Duration,
+    answer: impl Future<Output = rcon::Result<String>>,
+) -> Result<String, Error> {
+    match tokio::time::timeout(within, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(source)) => Err(Error::Lost { command, source: into_io(source) }),
+        Err(_) => Err(Error::Timeout { command, seconds: within.as_secs() }),
+    }
+}
+
+fn into_io(error: rcon::Error) -> io::Error {
+    match error {
+        rcon::Error::Io(error) => error,
+        other @ (rcon::Error::Auth | rcon::Error::CommandTooLong) => io::Error::other(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

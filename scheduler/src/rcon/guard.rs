@@ -1,0 +1,155 @@
+//! Edge (reads). Stands between socket and `rcon` crate, and lets only packets through that the crate can stomach.
+//!
+//! The crate takes a packet's length on trust (a negative one ends the process, a huge one allocates) and wants strict UTF-8, which old
+//! servers and cut surrogate pairs are not. So whole packets are read here, their length is checked, and broken text is replaced.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Length field of an empty packet: id, type and two zero bytes.
+const SHORTEST: usize = 10;
+/// 4096 UTF-16 units of at most 3 bytes each; the largest that was seen had 12298.
+const LONGEST: usize = 4 + 4 + 3 * 4096 + 2;
+
+/// A stream that is checked packet by packet on its way in and untouched on its way out.
+#[derive(Debug)]
+pub(super) struct PacketGuard<S> {
+    inner: S,
+    /// Bytes of a packet that is not complete.
+    raw: Vec<u8>,
+    /// A checked packet, and how much of it has been handed out.
+    ready: Vec<u8>,
+    given: usize,
+}
+
+impl<S> PacketGuard<S> {
+    pub(super) fn new(inner: S) -> Self {
+        Self { inner, raw: Vec::new(), ready: Vec::new(), given: 0 }
+    }
+
+    /// Moves one whole packet from `raw` to `ready`, if there is one.
+    fn take_packet(&mut self) -> io::Result<bool> {
+        let Some(length) = self.raw.first_chunk::<4>() else { return Ok(false) };
+        let length = usize::try_from(i32::from_le_bytes(*length)).unwrap_or(0);
+        if !(SHORTEST..=LONGEST).contains(&length) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no RCON packet"));
+        }
+        if self.raw.len() < 4 + length {
+            return Ok(false);
+        }
+        let packet: Vec<u8> = self.raw.drain(..4 + length).collect();
+        let (head, body) = (&packet[4..12], &packet[12..4 + length - 2]);
+        let body = String::from_utf8_lossy(body);
+        let length = i32::try_from(SHORTEST + body.len()).expect("at most three times the longest packet");
+        self.ready = [&length.to_le_bytes(), head, body.as_bytes(), &[0, 0]].concat();
+        self.given = 0;
+        Ok(true)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for PacketGuard<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        while self.given == self.ready.len() {
+            if self.take_packet()? {
+                break;
+            }
+            let mut bytes = [0; 4096];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            ready!(Pin::new(&mut self.inner).poll_read(context, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.raw.extend_from_slice(buffer.filled());
+        }
+        let rest = &self.ready[self.given..];
+        let count = rest.len().min(out.remaining());
+        out.put_slice(&rest[..count]);
+        self.given += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for PacketGuard<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn packet(body: &[u8]) -> Vec<u8> {
+        let length = i32::try_from(10 + body.len()).unwrap();
+        [&length.to_le_bytes()[..], &[1, 0, 0, 0], &[0, 0, 0, 0], body, &[0, 0]].concat()
+    }
+
+    fn through(pieces: &[&[u8]]) -> io::Result<Vec<u8>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut mock = Vec::new();
+            let (near, mut far) = tokio::io::duplex(64);
+            let mut guard = PacketGuard::new(near);
+            let write = async move {
+                for piece in pieces {
+                    if tokio::io::AsyncWriteExt::write_all(&mut far, piece).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let (read, ()) = tokio::join!(
+                async {
+                    let result = guard.read_to_end(&mut mock).await;
+                    drop(guard);
+                    result
+                },
+                write
+            );
+            read.map(|_| mock)
+        })
+    }
+
+    #[test]
+    fn a_latin_1_section_sign_becomes_a_replacement_and_the_length_fits_again() {
+        let out = through(&[&packet(b"\xa7cUnknown command")]).unwrap();
+        assert_eq!(out, packet("\u{fffd}cUnknown command".as_bytes()));
+    }
+
+    #[test]
+    fn a_length_that_no_server_sends_is_refused_and_not_allocated() {
+        for length in [-1_i32, 0, 9, 12_299, i32::MAX, i32::MIN] {
+            let error = through(&[&length.to_le_bytes(), b"xxxxxxxxxxxx"]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packets_come_through_whole_however_the_stream_is_cut(
+            bodies in prop::collection::vec("[a-zé§☃]{0,80}", 1..5), cut in 1_usize..50
+        ) {
+            let bytes: Vec<u8> = bodies.iter().flat_map(|body| packet(body.as_bytes())).collect();
+            let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
+            prop_assert_eq!(through(&pieces).unwrap(), bytes);
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = through(&[&bytes]);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Edge (writes). The console against a small server made by hand, which misbehaves in each way that real ones were seen to.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use super::*;
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// How the server answers one command.
+enum Reply {
+    Text(String),
+    Nothing,
+    Close,
+}
+
+fn packet(id: i32, kind: i32, body: &str) -> Vec<u8> {
+    let length = i32::try_from(10 + body.len()).unwrap();
+    let mut bytes = Vec::new();
+    for number in [length, id, kind] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend_from_slice(body.as_bytes());
+    bytes.extend_from_slice(&[0, 0]);
+    bytes
+}
+
+/// Serves connection after connection; each command is sent to the test and answered by the next reply.
+async fn serve(mut replies: Vec<Reply>) -> (SocketAddr, mpsc::UnboundedReceiver<(usize, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (heard, commands) = mpsc::unbounded_channel();
+    replies.reverse();
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = vec![0; 4096];
+            loop {
+                // As a real server: one read must hold exactly one packet.
+                let count = stream.read(&mut bytes).await.unwrap_or(0);
+                if count < 14 {
+                    break;
+                }
+                let field = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                assert_eq!(usize::try_from(field(0)).unwrap() + 4, count, "one packet per read");
+                let (id, kind) = (field(4), field(8));
+                let body = String::from_utf8(bytes[12..count - 2].to_vec()).unwrap();
+                if kind == 3 {
+                    let id = if body == "right" { id } else { -1 };
+                    stream.write_all(&packet(id, 2, "")).await.unwrap();
+                    continue;
+                }
+                heard.send((number, body)).unwrap();
+                match replies.pop() {
+                    Some(Reply::Text(text)) => stream.write_all(&packet(id, 0, &text)).await.unwrap(),
+                    Some(Reply::Nothing) => {
+                        kept.push(stream);
+                        break;
+                    }
+                    Some(Reply::Close) | None => break,
+                }
+            }
+        }
+    });
+    (address, commands)
+}
+
+fn console(address: SocketAddr) -> Console {
+    Console::new(address, Password::new("right"))
+}
+
+#[tokio::test]
+async fn several_commands_of_one_act_share_one_connection_and_carry_their_namespace() {
+    let saved = "Saving the game (this may take a moment!)Saved the game";
+    let (address, mut commands) = serve(vec![
+        Reply::Text("There are 2 of a max of 20 players online: A, B".into()),
+        Reply::Text(String::new()),
+        Reply::Text(saved.into()),
+        Reply::Text("§fServer Plugins (1):\n§x§e§d§8§1§0§6Bukkit Plugins:\n §8- §aDemo\n".into()),
+        Reply::Text("Stopping the server".into()),
+    ])
+    .await;
+    let mut console = console(address);
+    assert_eq!(console.list(SOON).await.unwrap(), Online::Known { count: 2, max: 20 });
+    console.tellraw_all("The server restarts", SOON).await.unwrap();
+    assert!(text::says_saved(&console.save_flush(SOON).await.unwrap()));
+    assert_eq!(console.plugins(SOON).await.unwrap(), Some(BTreeMap::from([("Demo".into(), true)])));
+    console.stop(SOON).await.unwrap();
+    for expected in [
+        "minecraft:list",
+        r#"minecraft:tellraw @a {"color":"yellow","text":"The server restarts"}"#,
+        "minecraft:save-all flush",
+        "bukkit:plugins",
+        "minecraft:stop",
+    ] {
+        assert_eq!(commands.recv().await.unwrap(), (0, expected.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_from_a_closed_connection_and_from_nobody() {
+    let (address, _commands) = serve(vec![]).await;
+    let error = Console::new(address, Password::new("wrong")).open().await.unwrap_err();
+    assert!(matches!(error, Error::WrongPassword { .. }), "{error:?}");
+
+    let closing = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = closing.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = closing.accept().await.unwrap();
+        let mut bytes = [0; 64];
+        let _ = stream.read(&mut bytes).await;
+    });
+    let error = console(address).open().await.unwrap_err();
+    assert!(matches!(error, Error::ClosedBeforeAnswer { .. }), "{error:?}");
+    server.await.unwrap();
+
+    let error = console(address).open().await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn after_a_timeout_the_late_answer_is_never_taken_for_the_next_one() {
+    let (address, mut commands) =
+        serve(vec![Reply::Nothing, Reply::Text("There are 0 of a max of 20 players online: ".into())]).await;
+    let mut console = console(address);
+    let error = console.save_flush(Duration::from_millis(50)).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { command: "minecraft:save-all", .. }), "{error:?}");
+    assert!(!console.is_open());
+    assert_eq!(console.list(SOON).await.unwrap(), Online::Known { count: 0, max: 20 });
+    assert_eq!(commands.recv().await.unwrap().0, 0);
+    assert_eq!(commands.recv().await.unwrap(), (1, "minecraft:list".to_owned()), "on a connection of its own");
+}
+
+#[tokio::test]
+async fn a_caller_that_stops_waiting_leaves_no_connection_behind() {
+    let (address, mut commands) = serve(vec![Reply::Nothing]).await;
+    let mut console = console(address);
+    tokio::select! {
+        _ = console.save_flush(SOON) => panic!("nothing answers"),
+        command = commands.recv() => assert_eq!(command.unwrap().1, "minecraft:save-all flush"),
+    }
+    assert!(!console.is_open());
+}
+
+#[tokio::test]
+async fn an_answer_of_exactly_4096_units_may_have_more_behind_it() {
+    for (length, whole) in [(4095, true), (4096, false)] {
+        let (address, _commands) = serve(vec![Reply::Text("☃".repeat(length))]).await;
+        let mut console = console(address);
+        let answer = console.save_flush(SOON).await;
+        assert_eq!(answer.is_ok(), whole, "{length}");
+        assert_eq!(console.is_open(), whole, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_no_server_reads_is_refused_before_it_is_sent() {
+    let (address, mut commands) = serve(vec![Reply::Text(String::new())]).await;
+    let mut console = console(address);
+    let around = format!("minecraft:tellraw{}", text::tellraw_arguments("")).len();
+    let error = console.tellraw_all(&"x".repeat(LONGEST_COMMAND - around + 1), SOON).await.unwrap_err();
+    assert!(matches!(error, Error::TooLong { bytes: 1447, .. }), "{error:?}");
+    console.tellraw_all(&"x".repeat(LONGEST_COMMAND - around), SOON).await.unwrap();
+    assert_eq!(commands.recv().await.unwrap().1.len(), LONGEST_COMMAND);
+}
+
+#[tokio::test]
+async fn a_server_that_ends_without_a_word_has_been_stopped() {
+    let (address, _commands) = serve(vec![Reply::Close, Reply::Nothing]).await;
+    console(address).stop(SOON).await.unwrap();
+    let error = console(address).stop(Duration::from_millis(50)).await.unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }), "silence is not a stop: {error:?}");
+}
+
+#[test]
+fn the_password_is_never_printed() {
+    let console = Console::new("127.0.0.1:1".parse().unwrap(), Password::new("hunter2"));
+    assert!(!format!("{console:?} {:?}", Password::new("hunter2")).contains("hunter2"));
+}

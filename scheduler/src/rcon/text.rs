@@ -1,0 +1,145 @@
+//! Pure. What the texts of a server mean, and the one text that we build.
+
+use std::collections::BTreeMap;
+
+/// Who is on, by `minecraft:list`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Online {
+    /// The server said both numbers.
+    Known {
+        /// How many players.
+        count: u32,
+        /// How many may be.
+        max: u32,
+    },
+    /// Any other text. An empty one means "stopping" on Paper, and is never zero players.
+    Unknown,
+}
+
+/// Reads the two numbers of `There are 2 of a max of 20 players online: …`. The names behind them are never counted: Paper cuts them
+/// after the 14th.
+pub fn online(text: &str) -> Online {
+    let read = || {
+        let (before, after) = text.split_once(" of a max of ")?;
+        let before = &before[before.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)..];
+        let after = &after[..after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len())];
+        Some(Online::Known { count: before.parse().ok()?, max: after.parse().ok()? })
+    };
+    read().unwrap_or(Online::Unknown)
+}
+
+/// Whether the answer to `save-all flush` confirms it.
+pub fn says_saved(text: &str) -> bool {
+    text.contains("Saved the game")
+}
+
+/// The text without colours: `§` and the letter behind it, also the 14 characters of a hex colour (`§x§r§r§g§g§b§b`).
+pub fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character == '§' {
+            characters.next();
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+/// Reads the answer of `bukkit:plugins`: names, true for green ones. None if it is no such list, so that no text is "no plugins".
+///
+/// Two shapes: `Plugins (2): §aDemo§f, §cOther` (Bukkit and old Paper) and, since Paper 1.19.4, a heading per kind and lines
+/// `§8- §aDemo§f, §aOther`. An asterisk marks a legacy plugin.
+pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
+    let heading = without_colours(text);
+    let expected: usize = heading.split_once("Plugins (")?.1.split_once(')')?.0.parse().ok()?;
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let plain = without_colours(line);
+        let listed = if let Some((_, behind)) = line.split_once("):") {
+            behind
+        } else if plain.trim_start().starts_with("- ") {
+            line.split_once("- ").map_or("", |(_, behind)| behind)
+        } else {
+            continue;
+        };
+        for entry in listed.split(',') {
+            let name = without_colours(entry);
+            let name = name.trim().trim_start_matches('*').trim();
+            if !name.is_empty() {
+                found.insert(name.to_owned(), entry.contains("§a"));
+            }
+        }
+    }
+    // A list that was cut must not look like plugins that are gone.
+    (found.len() == expected).then_some(found)
+}
+
+/// ` @a {"text":"…"}`: JSON, in a form that servers since 1.21.5 also read as SNBT.
+pub fn tellraw_arguments(line: &str) -> String {
+    let line: String = line.chars().filter(|character| !character.is_control()).collect();
+    format!(" @a {}", serde_json::json!({ "text": line, "color": "yellow" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leading_numbers_count_and_not_the_names() {
+        let cut = "There are 20 of a max of 60 players online: Player01, Player02, ";
+        assert_eq!(online(cut), Online::Known { count: 20, max: 60 });
+        assert_eq!(online("There are 0 of a max of 20 players online: "), Online::Known { count: 0, max: 20 });
+    }
+
+    #[test]
+    fn any_other_text_is_unknown_and_never_zero() {
+        for text in [
+            "",
+            "There are 5 out of maximum 10 players online.",
+            "Unknown command. Type \"/help\" for help.\n",
+            "There are many of a max of 20 players online",
+            "There are 99999999999 of a max of 20",
+            "There are 3 of a max of ",
+        ] {
+            assert_eq!(online(text), Online::Unknown, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_save_is_confirmed_by_its_last_words_only() {
+        assert!(says_saved("Saving the game (this may take a moment!)Saved the game"));
+        assert!(!says_saved("Saving the game (this may take a moment!)"));
+        assert!(!says_saved(""));
+    }
+
+    #[test]
+    fn papers_own_list_is_read_with_its_hex_colours() {
+        let text = "§fServer Plugins (3):\n§x§0§2§8§8§d§1Paper Plugins (1):\n §8- §aModern\n§x§e§d§8§1§0§6Bukkit Plugins (2):\n §8- §aDemo§r, §c*Old\n";
+        let expected = BTreeMap::from([("Demo".into(), true), ("Modern".into(), true), ("Old".into(), false)]);
+        assert_eq!(plugins(text), Some(expected));
+        let recorded = "§fServer Plugins (1):\n§x§e§d§8§1§0§6Bukkit Plugins:\n §8- §aDemo\n";
+        assert_eq!(plugins(recorded), Some(BTreeMap::from([("Demo".into(), true)])));
+    }
+
+    #[test]
+    fn bukkits_list_on_one_line_is_read() {
+        let text = "Plugins (2): §aDemo§f, §cOther";
+        assert_eq!(plugins(text), Some(BTreeMap::from([("Demo".into(), true), ("Other".into(), false)])));
+        assert_eq!(plugins("§fServer Plugins (0):\n"), Some(BTreeMap::new()));
+    }
+
+    #[test]
+    fn a_list_that_is_cut_or_no_list_is_none() {
+        assert_eq!(plugins("§fServer Plugins (2):\n§x§e§d§8§1§0§6Bukkit Plugins:\n §8- §aDemo"), None);
+        assert_eq!(plugins(""), None);
+        assert_eq!(plugins("Unknown command. Type \"/help\" for help."), None);
+    }
+
+    #[test]
+    fn a_line_for_players_cannot_leave_its_quotes() {
+        let arguments = tellraw_arguments("say \"hi\"\\\nand\u{7} more");
+        assert_eq!(arguments, r#" @a {"color":"yellow","text":"say \"hi\"\\and more"}"#);
+    }
+}

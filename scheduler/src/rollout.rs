@@ -1,0 +1,217 @@
+//! Pure. What is the next safe step of an update, or what is it waiting for?
+//!
+//! One step per pass and no stored phase: each pass looks at the world and answers again, so a crash between any two steps
+//! resumes by looking. What must be remembered is a fact, and a fact names all that makes it true. The edge does a step
+//! only with what it saw (uid, resourceVersion, pod UID), and not after its `not_after`.
+//!
+//! The function is small enough to be looked at from all sides: `tests/rollout_model.rs` explores it together with a model
+//! of the `StatefulSet` controller, pods, players, people and faults, state by state.
+
+use jiff::{SignedDuration, Timestamp};
+
+mod clearance;
+mod step;
+
+pub use step::{Step, WaitingOn};
+
+use crate::gate::Gate;
+use crate::seen::{Act, Door, Goal, Life, Pod, Revision, Seen, Set, Settled, Verdict};
+use clearance::{Clearance, clear_to_stop};
+
+/// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
+/// in trouble a minute.
+const LATEST_START: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long a decision may be carried out. resourceVersion fences what changed; only a clock fences a process that slept
+/// while nothing changed but the hour. Longer than a slow API server needs for one write.
+const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(30);
+
+/// The next safe step from what is seen towards the goal. Total: any combination has an answer.
+pub fn next_step(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
+    let settled = seen.facts.settled;
+    let Some(set) = &seen.set else {
+        return match settled {
+            // Not the goal: the server may have been taken away outside the window, so it comes back as it was.
+            Some(settled) => Step::Create { revision: settled.revision, door: Door::Closed },
+            None => Step::Create { revision: goal.revision, door: Door::Open },
+        };
+    };
+    match settled {
+        Some(settled) if set.door == Door::Closed && seen.pod.is_none_or(|pod| pod.revision == settled.revision) => {
+            at_rest(goal, seen, set, settled, gate, now)
+        }
+        // An open door, or a pod that was never proven, however it came to run: that is finished first, whatever the goal is
+        // by now.
+        _ => on_trial(goal, seen, set, gate, now),
+    }
+}
+
+/// The door is closed, and what runs is proven (or gone). Is there something to do?
+fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, now: Timestamp) -> Step {
+    let life = seen.pod.map(|pod| pod.life);
+    // What to answer when nothing is begun. Whatever else stands in the template would run after a scale to 0 and back, or
+    // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
+    let rest = |quiet| match life {
+        _ if set.template != settled.revision || set.current != settled.revision => restore(set, settled),
+        Some(Life::Up) => quiet,
+        Some(life) => Step::Wait(not_up(life, now)),
+        None => Step::Wait(no_pod(set)),
+    };
+    if goal.revision == settled.revision {
+        return rest(Step::Settled);
+    }
+    if seen.facts.failed.contains(&goal.revision) {
+        return rest(Step::Wait(WaitingOn::Held { failed: goal.revision }));
+    }
+    if goal.world < seen.world.floor {
+        return rest(Step::Wait(WaitingOn::BelowFloor { floor: seen.world.floor }));
+    }
+    let opened_at = match gate {
+        Gate::Open { opened_at, .. } if !gate.shuts_before(later(now, LATEST_START)) => opened_at,
+        Gate::Open { .. } => return rest(Step::Wait(WaitingOn::Window { opens: None })),
+        Gate::Shut { opens } => return rest(Step::Wait(WaitingOn::Window { opens })),
+    };
+    let not_after = later(now, DECISION_COUNTS);
+    let unasked = match life {
+        None if set.asleep => false,
+        None => return Step::Wait(WaitingOn::PodMissing),
+        Some(Life::Starting { gives_up_at }) if now < gives_up_at => {
+            return Step::Wait(WaitingOn::Start { until: gives_up_at });
+        }
+        Some(life @ (Life::Stopping { .. } | Life::Refused)) => return Step::Wait(not_up(life, now)),
+        Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => return Step::Stage,
+        Some(Life::Starting { .. } | Life::Up | Life::Down) => {
+            let act = Act::Update { goal: goal.revision, window_opened_at: opened_at };
+            match clear_to_stop(goal, seen, act, not_after, now) {
+                Clearance::Asked => false,
+                Clearance::Unasked => true,
+                // A countdown that cannot end in this window is a false alarm.
+                Clearance::NotYet(Step::Announce { notice, .. })
+                    if gate.shuts_before(later(later(now, notice), LATEST_START)) =>
+                {
+                    return rest(Step::Wait(WaitingOn::Window { opens: None }));
+                }
+                Clearance::NotYet(step) => return step,
+            }
+        }
+    };
+    if set.template != goal.revision {
+        return Step::WriteTemplate { revision: goal.revision, not_after };
+    }
+    if !set.observed || set.update != goal.revision {
+        return Step::Wait(WaitingOn::Controller);
+    }
+    Step::Commit { unasked, not_after }
+}
+
+/// A revision is being brought in, or runs without ever having been proven.
+fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> Step {
+    let settled = seen.facts.settled;
+    let Some(pod) = seen.pod else { return Step::Wait(no_pod(set)) };
+    if let Life::Stopping { .. } = pod.life {
+        return Step::Wait(not_up(pod.life, now));
+    }
+    if set.door == Door::Open && pod.revision != set.template {
+        return match (settled, gate) {
+            // The gate shut before the controller acted: the commit is taken back. A roll-back never is: its pod is not the
+            // settled one.
+            (Some(settled), Gate::Shut { .. }) if pod.revision == settled.revision => restore(set, settled),
+            _ => Step::Wait(WaitingOn::Controller),
+        };
+    }
+    let trial = pod.revision;
+    let known_good = settled.is_some_and(|settled| settled.revision == trial);
+    let condemned = seen.facts.failed.contains(&trial) && !known_good;
+    match pod.life {
+        Life::Starting { gives_up_at } if now < gives_up_at => Step::Wait(WaitingOn::Start { until: gives_up_at }),
+        Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
+        Life::Refused if known_good => Step::Wait(WaitingOn::WorldRefused),
+        Life::Starting { .. } | Life::Refused => go_back(goal, seen, pod, now),
+        // A verdict that gets better after the failure was recorded comes too late: half a roll-back may be under way.
+        Life::Up | Life::Down if condemned => go_back(goal, seen, pod, now),
+        Life::Up | Life::Down => match seen.verdict {
+            _ if known_good => close(set, trial),
+            Verdict::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
+            Verdict::Passed | Verdict::Unproven => close(set, trial),
+            // A first start that fails its proof has nowhere to go back to: kept, and told.
+            Verdict::Failed if settled.is_none() => close(set, trial),
+            Verdict::Failed => go_back(goal, seen, pod, now),
+        },
+        Life::Stopping { .. } => Step::Wait(not_up(pod.life, now)),
+    }
+}
+
+/// The revision on trial did not make it.
+fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
+    let Some(settled) = seen.facts.settled else {
+        // Nothing has ever been proven here, so there is no habit of players to disturb: a corrected goal needs no window.
+        return if goal.revision == pod.revision {
+            Step::Wait(WaitingOn::FirstStartFailed)
+        } else {
+            stop_for(goal, seen, pod, goal.revision, now)
+        };
+    };
+    // First of all, and for good: a server that gets well while we go back must not leave half a roll-back behind.
+    if !seen.facts.failed.contains(&pod.revision) {
+        return Step::MarkFailed { revision: pod.revision };
+    }
+    // Also by what it may do to the world: it may still do it while it is being stopped. And by what ran before it.
+    let touched = seen.world.floor > settled.world || !seen.world.whole;
+    if touched || pod.world > settled.world {
+        if touched && seen.world.backup.is_none() {
+            return Step::Wait(WaitingOn::NoBackup);
+        }
+        if touched && seen.world.played_since {
+            return Step::Wait(WaitingOn::UndoWouldLose);
+        }
+        if !seen.world.restore_ordered {
+            return Step::OrderRestore { to: settled.revision };
+        }
+    }
+    stop_for(goal, seen, pod, settled.revision, now)
+}
+
+/// The pod goes and `to` comes, asked for like any other stop.
+fn stop_for(goal: &Goal, seen: &Seen, pod: Pod, to: Revision, now: Timestamp) -> Step {
+    let not_after = later(now, DECISION_COUNTS);
+    match clear_to_stop(goal, seen, Act::RollBack { failed: pod.revision }, not_after, now) {
+        Clearance::Asked => Step::RollBack { to, unasked: false, not_after },
+        Clearance::Unasked => Step::RollBack { to, unasked: true, not_after },
+        Clearance::NotYet(step) => step,
+    }
+}
+
+/// Only on the controller's word that the trial is current: closed earlier, a lost pod would come back as the old one.
+fn close(set: &Set, trial: Revision) -> Step {
+    if set.door == Door::Open && !(set.observed && set.update == trial && set.current == trial) {
+        return Step::Wait(WaitingOn::Controller);
+    }
+    Step::Close { settled: trial }
+}
+
+fn restore(set: &Set, settled: Settled) -> Step {
+    let door = if set.current == settled.revision { Door::Closed } else { Door::Open };
+    Step::Restore { revision: settled.revision, door }
+}
+
+/// `at + by`, at the end of time if it is beyond it: facts and specs come from outside, and any text has an answer.
+fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+fn no_pod(set: &Set) -> WaitingOn {
+    if set.asleep { WaitingOn::Asleep } else { WaitingOn::PodMissing }
+}
+
+fn not_up(life: Life, now: Timestamp) -> WaitingOn {
+    match life {
+        Life::Stopping { lost_at } if now < lost_at => WaitingOn::PodStopping { until: lost_at },
+        Life::Stopping { .. } => WaitingOn::NodeLost,
+        Life::Starting { gives_up_at } if now < gives_up_at => WaitingOn::Start { until: gives_up_at },
+        Life::Refused => WaitingOn::WorldRefused,
+        Life::Starting { .. } | Life::Up | Life::Down => WaitingOn::ServerDown,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
+
+use super::*;
+use crate::seen::{Announced, DataVersion, Facts, Players, PodUid, Policy, Saved, World};
+
+const OLD: Revision = Revision(0xa);
+const NEW: Revision = Revision(0xb);
+const POD: PodUid = PodUid(7);
+const GOAL: Goal = Goal {
+    revision: NEW,
+    world: DataVersion(2),
+    policy: Policy::Announce,
+    notice: SignedDuration::from_mins(5),
+    empty_notice: SignedDuration::from_secs(10),
+    patience: SignedDuration::from_mins(3),
+};
+/// When Sunday's window opens, in minutes.
+const SUNDAY: i64 = 100_000;
+const WEEK: i64 = 7 * 24 * 60;
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(60 * minute).unwrap()
+}
+
+fn open() -> Gate {
+    Gate::Open { opened_at: at(SUNDAY), until: at(SUNDAY + 120) }
+}
+
+fn shut() -> Gate {
+    Gate::Shut { opens: Some(at(SUNDAY + WEEK)) }
+}
+
+/// Runs what is settled, with 60 players.
+fn lobby() -> Seen {
+    Seen {
+        set: Some(SET),
+        pod: Some(Pod { uid: POD, revision: OLD, world: DataVersion(1), life: Life::Up }),
+        players: Players::Some(60),
+        verdict: Verdict::Passed,
+        world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: false },
+        staged: true,
+        facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },
+    }
+}
+
+const SET: Set = Set { template: OLD, current: OLD, update: OLD, observed: true, door: Door::Closed, asleep: false };
+/// The goal is committed, and runs in a pod of its own.
+const COMMITTED: Set = Set { template: NEW, update: NEW, door: Door::Open, ..SET };
+
+fn on_trial(life: Life) -> Seen {
+    let pod = Some(Pod { uid: PodUid(8), revision: NEW, world: DataVersion(1), life });
+    Seen { set: Some(COMMITTED), pod, ..lobby() }
+}
+
+fn update(window: i64) -> Act {
+    Act::Update { goal: NEW, window_opened_at: at(window) }
+}
+
+fn announced(ends: i64) -> Announced {
+    Announced { act: update(SUNDAY), pod: POD, ends: at(ends) }
+}
+
+fn saved(minute: i64) -> Saved {
+    Saved { act: update(SUNDAY), pod: POD, at: at(minute), confirmed: true }
+}
+
+#[test]
+fn an_update_is_staged_announced_saved_written_committed_proven_and_closed() {
+    let mut seen = Seen { staged: false, ..lobby() };
+    let step = |seen: &Seen, minute| next_step(&GOAL, seen, open(), at(minute));
+    let not_after = |minute| at(minute) + DECISION_COUNTS;
+    assert_eq!(step(&seen, SUNDAY), Step::Stage);
+    seen.staged = true;
+    let notice = GOAL.notice;
+    let said = Step::Announce { act: update(SUNDAY), pod: POD, notice, not_after: not_after(SUNDAY) };
+    assert_eq!(step(&seen, SUNDAY), said);
+    seen.facts.announced = Some(announced(SUNDAY + 5));
+    assert_eq!(step(&seen, SUNDAY + 4), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) }));
+    let save = Step::Save { act: update(SUNDAY), pod: POD, not_after: not_after(SUNDAY + 5) };
+    assert_eq!(step(&seen, SUNDAY + 5), save);
+    seen.facts.saved = Some(saved(SUNDAY + 5));
+    let write = Step::WriteTemplate { revision: NEW, not_after: not_after(SUNDAY + 5) };
+    assert_eq!(step(&seen, SUNDAY + 5), write);
+    seen.set = Some(Set { template: NEW, observed: false, ..SET });
+    assert_eq!(step(&seen, SUNDAY + 6), Step::Wait(WaitingOn::Controller));
+    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    assert_eq!(step(&seen, SUNDAY + 6), Step::Commit { unasked: false, not_after: not_after(SUNDAY + 6) });
+    seen.set = Some(COMMITTED);
+    assert_eq!(step(&seen, SUNDAY + 6), Step::Wait(WaitingOn::Controller));
+    let until = at(SUNDAY + 40);
+    let trial = on_trial(Life::Starting { gives_up_at: until });
+    assert_eq!(step(&trial, SUNDAY + 7), Step::Wait(WaitingOn::Start { until }));
+    let trial = Seen { verdict: Verdict::Pending { until }, ..on_trial(Life::Up) };
+    assert_eq!(step(&trial, SUNDAY + 8), Step::Wait(WaitingOn::Proof { until }));
+    let mut trial = on_trial(Life::Up);
+    assert_eq!(step(&trial, SUNDAY + 9), Step::Wait(WaitingOn::Controller), "proven, but not yet current");
+    trial.set = Some(Set { current: NEW, ..COMMITTED });
+    assert_eq!(step(&trial, SUNDAY + 9), Step::Close { settled: NEW });
+    trial.set = Some(Set { current: NEW, door: Door::Closed, ..COMMITTED });
+    trial.facts.settled = Some(Settled { revision: NEW, world: DataVersion(2) });
+    assert_eq!(step(&trial, SUNDAY + 9), Step::Settled);
+}
+
+#[test]
+fn last_sundays_announcement_and_save_stop_nothing_today() {
+    let mut seen = lobby();
+    let act = update(SUNDAY - WEEK);
+    seen.facts.announced = Some(Announced { act, pod: POD, ends: at(SUNDAY - WEEK + 5) });
+    seen.facts.saved = Some(Saved { act, pod: POD, at: at(SUNDAY), confirmed: true });
+    assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 1)), Step::Announce { pod: POD, .. }));
+}
+
+#[test]
+fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_longer() {
+    let mut seen = Seen { players: Players::Nobody, ..lobby() };
+    let step = next_step(&GOAL, &seen, open(), at(SUNDAY));
+    assert!(matches!(step, Step::Announce { notice, .. } if notice == GOAL.empty_notice));
+    // What was said is a fact, whoever is on by now and whatever the spec says by now.
+    seen.facts.announced = Some(announced(SUNDAY + 1));
+    seen.players = Players::Some(1);
+    let longer = Goal { notice: SignedDuration::from_hours(1), ..GOAL };
+    let ends = at(SUNDAY + 1);
+    assert_eq!(next_step(&longer, &seen, open(), at(SUNDAY)), Step::Wait(WaitingOn::Countdown { ends }));
+    assert!(matches!(next_step(&longer, &seen, open(), ends), Step::Save { .. }));
+}
+
+#[test]
+fn a_countdown_that_cannot_end_in_this_window_is_not_begun_but_a_short_one_may_be() {
+    let mut seen = lobby();
+    let late = at(SUNDAY + 120) - SignedDuration::from_secs(5 * 60 + 59);
+    assert_eq!(next_step(&GOAL, &seen, open(), late), Step::Wait(WaitingOn::Window { opens: None }));
+    seen.players = Players::Nobody;
+    assert!(matches!(next_step(&GOAL, &seen, open(), late), Step::Announce { .. }));
+}
+
+#[test]
+fn nothing_that_stops_a_server_is_decided_in_the_last_minute_of_a_window() {
+    let mut seen = lobby();
+    seen.facts.announced = Some(announced(SUNDAY + 5));
+    seen.facts.saved = Some(saved(SUNDAY + 118));
+    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    let almost = at(SUNDAY + 119);
+    assert!(matches!(next_step(&GOAL, &seen, open(), almost), Step::Commit { .. }));
+    let too_late = almost + SignedDuration::from_secs(1);
+    let back = Step::Restore { revision: OLD, door: Door::Closed };
+    assert_eq!(next_step(&GOAL, &seen, open(), too_late), back, "and nothing stays behind the door");
+}
+
+#[test]
+fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_them() {
+    let mut seen = lobby();
+    seen.facts.announced = Some(announced(SUNDAY + 5));
+    seen.facts.saved = Some(saved(SUNDAY + 5));
+    assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 14)), Step::WriteTemplate { .. }));
+    assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 15)), Step::Save { .. }));
+    seen.facts.saved = seen.facts.saved.map(|it| Saved { confirmed: false, ..it });
+    let again = at(SUNDAY + 15);
+    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 14)), Step::Wait(WaitingOn::SaveRefused { again }));
+    assert!(matches!(next_step(&GOAL, &seen, open(), again), Step::Save { .. }));
+}
+
+#[test]
+fn who_waits_for_an_empty_server_announces_when_it_is_empty_or_patience_is_over() {
+    let goal = Goal { policy: Policy::WaitForEmpty { deadline: SignedDuration::from_mins(45) }, ..GOAL };
+    let seen = lobby();
+    let until = at(SUNDAY + 45);
+    assert_eq!(next_step(&goal, &seen, open(), at(SUNDAY + 44)), Step::Wait(WaitingOn::Players { until }));
+    assert!(matches!(next_step(&goal, &seen, open(), until), Step::Announce { notice, .. } if notice == GOAL.notice));
+    let empty = Seen { players: Players::Nobody, ..seen };
+    assert!(matches!(next_step(&goal, &empty, open(), at(SUNDAY)), Step::Announce { .. }));
+}
+
+#[test]
+fn a_silent_agent_is_asked_until_patience_is_over_and_then_the_commit_says_that_nobody_was() {
+    let mut seen = Seen { players: Players::Unknown { since: at(SUNDAY) }, ..lobby() };
+    seen.set = Some(Set { template: NEW, update: NEW, ..SET });
+    let until = at(SUNDAY + 3);
+    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 2)), Step::Wait(WaitingOn::Agent { until }));
+    assert!(matches!(next_step(&GOAL, &seen, open(), until), Step::Commit { unasked: true, .. }));
+}
+
+#[test]
+fn a_server_that_was_never_called_ready_but_has_players_is_asked_before_it_is_rolled_back() {
+    let mut seen = on_trial(Life::Starting { gives_up_at: at(SUNDAY + 30) });
+    seen.facts.failed = vec![NEW];
+    let step = next_step(&GOAL, &seen, shut(), at(SUNDAY + 31));
+    let act = Act::RollBack { failed: NEW };
+    assert!(matches!(step, Step::Announce { act: what, .. } if what == act));
+}
+
+#[test]
+fn a_failure_is_remembered_before_anything_else_and_is_final() {
+    let mut seen = Seen { verdict: Verdict::Failed, players: Players::Nobody, ..on_trial(Life::Up) };
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), Step::MarkFailed { revision: NEW });
+    seen.facts.failed = vec![NEW];
+    seen.verdict = Verdict::Passed;
+    assert!(matches!(next_step(&GOAL, &seen, shut(), at(0)), Step::Announce { act: Act::RollBack { .. }, .. }));
+    // And when it is over, the goal is held, also in an open window.
+    seen = Seen { facts: seen.facts, ..lobby() };
+    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), Step::Wait(WaitingOn::Held { failed: NEW }));
+}
+
+#[test]
+fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_order() {
+    let mut seen = on_trial(Life::Down);
+    seen.facts.failed = vec![NEW];
+    seen.players = Players::Nobody;
+    seen.world.floor = DataVersion(2);
+    let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    assert_eq!(next(&seen), Step::Wait(WaitingOn::NoBackup));
+    seen.world.backup = Some(DataVersion(1));
+    seen.world.played_since = true;
+    assert_eq!(next(&seen), Step::Wait(WaitingOn::UndoWouldLose));
+    seen.world.played_since = false;
+    assert_eq!(next(&seen), Step::OrderRestore { to: OLD });
+    seen.world.restore_ordered = true;
+    assert!(matches!(next(&seen), Step::RollBack { to: OLD, unasked: false, .. }));
+}
+
+#[test]
+fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_waits_for_a_person() {
+    let mut seen = on_trial(Life::Starting { gives_up_at: at(SUNDAY) });
+    seen.players = Players::Nobody;
+    seen.facts.failed = vec![NEW];
+    seen.pod = seen.pod.map(|pod| Pod { world: DataVersion(2), ..pod });
+    seen.world.restore_ordered = true; // what an operator without copies says
+    assert!(matches!(next_step(&GOAL, &seen, shut(), at(SUNDAY + 1)), Step::RollBack { to: OLD, .. }));
+    seen.world.whole = false;
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(SUNDAY + 1)), Step::Wait(WaitingOn::NoBackup));
+}
+
+#[test]
+fn somebody_elses_template_does_not_stay_behind_the_door() {
+    let mut seen = lobby();
+    seen.set = Some(Set { template: Revision(0xf), ..SET });
+    let restore = Step::Restore { revision: OLD, door: Door::Closed };
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), restore);
+}
+
+#[test]
+fn after_lost_history_the_door_stays_open_until_the_controller_knows_the_old_revision_again() {
+    let mut seen = lobby();
+    let mut next = |set| {
+        seen.set = Some(set);
+        next_step(&GOAL, &seen, shut(), at(0))
+    };
+    let lost = Set { template: NEW, current: NEW, update: NEW, ..SET };
+    assert_eq!(next(lost), Step::Restore { revision: OLD, door: Door::Open });
+    let restored = Set { current: NEW, door: Door::Open, ..SET };
+    assert_eq!(next(restored), Step::Wait(WaitingOn::Controller));
+    assert_eq!(next(Set { door: Door::Open, ..SET }), Step::Close { settled: OLD });
+}
+
+#[test]
+fn a_set_that_is_gone_is_made_again_as_it_was_and_a_first_one_as_the_goal() {
+    let mut seen = Seen { set: None, pod: None, ..lobby() };
+    let as_it_was = Step::Create { revision: OLD, door: Door::Closed };
+    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), as_it_was);
+    seen.facts = Facts::default();
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(0)), Step::Create { revision: NEW, door: Door::Open });
+}
+
+#[test]
+fn a_server_in_trouble_is_worth_more_words_than_a_window() {
+    let mut seen = lobby();
+    seen.pod = seen.pod.map(|pod| Pod { life: Life::Stopping { lost_at: at(10) }, ..pod });
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(5)), Step::Wait(WaitingOn::PodStopping { until: at(10) }));
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(11)), Step::Wait(WaitingOn::NodeLost));
+    seen.pod = None;
+    seen.set = Some(Set { asleep: true, ..SET });
+    assert_eq!(next_step(&GOAL, &seen, shut(), at(5)), Step::Wait(WaitingOn::Asleep));
+}
+
+#[test]
+fn a_minecraft_older_than_the_world_is_never_begun() {
+    let mut seen = lobby();
+    seen.world.floor = DataVersion(3);
+    let floor = DataVersion(3);
+    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY)), Step::Wait(WaitingOn::BelowFloor { floor }));
+}
+
+#[test]
+fn facts_from_the_end_of_time_are_answered_like_any_other() {
+    let mut seen = lobby();
+    seen.facts.announced = Some(announced(SUNDAY));
+    seen.facts.saved = Some(Saved { at: Timestamp::MAX, ..saved(SUNDAY) });
+    assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY)), Step::WriteTemplate { .. }));
+    let endless = Goal { notice: SignedDuration::MAX, patience: SignedDuration::MAX, ..GOAL };
+    assert_eq!(next_step(&endless, &lobby(), open(), at(SUNDAY)), Step::Wait(WaitingOn::Window { opens: None }));
+}
+
+#[test]
+fn each_step_and_each_reason_has_a_name_and_a_time_to_look_again_where_the_clock_ends_it() {
+    let soon = at(1);
+    assert_eq!(Step::Wait(WaitingOn::Controller).name(), "wait");
+    assert_eq!(Step::RollBack { to: OLD, unasked: true, not_after: soon }.name(), "rollBack");
+    assert_eq!(WaitingOn::SaveRefused { again: soon }.until(), Some(soon));
+    assert_eq!(WaitingOn::Window { opens: None }.until(), None);
+    assert!(WaitingOn::SaveRefused { again: soon }.needs_a_person());
+    assert!(!WaitingOn::Agent { until: soon }.needs_a_person());
+}

@@ -1,0 +1,183 @@
+//! Pure. What one look at a server finds, and what should run there instead. Decided upon in [`crate::rollout`].
+//!
+//! Nothing in here is a phase. What must survive a restart of the operator is a fact (see [`Facts`]), and a fact names
+//! everything that makes it true.
+
+use jiff::{SignedDuration, Timestamp};
+
+mod facts;
+
+pub use facts::{
+    Act, Announced, DataVersion, Facts, ParsePodUidError, ParseRevisionError, PodUid, Revision, Saved, Settled,
+};
+
+use crate::protocol;
+
+/// What should run, and how politely we get there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Goal {
+    /// The rendered pod template that should run.
+    pub revision: Revision,
+    /// The world format of the goal's Minecraft.
+    pub world: DataVersion,
+    /// How much the players have a say.
+    pub policy: Policy,
+    /// How long players are warned before their server stops.
+    pub notice: SignedDuration,
+    /// How long the countdown is with nobody on (`players.emptyNotice`). Not zero: between the look and the stop somebody
+    /// may join, and a few lines in the chat are better than none. Whoever joins when it is over is warned by the hook
+    /// that stops the server.
+    pub empty_notice: SignedDuration,
+    /// `gracefulShutdown.timeout`: how long we keep asking an agent or a server that does not answer.
+    pub patience: SignedDuration,
+}
+
+/// How much the players have a say in when their server restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// They are told, and then it happens.
+    Announce,
+    /// Wait until nobody is on; then, or when the deadline is over, announce all the same.
+    WaitForEmpty {
+        /// Counted from the instant the window opened.
+        deadline: SignedDuration,
+    },
+    /// Nobody is asked or told by us. What the stopping hook does is its own matter.
+    Ignore,
+}
+
+/// One look at the world. Before a step that cannot be undone the edge reads it live, never from a cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// None: there is no `StatefulSet` of ours.
+    pub set: Option<Set>,
+    /// None: there is no pod.
+    pub pod: Option<Pod>,
+    /// Who is on, by the agent of this pod.
+    pub players: Players,
+    /// The proof of this pod.
+    pub verdict: Verdict,
+    /// The world on the volume.
+    pub world: World,
+    /// The files of the goal lie on the volume, verified.
+    pub staged: bool,
+    /// What is remembered.
+    pub facts: Facts,
+}
+
+/// The `StatefulSet`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Set {
+    /// The hash of what *stands* in `spec.template`, foreign fields included; never an annotation of ours.
+    pub template: Revision,
+    /// The revision behind `status.currentRevision`: what a lost pod comes back as while the door is closed.
+    pub current: Revision,
+    /// The revision behind `status.updateRevision`.
+    pub update: Revision,
+    /// `status.observedGeneration` is the newest one. Without it, `current == update` speaks about the template before.
+    pub observed: bool,
+    /// The partition.
+    pub door: Door,
+    /// `replicas: 0`, whoever did it.
+    pub asleep: bool,
+}
+
+/// The partition of the rolling update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// `partition: 1`: a lost pod comes back at [`Set::current`], whatever the template says.
+    Closed,
+    /// `partition: 0`: the controller replaces a pod that is not of the template.
+    Open,
+}
+
+/// The pod that exists now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pod {
+    /// Its UID: another pod of the same name is another pod.
+    pub uid: PodUid,
+    /// The template it was made from.
+    pub revision: Revision,
+    /// The world format of its Minecraft.
+    pub world: DataVersion,
+    /// How far it got.
+    pub life: Life,
+}
+
+/// How far a pod got. Says nothing about players: a server whose ping is late is still [`Life::Up`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// Has never been Ready.
+    Starting {
+        /// Moves on as long as the log or the world folder changes: a start that moves is not stuck.
+        gives_up_at: Timestamp,
+    },
+    /// Has been Ready, and the server's process runs.
+    Up,
+    /// Has been Ready, and the server's process is not there: a crash in place.
+    Down,
+    /// The init container refuses to open the world, and has written why.
+    Refused,
+    /// Is being deleted.
+    Stopping {
+        /// The end of the grace period and a minute on top. Who stops longer is on a node that is gone.
+        lost_at: Timestamp,
+    },
+}
+
+/// Who is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Players {
+    /// Agent *or* server does not answer. Counts as somebody.
+    Unknown {
+        /// When the last answer came.
+        since: Timestamp,
+    },
+    /// The server says zero.
+    Nobody,
+    /// The server says this many, at least one.
+    Some(u32),
+}
+
+impl From<protocol::Players> for Players {
+    fn from(said: protocol::Players) -> Self {
+        match said {
+            protocol::Players::Unknown { since } => Self::Unknown { since },
+            protocol::Players::Nobody | protocol::Players::Some { count: 0 } => Self::Nobody,
+            protocol::Players::Some { count } => Self::Some(count),
+        }
+    }
+}
+
+/// The proof of the pod that is seen now. It always ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not decided yet.
+    Pending {
+        /// When it is decided at the latest. A server that crash-loops after its first Ready has no start deadline any
+        /// more, so the proof needs one of its own.
+        until: Timestamp,
+    },
+    /// Version, plugins, worlds and datapacks are what they should be, for the settling time.
+    Passed,
+    /// Something could not be read. Kept, and told.
+    Unproven,
+    /// Something is worse than before.
+    Failed,
+}
+
+/// The world on the volume, and what could bring it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct World {
+    /// The newest format that any world on the volume has: no Minecraft below it is ever started.
+    pub floor: DataVersion,
+    /// False: old and new layout side by side, a move that did not end.
+    pub whole: bool,
+    /// The format of the cold copy that the init container took before the revision on trial first opened the world.
+    pub backup: Option<DataVersion>,
+    /// Somebody was on since that copy.
+    pub played_since: bool,
+    /// A restore is ordered for the settled revision. Whoever takes no cold copies says true: there is nothing to order, and
+    /// nothing to wait for.
+    pub restore_ordered: bool,
+}

@@ -1,0 +1,197 @@
+//! Pure. The facts of a rollout, as they are kept in annotations, and the numbers they are made of.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The hash of a whole rendered pod template: 16 hex digits in names, labels and annotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Revision(pub u64);
+
+/// A text that is no [`Revision`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a revision: write its 16 hex digits, lower case")]
+pub struct ParseRevisionError(String);
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for Revision {
+    type Err = ParseRevisionError;
+
+    /// Only the one spelling that `Display` writes: a name that is compared as text must have no second form.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hex = text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        match u64::from_str_radix(text, 16) {
+            Ok(number) if hex => Ok(Self(number)),
+            _ => Err(ParseRevisionError(text.to_owned())),
+        }
+    }
+}
+
+/// The UID that Kubernetes gave a pod: two pods of one name have two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PodUid(pub u128);
+
+/// A text that is no [`PodUid`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the UID of a pod: expected a UUID such as `6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e`")]
+pub struct ParsePodUidError(String);
+
+impl fmt::Display for PodUid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+impl FromStr for PodUid {
+    type Err = ParsePodUidError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || ParsePodUidError(text.to_owned());
+        let groups: Vec<&str> = text.split('-').collect();
+        let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+        if lengths != [8, 4, 4, 4, 12] || !text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()) {
+            return Err(wrong());
+        }
+        u128::from_str_radix(&groups.concat(), 16).map(Self).map_err(|_| wrong())
+    }
+}
+
+/// Writes and reads a type as the text of its `Display` and `FromStr`. JSON numbers above 2^53 do not survive other tools.
+macro_rules! as_text {
+    ($($name:ty),+) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+            }
+        }
+    )+};
+}
+as_text!(Revision, PodUid);
+
+/// Minecraft's own number for the format of a world (`world_version` in the server's JAR, `Data.DataVersion` in
+/// `level.dat`). It grows, and a world never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DataVersion(pub u32);
+
+impl fmt::Display for DataVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What must survive a restart of the operator.
+///
+/// Kept as annotations of the `StatefulSet` (not of its template), so that one resourceVersion guards decision and facts.
+/// `settled` and `failed` are copied to our own status, for a `StatefulSet` that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Facts {
+    /// The last revision that passed its proof: what a lost server comes back as, and where a roll-back goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Settled>,
+    /// Revisions that were tried here and did not make it, oldest first; see [`Facts::mark_failed`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Revision>,
+    /// The last announcement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub announced: Option<Announced>,
+    /// The last save.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<Saved>,
+}
+
+impl Facts {
+    /// How many failed revisions are remembered: more than anybody tries on one server between two that work, and small
+    /// enough for an annotation. What is forgotten could be tried once more.
+    pub const FAILED_KEPT: usize = 10;
+
+    /// Remembers that a revision failed; the oldest one is forgotten when there are too many.
+    pub fn mark_failed(&mut self, revision: Revision) {
+        self.failed.retain(|known| *known != revision);
+        self.failed.push(revision);
+        let too_many = self.failed.len().saturating_sub(Self::FAILED_KEPT);
+        self.failed.drain(..too_many);
+    }
+}
+
+/// The last revision that passed its proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settled {
+    /// Its template is kept in an immutable `ConfigMap` of ours: the `ControllerRevision`s die with their `StatefulSet`.
+    pub revision: Revision,
+    /// The world format of its Minecraft.
+    pub world: DataVersion,
+}
+
+/// Why a server is stopped. A fact about one act says nothing about another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Act {
+    /// To bring in a goal.
+    Update {
+        /// What is brought in.
+        goal: Revision,
+        /// In which opening of the gate: what was said last Sunday counts for nothing today.
+        window_opened_at: Timestamp,
+    },
+    /// To go back to what is settled. Needs no window, so it cannot be keyed by one.
+    RollBack {
+        /// What did not make it.
+        failed: Revision,
+    },
+}
+
+/// The name of the act in requests to the agent, which announces no act twice.
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Update { goal, window_opened_at } => write!(f, "update/{goal}/{window_opened_at}"),
+            Self::RollBack { failed } => write!(f, "roll-back/{failed}"),
+        }
+    }
+}
+
+/// Players were told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Announced {
+    /// What was announced.
+    pub act: Act,
+    /// To whom: the players on this pod.
+    pub pod: PodUid,
+    /// When the countdown is over, as the players were told. Not computed again from the spec: its length depends on who
+    /// was on when it began, and a changed spec must not change what was promised.
+    pub ends: Timestamp,
+}
+
+/// The world was brought to the disk, or the server refused to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    /// For which act.
+    pub act: Act,
+    /// On which pod.
+    pub pod: PodUid,
+    /// When the answer came.
+    pub at: Timestamp,
+    /// The server said that it saved. A refusal is a fact too: without it we would ask without end.
+    pub confirmed: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! The forms in which facts are stored are an interface: an operator reads what another version of it wrote.
+
+use super::*;
+
+const UID: &str = "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e";
+
+#[test]
+fn facts_are_stored_as_json_that_a_person_can_read() {
+    let pod: PodUid = UID.parse().unwrap();
+    let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
+    let act = Act::Update { goal: Revision(0xb), window_opened_at: at };
+    let facts = Facts {
+        settled: Some(Settled { revision: Revision(u64::MAX), world: DataVersion(4556) }),
+        failed: vec![Revision(0xc)],
+        announced: Some(Announced { act, pod, ends: at }),
+        saved: Some(Saved { act: Act::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
+    };
+    let json = serde_json::to_string(&facts).unwrap();
+    assert_eq!(
+        json,
+        format!(
+            "{{\"settled\":{{\"revision\":\"ffffffffffffffff\",\"world\":4556}},\
+             \"failed\":[\"000000000000000c\"],\
+             \"announced\":{{\"act\":{{\"kind\":\"update\",\"goal\":\"000000000000000b\",\
+             \"windowOpenedAt\":\"2026-01-11T03:00:00Z\"}},\"pod\":\"{UID}\",\"ends\":\"2026-01-11T03:00:00Z\"}},\
+             \"saved\":{{\"act\":{{\"kind\":\"rollBack\",\"failed\":\"000000000000000c\"}},\"pod\":\"{UID}\",\
+             \"at\":\"2026-01-11T03:00:00Z\",\"confirmed\":false}}}}"
+        )
+    );
+    assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
+}
+
+#[test]
+fn no_facts_are_an_empty_object_and_an_unknown_fact_of_a_newer_operator_is_no_error() {
+    assert_eq!(serde_json::to_string(&Facts::default()).unwrap(), "{}");
+    assert_eq!(serde_json::from_str::<Facts>(r#"{"paused":true}"#).unwrap(), Facts::default());
+}
+
+#[test]
+fn a_revision_has_one_spelling() {
+    assert_eq!("00000000000000ab".parse(), Ok(Revision(0xab)));
+    assert_eq!(Revision(0xab).to_string(), "00000000000000ab");
+    for wrong in ["ab", "00000000000000AB", "0x000000000000ab", "+0000000000000ab", "00000000000000abc", ""] {
+        let error = wrong.parse::<Revision>().unwrap_err();
+        assert_eq!(error.to_string(), format!("`{wrong}` is not a revision: write its 16 hex digits, lower case"));
+    }
+}
+
+#[test]
+fn the_uid_of_a_pod_survives_being_a_number() {
+    let uid: PodUid = UID.parse().unwrap();
+    assert_eq!(uid.to_string(), UID);
+    assert_eq!(PodUid(7).to_string(), "00000000-0000-0000-0000-000000000007");
+    let shifted = "6f1c9f5e0-c3b-4c51-9a53-0b8f6c1f2d3e";
+    for wrong in ["", "lobby-0", "6f1c9f5e0c3b4c519a530b8f6c1f2d3e", shifted, "+f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"] {
+        assert!(wrong.parse::<PodUid>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_last_ten_failures_are_remembered_each_once() {
+    let mut facts = Facts::default();
+    for number in 1..=12 {
+        facts.mark_failed(Revision(number));
+    }
+    facts.mark_failed(Revision(5));
+    let expected: Vec<Revision> = [3, 4, 6, 7, 8, 9, 10, 11, 12, 5].map(Revision).to_vec();
+    assert_eq!(facts.failed, expected);
+}
+
+#[test]
+fn acts_have_names_that_differ_when_they_do() {
+    let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
+    let update = |goal, window_opened_at| Act::Update { goal: Revision(goal), window_opened_at }.to_string();
+    assert_eq!(update(0xb, at), "update/000000000000000b/2026-01-11T03:00:00Z");
+    assert_ne!(update(0xb, at), update(0xb, at + jiff::SignedDuration::from_hours(168)));
+    assert_eq!(Act::RollBack { failed: Revision(0xb) }.to_string(), "roll-back/000000000000000b");
+}

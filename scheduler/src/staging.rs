@@ -1,0 +1,227 @@
+//! Edge (reads). What lies on a server's volume because of us: names, places, and the records that say which files are ours.
+//!
+//! Everything we remember is below `.nightshift` on the volume itself, so that it goes where the world goes. Files come into the
+//! [`store`] hours before a window; the [`swap`] makes the server's directory equal to a lock by links and renames, between a stop and
+//! a start. JARs that people put there are never changed.
+
+pub mod disk;
+pub mod drift;
+pub mod hash;
+pub mod jar;
+pub mod store;
+pub mod swap;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::{File, FileHash, FileSet, OUR_DIR};
+use hash::{Hash, Malformed};
+
+/// The server's directory on the volume (`/data`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    root: PathBuf,
+}
+
+impl Volume {
+    /// The volume that is mounted at `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The server's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where plugins lie.
+    pub fn plugins(&self) -> PathBuf {
+        self.root.join("plugins")
+    }
+
+    fn ours(&self) -> PathBuf {
+        self.root.join(OUR_DIR)
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.ours().join("manifest.json")
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.ours().join("journal.json")
+    }
+
+    fn staged_dir(&self) -> PathBuf {
+        self.ours().join("staged")
+    }
+
+    fn staged_path(&self, lock: &str) -> PathBuf {
+        self.staged_dir().join(format!("{lock}.json"))
+    }
+
+    fn replaced_dir(&self) -> PathBuf {
+        self.ours().join("replaced")
+    }
+
+    fn store_dir(&self) -> PathBuf {
+        self.ours().join("store")
+    }
+
+    fn store_of(&self, hash: &Hash) -> PathBuf {
+        self.store_dir().join(hash.algorithm().name())
+    }
+
+    fn stored(&self, hash: &Hash) -> PathBuf {
+        self.store_of(hash).join(hash.hex())
+    }
+
+    /// Where the record of the last stop lies.
+    pub fn last_stop_path(&self) -> PathBuf {
+        self.ours().join("last-stop.json")
+    }
+
+    /// Where a file of a lock lies. Refuses paths that lead out of the volume or into our own records.
+    pub fn place(&self, path: &str) -> Result<PathBuf, RecordError> {
+        let parts: Vec<_> = Path::new(path).components().collect();
+        let plain = !parts.is_empty() && parts.iter().all(|part| matches!(part, Component::Normal(_)));
+        let ours = path.starts_with(OUR_DIR) && !path.starts_with(".nightshift/server/");
+        let odd = path.chars().any(char::is_control) || path.ends_with('/');
+        if !plain || ours || odd {
+            return Err(RecordError::Path { path: path.to_owned() });
+        }
+        Ok(self.root.join(path))
+    }
+
+    /// What the directory was last made equal to; None on a volume where we never were.
+    pub fn manifest(&self) -> Result<Option<Manifest>, RecordError> {
+        read_record(&self.manifest_path())
+    }
+
+    fn journal(&self) -> Result<Option<Journal>, RecordError> {
+        read_record(&self.journal_path())
+    }
+}
+
+/// A record or a lock that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The file system said no.
+    #[error("could not read `{path}`")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Not what we write.
+    #[error("`{path}` is not what we wrote there")]
+    Content {
+        /// Which.
+        path: String,
+        /// Where it stops making sense.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A path in a lock.
+    #[error("the lock names the path `{path}`, which is not a plain path below the server's directory")]
+    Path {
+        /// As written.
+        path: String,
+    },
+    /// Two files for one place.
+    #[error("the lock names the path `{path}` twice")]
+    Twice {
+        /// As written.
+        path: String,
+    },
+    /// A hash in a lock.
+    #[error("the lock's hash for `{path}` cannot be used")]
+    Hash {
+        /// Of which file.
+        path: String,
+        /// Why.
+        #[source]
+        source: Malformed,
+    },
+}
+
+/// `manifest.json`: the files that are ours, and the lock they came with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// Digest of the lock.
+    pub lock: String,
+    /// Digest of the lock before it: its files stay in the store, for the way back.
+    pub previous: Option<String>,
+    /// The Minecraft version of the lock.
+    pub minecraft: String,
+    /// Paper's build.
+    pub build: u32,
+    /// Our files by path.
+    pub files: BTreeMap<String, Managed>,
+}
+
+/// One file that is ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Managed {
+    /// What it hashes to.
+    pub hash: FileHash,
+    /// The plugin's name, for plugins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+}
+
+/// `journal.json`: a swap that has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Journal {
+    /// Where it is going.
+    target: FileSet,
+    /// What is or may be ours while it runs: by path, every content that a swap of ours has put or may have put there.
+    ours: BTreeMap<String, Vec<FileHash>>,
+}
+
+/// A lock's files, checked: plain paths, each once, hashes that can be computed. In the order server, support, plugins.
+fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<Wanted>, RecordError> {
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for file in all(set) {
+        let hash = Hash::parse(&file.hash);
+        let hash = hash.map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
+        if wanted.iter().any(|other| other.file.path == file.path) {
+            return Err(RecordError::Twice { path: file.path.clone() });
+        }
+        wanted.push(Wanted { place: volume.place(&file.path)?, hash, file: file.clone() });
+    }
+    Ok(wanted)
+}
+
+/// A file of a lock, its place and its hash.
+#[derive(Debug, Clone)]
+struct Wanted {
+    file: File,
+    place: PathBuf,
+    hash: Hash,
+}
+
+/// All files of a lock.
+pub fn all(set: &FileSet) -> impl Iterator<Item = &File> {
+    std::iter::once(&set.server).chain(&set.support).chain(&set.plugins)
+}
+
+fn read_record<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
+    let name = || path.display().to_string();
+    match fs::read(path) {
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).map(Some).map_err(|source| RecordError::Content { path: name(), source })
+        }
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(RecordError::Read { path: name(), source }),
+    }
+}

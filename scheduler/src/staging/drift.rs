@@ -1,0 +1,50 @@
+//! Edge (reads). Whether the server's directory still is what the manifest says, asked at each start of the server's process.
+
+use super::swap::{Error, jars, relative};
+use super::{Manifest, Volume, jar};
+use crate::staging::hash::Hash;
+
+/// How the directory differs, each by path, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Drift {
+    /// Ours, and missing or with another content; and JARs of others that declare the name of a plugin of ours.
+    pub changed: Vec<String>,
+    /// JARs of others in `plugins/`, by file name.
+    pub unmanaged: Vec<String>,
+}
+
+/// Hashes every file of the manifest and reads the name in every other JAR.
+pub fn drift(volume: &Volume, manifest: &Manifest) -> Result<Drift, Error> {
+    let mut drift = Drift { changed: Vec::new(), unmanaged: unmanaged(volume, Some(manifest))? };
+    for (path, managed) in &manifest.files {
+        let place = volume.place(path)?;
+        let fits = Hash::parse(&managed.hash).map(|hash| hash.fits(&place));
+        let fits = fits.unwrap_or(Ok(false)).map_err(|source| Error::Read { path: path.clone(), source })?;
+        if !fits {
+            drift.changed.push(path.clone());
+        }
+    }
+    for path in jars(volume)? {
+        let path_text = relative(volume, &path);
+        if manifest.files.contains_key(&path_text) {
+            continue;
+        }
+        let Ok(Some(name)) = jar::plugin_name(&path) else { continue };
+        let mut plugins = manifest.files.values().filter_map(|managed| managed.plugin.as_deref());
+        if plugins.any(|plugin| jar::same_plugin(plugin, &name)) {
+            drift.changed.push(path_text);
+        }
+    }
+    drift.changed.sort();
+    Ok(drift)
+}
+
+/// The JARs in `plugins/` that are not ours, by file name. Opens none of them.
+pub fn unmanaged(volume: &Volume, manifest: Option<&Manifest>) -> Result<Vec<String>, Error> {
+    let plugins = volume.plugins();
+    let is_managed = |path: &str| manifest.is_some_and(|manifest| manifest.files.contains_key(path));
+    let foreign = jars(volume)?
+        .into_iter()
+        .filter(|path| path.parent() == Some(plugins.as_path()) && !is_managed(&relative(volume, path)));
+    Ok(foreign.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
+}

@@ -1,0 +1,184 @@
+//! Edge (reads). Hashes of files, in the algorithms that sources publish.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256, Sha512};
+
+use crate::protocol::FileHash;
+
+/// A hash algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Algorithm {
+    /// Modrinth and Mojang. Good against accidents only; used where a source publishes nothing better.
+    Sha1,
+    /// Fill and Hangar.
+    Sha256,
+    /// Modrinth.
+    Sha512,
+}
+
+impl Algorithm {
+    /// As it stands before the colon and in the store's paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+
+    fn digits(self) -> usize {
+        match self {
+            Self::Sha1 => 40,
+            Self::Sha256 => 64,
+            Self::Sha512 => 128,
+        }
+    }
+}
+
+/// A hash that can be compared with a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash {
+    algorithm: Algorithm,
+    hex: String,
+}
+
+/// The text is not a hash that we know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not `sha256:`, `sha512:` or `sha1:` with its hex digits")]
+pub struct Malformed {
+    text: String,
+}
+
+impl Hash {
+    /// Reads `<algorithm>:<hex>`. Upper-case digits are taken as lower-case ones.
+    pub fn parse(text: &FileHash) -> Result<Self, Malformed> {
+        let malformed = || Malformed { text: text.0.chars().take(160).collect() };
+        let (name, digits) = text.0.split_once(':').ok_or_else(malformed)?;
+        let known = [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512];
+        let algorithm = known.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(malformed)?;
+        if digits.len() != algorithm.digits() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(malformed());
+        }
+        Ok(Self { algorithm, hex: digits.to_ascii_lowercase() })
+    }
+
+    /// Which algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The digits, lower-case.
+    pub fn hex(&self) -> &str {
+        &self.hex
+    }
+
+    /// Whether the file at `path` has this content. A file that is not there has not.
+    pub fn fits(&self, path: &Path) -> io::Result<bool> {
+        match of_file(self.algorithm, path) {
+            Ok(found) => Ok(found == *self),
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.algorithm.name(), self.hex)
+    }
+}
+
+/// Hashes bytes as they come.
+#[derive(Clone)]
+pub enum Hasher {
+    /// SHA-1.
+    Sha1(Sha1),
+    /// SHA-256.
+    Sha256(Sha256),
+    /// SHA-512.
+    Sha512(Sha512),
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher")
+    }
+}
+
+impl Hasher {
+    /// Begins.
+    pub fn new(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Sha1 => Self::Sha1(Sha1::new()),
+            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
+            Algorithm::Sha512 => Self::Sha512(Sha512::new()),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha1(hasher) => hasher.update(bytes),
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    /// Ends.
+    pub fn finish(self) -> Hash {
+        let (algorithm, hex) = match self {
+            Self::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
+            Self::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
+            Self::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
+        };
+        Hash { algorithm, hex }
+    }
+}
+
+/// Hashes a whole file.
+pub fn of_file(algorithm: Algorithm, path: &Path) -> io::Result<Hash> {
+    let mut file = File::open(path)?;
+    let mut hasher = Hasher::new(algorithm);
+    let mut bytes = vec![0; 128 * 1024];
+    loop {
+        match file.read(&mut bytes)? {
+            0 => return Ok(hasher.finish()),
+            count => hasher.update(&bytes[..count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_algorithms_give_their_published_values_for_abc() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        // FIPS 180-4, the examples.
+        for (algorithm, start) in [
+            (Algorithm::Sha1, "sha1:a9993e364706816aba3e25717850c26c9cd0d89d"),
+            (Algorithm::Sha256, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            (Algorithm::Sha512, "sha512:ddaf35a193617abacc417349ae204131"),
+        ] {
+            let hash = of_file(algorithm, file.path()).unwrap();
+            assert!(hash.to_string().starts_with(start), "{hash}");
+            assert_eq!(Hash::parse(&FileHash(hash.to_string())).unwrap(), hash);
+        }
+    }
+
+    #[test]
+    fn what_is_no_hash_is_refused() {
+        for text in ["", "sha256", "sha256:", "md5:d41d8cd98f00b204e9800998ecf8427e", "sha1:../../etc/passwd"] {
+            assert!(Hash::parse(&FileHash(text.into())).is_err(), "{text}");
+        }
+        let upper = format!("sha1:{}", "AB".repeat(20));
+        assert_eq!(Hash::parse(&FileHash(upper)).unwrap().hex(), "ab".repeat(20));
+    }
+}

@@ -1,0 +1,118 @@
+//! Edge (reads). What a JAR says about itself. It is data: opened as a zip with limits, never executed.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+/// Largest plugin.yml that is read. Real ones stay below 100 KiB.
+const LARGEST_YAML: u64 = 1024 * 1024;
+
+/// The file is not a JAR that a server could load.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be opened.
+    #[error("could not open it")]
+    Open(#[source] io::Error),
+    /// It is cut off, damaged or an HTML page.
+    #[error("it is not a whole zip file")]
+    Zip(#[source] ZipError),
+}
+
+/// The name under which a server knows the plugin in this JAR; None if it holds no plugin.
+///
+/// `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
+pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
+    let file = File::open(path).map_err(Error::Open)?;
+    let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(Error::Zip)?;
+    for description in ["paper-plugin.yml", "plugin.yml"] {
+        match archive.by_name(description) {
+            Ok(entry) => {
+                let mut text = Vec::new();
+                entry.take(LARGEST_YAML).read_to_end(&mut text).map_err(|error| Error::Zip(ZipError::Io(error)))?;
+                return Ok(name_in(&String::from_utf8_lossy(&text)));
+            }
+            Err(ZipError::FileNotFound) => {}
+            Err(error) => return Err(Error::Zip(error)),
+        }
+    }
+    Ok(None)
+}
+
+/// The value of the top-level key `name`. Only this one scalar is needed, and Bukkit allows it nothing but letters, digits, `_`, `.`
+/// and `-`, so no YAML reader is.
+fn name_in(yaml: &str) -> Option<String> {
+    let yaml = yaml.trim_start_matches('\u{feff}');
+    let value = yaml.lines().find_map(|line| {
+        let key_end = line.find(':')?;
+        let (key, value) = (line[..key_end].trim_end(), &line[key_end + 1..]);
+        (key.trim_matches(['"', '\'']) == "name").then_some(value)
+    })?;
+    let value = value.split(" #").next().unwrap_or(value).trim().trim_matches(['"', '\'']).trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// Whether two plugins have one name for a server, which ignores case and takes blanks for underscores.
+pub fn same_plugin(a: &str, b: &str) -> bool {
+    let folded = |name: &str| name.replace(' ', "_").to_lowercase();
+    folded(a) == folded(b)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::io::{Cursor, Write};
+
+    use super::*;
+
+    /// A JAR with these entries.
+    pub(crate) fn jar(entries: &[(&str, &str)]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content) in entries {
+            writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            writer.write_all(content.as_bytes()).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn name_of(bytes: &[u8]) -> Result<Option<String>, Error> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        plugin_name(file.path())
+    }
+
+    #[test]
+    fn papers_description_wins_and_a_jar_without_one_is_no_plugin() {
+        let old = ("plugin.yml", "name: Old\n");
+        assert_eq!(name_of(&jar(&[old])).unwrap().as_deref(), Some("Old"));
+        assert_eq!(name_of(&jar(&[old, ("paper-plugin.yml", "name: New\n")])).unwrap().as_deref(), Some("New"));
+        assert_eq!(name_of(&jar(&[("x.class", "")])).unwrap(), None);
+    }
+
+    #[test]
+    fn a_cut_jar_and_a_web_page_are_no_jars() {
+        let whole = jar(&[("plugin.yml", "name: A\n")]);
+        assert!(name_of(&whole[..whole.len() - 10]).is_err());
+        assert!(name_of(b"<!DOCTYPE html>").is_err());
+        assert!(name_of(b"").is_err());
+    }
+
+    #[test]
+    fn the_name_is_found_in_the_ways_people_write_it() {
+        for yaml in
+            ["name: Demo", "main: x.Y\nname: \"Demo\"\n", "'name' : 'Demo' # ours\r\n", "\u{feff}name:   Demo   \n"]
+        {
+            assert_eq!(name_in(yaml).as_deref(), Some("Demo"), "{yaml}");
+        }
+        for yaml in ["commands:\n  name: Demo\n", "name:\n", "", "username: Demo"] {
+            assert_eq!(name_in(yaml), None, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn case_and_blanks_do_not_make_another_plugin() {
+        assert!(same_plugin("My Plugin", "my_plugin"));
+        assert!(!same_plugin("ViaVersion", "ViaBackwards"));
+    }
+}

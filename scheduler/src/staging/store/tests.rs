@@ -1,0 +1,162 @@
+//! Edge (writes). What comes into the store, what does not, and what leaves it.
+
+use super::super::disk::{Disk, Unhindered};
+use super::super::hash::Algorithm;
+use super::super::jar::tests::jar;
+use super::super::swap::swap;
+use super::*;
+use crate::protocol::FileHash;
+
+fn file(path: &str, plugin: Option<&str>, content: &[u8], algorithm: Algorithm) -> File {
+    let mut hasher = Hasher::new(algorithm);
+    hasher.update(content);
+    let hash = FileHash(hasher.finish().to_string());
+    let size = Some(content.len() as u64);
+    File { path: path.into(), hash, size, url: String::new(), plugin: plugin.map(str::to_owned) }
+}
+
+fn set(lock: char, content: &[u8]) -> FileSet {
+    FileSet {
+        lock: lock.to_string().repeat(64),
+        minecraft: "1.21.10".into(),
+        build: 1,
+        data_version: None,
+        server: file(".nightshift/server/paper.jar", None, content, Algorithm::Sha256),
+        support: vec![],
+        plugins: vec![],
+    }
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::new(Volume::new(directory.path()));
+    (directory, store)
+}
+
+fn receive(store: &Store, file: &File, content: &[u8]) -> Result<(), Error> {
+    let mut incoming = store.receive(file)?;
+    for piece in content.chunks(7) {
+        incoming.write(piece)?;
+    }
+    incoming.keep()
+}
+
+fn everything(store: &Store) -> Vec<String> {
+    let files = walkdir::WalkDir::new(store.volume.store_dir()).into_iter().filter_map(Result::ok);
+    let files = files.filter(|entry| entry.file_type().is_file());
+    files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_file_lies_under_its_hash_in_each_algorithm() {
+    let (_directory, store) = store();
+    let content = jar(&[("plugin.yml", "name: Demo\n")]);
+    for algorithm in [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512] {
+        let demo = file("plugins/Demo.jar", Some("Demo"), &content, algorithm);
+        receive(&store, &demo, &content).unwrap();
+        let digits = demo.hash.0.split_once(':').unwrap().1;
+        assert_eq!(fs::read(store.volume.store_dir().join(algorithm.name()).join(digits)).unwrap(), content);
+    }
+}
+
+#[test]
+fn what_is_not_the_named_content_leaves_nothing_behind() {
+    let (_directory, store) = store();
+    let content = jar(&[("plugin.yml", "name: Demo\n")]);
+    let demo = file("plugins/Demo.jar", Some("Demo"), &content, Algorithm::Sha256);
+    let mut longer = content.clone();
+    longer.push(0);
+    let mut other = content.clone();
+    other[40] ^= 1;
+    assert!(matches!(receive(&store, &demo, &longer), Err(Error::TooLarge { .. })));
+    assert!(matches!(receive(&store, &demo, &content[1..]), Err(Error::Mismatch { .. })));
+    assert!(matches!(receive(&store, &demo, &other), Err(Error::Mismatch { .. })));
+    let page = file("plugins/Demo.jar", Some("Demo"), b"<html>", Algorithm::Sha256);
+    assert!(matches!(receive(&store, &page, b"<html>"), Err(Error::NotAJar { .. })));
+    let renamed = File { plugin: Some("Warps".into()), ..demo.clone() };
+    assert!(matches!(receive(&store, &renamed, &content), Err(Error::OtherPlugin { .. })));
+    assert_eq!(everything(&store), Vec::<String>::new());
+    let half = store.receive(&demo).unwrap();
+    assert_eq!(everything(&store).len(), 1);
+    drop(half);
+    assert_eq!(everything(&store), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_that_is_no_jar_is_not_opened_as_one() {
+    let (_directory, store) = store();
+    let text = file("libraries/notice.txt", None, b"text", Algorithm::Sha256);
+    receive(&store, &text, b"text").unwrap();
+}
+
+#[test]
+fn a_truncated_file_in_the_store_is_noticed_and_asked_for_again() {
+    let (_directory, store) = store();
+    let content = jar(&[("x", "y")]);
+    let set = set('a', &content);
+    assert_eq!(store.missing(&set).unwrap(), std::slice::from_ref(&set.server));
+    receive(&store, &set.server, &content).unwrap();
+    store.mark_staged(&set).unwrap();
+    assert_eq!(store.staged().unwrap(), std::slice::from_ref(&set.lock));
+    let stored = store.volume.stored(&Hash::parse(&set.server.hash).unwrap());
+    fs::write(&stored, &content[..10]).unwrap();
+    assert_eq!(store.staged().unwrap(), Vec::<String>::new());
+    assert_eq!(store.missing(&set).unwrap(), std::slice::from_ref(&set.server));
+    assert!(!stored.exists());
+}
+
+#[test]
+fn a_file_that_lies_in_its_place_is_not_fetched() {
+    let (directory, store) = store();
+    let content = jar(&[("x", "y")]);
+    let set = set('a', &content);
+    fs::create_dir_all(directory.path().join(".nightshift/server")).unwrap();
+    fs::write(directory.path().join(".nightshift/server/paper.jar"), &content).unwrap();
+    assert_eq!(store.missing(&set).unwrap(), vec![]);
+    assert_eq!(everything(&store).len(), 1);
+}
+
+#[test]
+fn the_volume_is_never_filled() {
+    let (_directory, store) = store();
+    let free = store.free().unwrap();
+    let huge = File { size: Some(free), ..set('a', b"").server };
+    assert!(matches!(store.check_space(std::slice::from_ref(&huge)), Err(Error::Full { .. })));
+    assert!(matches!(store.check_space(&[File { size: Some(u64::MAX), ..huge.clone() }]), Err(Error::Full { .. })));
+    store.check_space(&[File { size: Some(1), ..huge }]).unwrap();
+}
+
+#[test]
+fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
+    let (_directory, store) = store();
+    let contents: Vec<Vec<u8>> = (0..4).map(|number| jar(&[("n", &number.to_string())])).collect();
+    let sets: Vec<FileSet> =
+        ['a', 'b', 'c', 'd'].into_iter().zip(&contents).map(|(lock, content)| set(lock, content)).collect();
+    for (set, content) in sets.iter().zip(&contents) {
+        receive(&store, &set.server, content).unwrap();
+        if set.lock.starts_with('d') {
+            store.mark_staged(set).unwrap();
+        } else {
+            swap(&store.volume, set, &mut Disk::new(Unhindered)).unwrap();
+        }
+    }
+    assert_eq!(store.prune().unwrap(), 1, "a is two locks ago");
+    assert_eq!(store.missing(&sets[0]).unwrap().len(), 1);
+    for set in &sets[1..] {
+        assert_eq!(store.missing(set).unwrap(), vec![], "{}", set.lock);
+    }
+    assert_eq!(store.staged().unwrap(), sets[1..].iter().map(|set| set.lock.clone()).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lock_that_was_staged_and_never_ran_makes_room_for_the_next() {
+    let (_directory, store) = store();
+    for (lock, content) in [('a', "1"), ('b', "2")] {
+        let content = jar(&[("n", content)]);
+        let set = set(lock, &content);
+        receive(&store, &set.server, &content).unwrap();
+        store.mark_staged(&set).unwrap();
+    }
+    assert_eq!(store.staged().unwrap(), ["b".repeat(64)]);
+    assert_eq!(store.prune().unwrap(), 1);
+}

@@ -1,0 +1,302 @@
+//! Edge (writes). Makes the server's directory equal to a lock, while no server runs.
+//!
+//! A journal is written first, with the whole target and with every content that is or may become ours. A crash after any single
+//! operation leaves each file either as it was or as it will be; the next start does the rest, for the same target or for another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::{self, Disk, Steps, beside};
+use super::hash::Hash;
+use super::{Journal, Managed, Manifest, RecordError, Volume, Wanted, all, checked, jar};
+use crate::protocol::{FileHash, FileSet};
+
+/// The directory is not equal to the lock yet. What was done stays done; doing it again goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A lock or a record of ours is not usable.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A step on the disk failed.
+    #[error(transparent)]
+    Disk(#[from] disk::Error),
+    /// A file could not be looked at.
+    #[error("could not read `{path}`")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The store must be filled first.
+    #[error("`{path}` does not lie in the store as the lock says")]
+    NotStored {
+        /// Its place in the server's directory.
+        path: String,
+    },
+}
+
+/// What a swap did, each by path, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swapped {
+    /// Put there, or its content changed.
+    pub placed: Vec<String>,
+    /// Ours, and no longer wanted.
+    pub removed: Vec<String>,
+    /// Put there by somebody with exactly the content that the lock names: ours from now on.
+    pub adopted: Vec<String>,
+    /// Put there by somebody, in the way of the lock: moved to `.nightshift/replaced/`. From, to.
+    pub set_aside: Vec<(String, String)>,
+}
+
+/// Makes the directory of `volume` equal to `set`, whose files all lie in the store.
+pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Result<Swapped, Error> {
+    let wanted = checked(volume, set)?;
+    for want in &wanted {
+        if !fits(&want.hash, &volume.stored(&want.hash))? {
+            return Err(Error::NotStored { path: want.file.path.clone() });
+        }
+    }
+    let manifest = volume.manifest()?;
+    let journal = volume.journal()?;
+    let ours = what_is_ours(manifest.as_ref(), journal.as_ref(), set);
+    let target = manifest_of(set, manifest.as_ref());
+    if journal.is_none()
+        && manifest.as_ref() == Some(&target)
+        && is_equal(&wanted)?
+        && rivals(volume, &wanted, &ours)?.is_empty()
+    {
+        return Ok(Swapped::default());
+    }
+    disk.write_record(&volume.journal_path(), &Journal { target: set.clone(), ours: ours.clone() })?;
+
+    let mut work = Work { volume, disk, touched: BTreeSet::new(), done: Swapped::default() };
+    work.take_over(&wanted, &ours)?;
+    work.remove_unwanted(&wanted, &ours)?;
+    work.place_wanted(&wanted, manifest.as_ref(), &ours)?;
+    for directory in &work.touched {
+        work.disk.sync_directory(directory)?;
+    }
+    let done = work.done;
+
+    disk.write_record(&volume.staged_path(&set.lock), set)?;
+    disk.write_record(&volume.manifest_path(), &target)?;
+    disk.remove(&volume.journal_path())?;
+    disk.sync_directory(&volume.ours())?;
+    Ok(done)
+}
+
+/// Every content that we put somewhere, may have put there before a crash, or are about to put there.
+fn what_is_ours(
+    manifest: Option<&Manifest>,
+    journal: Option<&Journal>,
+    set: &FileSet,
+) -> BTreeMap<String, Vec<FileHash>> {
+    let mut ours: BTreeMap<String, Vec<FileHash>> = journal.map(|journal| journal.ours.clone()).unwrap_or_default();
+    let known = manifest.into_iter().flat_map(|manifest| &manifest.files).map(|(path, managed)| (path, &managed.hash));
+    for (path, hash) in known.chain(all(set).map(|file| (&file.path, &file.hash))) {
+        let hashes = ours.entry(path.clone()).or_default();
+        if !hashes.contains(hash) {
+            hashes.push(hash.clone());
+        }
+    }
+    ours
+}
+
+fn manifest_of(set: &FileSet, before: Option<&Manifest>) -> Manifest {
+    let previous = before
+        .and_then(|before| if before.lock == set.lock { before.previous.clone() } else { Some(before.lock.clone()) });
+    let managed = |file: &crate::protocol::File| {
+        (file.path.clone(), Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
+    };
+    Manifest {
+        lock: set.lock.clone(),
+        previous,
+        minecraft: set.minecraft.clone(),
+        build: set.build,
+        files: all(set).map(managed).collect(),
+    }
+}
+
+fn is_equal(wanted: &[Wanted]) -> Result<bool, Error> {
+    for want in wanted {
+        if !fits(&want.hash, &want.place)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// JARs that people put there and that declare the name of a plugin of the lock: which, and the file that they are in the way of.
+/// A server would load one of the two, and not say which one it is until it has.
+fn rivals<'a>(
+    volume: &Volume,
+    wanted: &'a [Wanted],
+    ours: &BTreeMap<String, Vec<FileHash>>,
+) -> Result<Vec<(PathBuf, &'a Wanted)>, Error> {
+    let mut rivals = Vec::new();
+    for path in jars(volume)? {
+        let relative = relative(volume, &path);
+        if wanted.iter().any(|want| want.place == path) || is_ours(&path, ours.get(&relative))? {
+            continue;
+        }
+        // A JAR that cannot be read is loaded by no server.
+        let Ok(Some(name)) = jar::plugin_name(&path) else { continue };
+        let in_the_way =
+            |want: &&Wanted| want.file.plugin.as_deref().is_some_and(|plugin| jar::same_plugin(plugin, &name));
+        if let Some(want) = wanted.iter().find(in_the_way) {
+            rivals.push((path, want));
+        }
+    }
+    Ok(rivals)
+}
+
+/// All JARs that a server would load or move into place: `plugins/` and `plugins/update/`.
+pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
+    let mut jars = Vec::new();
+    for directory in [volume.plugins(), volume.plugins().join("update")] {
+        let error = |source| Error::Read { path: directory.display().to_string(), source };
+        let entries = match fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
+            Err(other) => return Err(error(other)),
+        };
+        for entry in entries {
+            let path = entry.map_err(error)?.path();
+            if path.is_file() && path.extension().is_some_and(|extension| extension == "jar") {
+                jars.push(path);
+            }
+        }
+    }
+    jars.sort();
+    Ok(jars)
+}
+
+struct Work<'a, S> {
+    volume: &'a Volume,
+    disk: &'a mut Disk<S>,
+    touched: BTreeSet<PathBuf>,
+    done: Swapped,
+}
+
+impl<S: Steps> Work<'_, S> {
+    /// Of a rival, the same content goes to its place under our name, another one is set aside.
+    fn take_over(&mut self, wanted: &[Wanted], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
+        for (path, want) in rivals(self.volume, wanted, ours)? {
+            if !want.place.exists() && fits(&want.hash, &path)? {
+                self.touch(&path);
+                self.directory_of(&want.place)?;
+                self.disk.rename(&path, &want.place)?;
+                self.done.adopted.push(want.file.path.clone());
+            } else {
+                self.set_aside(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Only content that we put there is removed. What somebody else wrote under our name stays, and is theirs from now on.
+    fn remove_unwanted(&mut self, wanted: &[Wanted], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
+        for (path, hashes) in ours {
+            if wanted.iter().any(|want| want.file.path == *path) {
+                continue;
+            }
+            let place = self.volume.place(path)?;
+            self.remove_beside(&place)?;
+            if place.is_file() && is_ours(&place, Some(hashes))? {
+                self.disk.remove(&place)?;
+                self.touch(&place);
+                self.done.removed.push(path.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn place_wanted(
+        &mut self,
+        wanted: &[Wanted],
+        manifest: Option<&Manifest>,
+        ours: &BTreeMap<String, Vec<FileHash>>,
+    ) -> Result<(), Error> {
+        for want in wanted {
+            let path = &want.file.path;
+            if fits(&want.hash, &want.place)? {
+                // A crash between link and rename leaves the second name.
+                self.remove_beside(&want.place)?;
+                if manifest.is_some_and(|manifest| manifest.files.contains_key(path))
+                    || self.done.adopted.contains(path)
+                {
+                    continue;
+                }
+                self.done.adopted.push(path.clone());
+                continue;
+            }
+            if want.place.is_file() && !is_ours(&want.place, ours.get(path))? {
+                self.set_aside(&want.place)?;
+            }
+            self.directory_of(&want.place)?;
+            self.disk.place(&self.volume.stored(&want.hash), &want.place)?;
+            self.done.placed.push(path.clone());
+        }
+        Ok(())
+    }
+
+    fn remove_beside(&mut self, place: &Path) -> Result<(), Error> {
+        if beside(place).exists() {
+            self.disk.remove(&beside(place))?;
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self, path: &Path) -> Result<(), Error> {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let directory = self.volume.replaced_dir();
+        self.disk.make_directory(&directory)?;
+        let (mut target, mut number) = (directory.join(&name), 1);
+        while target.exists() {
+            number += 1;
+            target = directory.join(format!("{name}.{number}"));
+        }
+        self.disk.rename(path, &target)?;
+        self.touch(path);
+        self.touched.insert(directory.clone());
+        self.done.set_aside.push((relative(self.volume, path), relative(self.volume, &target)));
+        Ok(())
+    }
+
+    fn directory_of(&mut self, place: &Path) -> Result<(), Error> {
+        if let Some(directory) = place.parent() {
+            self.disk.make_directory(directory)?;
+        }
+        self.touch(place);
+        Ok(())
+    }
+
+    fn touch(&mut self, path: &Path) {
+        self.touched.extend(path.parent().map(Path::to_owned));
+    }
+}
+
+/// Whether the file has one of these contents.
+fn is_ours(path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
+    for hash in hashes.into_iter().flatten().filter_map(|hash| Hash::parse(hash).ok()) {
+        if fits(&hash, path)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn fits(hash: &Hash, path: &Path) -> Result<bool, Error> {
+    hash.fits(path).map_err(|source| Error::Read { path: path.display().to_string(), source })
+}
+
+pub(super) fn relative(volume: &Volume, path: &Path) -> String {
+    path.strip_prefix(volume.root()).unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests;

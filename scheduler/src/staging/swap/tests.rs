@@ -1,0 +1,426 @@
+//! Edge (writes). The swap on a directory of its own, interrupted after each single file operation.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::disk::Unhindered;
+use super::super::drift::{Drift, drift};
+use super::super::hash::{Algorithm, Hasher};
+use super::super::jar::tests::jar;
+use super::super::store::Store;
+use super::*;
+use crate::protocol::File;
+
+/// Lets `left` operations happen and then stops for ever: from there on the process is dead.
+struct Crash {
+    left: usize,
+}
+
+impl Steps for Crash {
+    fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => return Err(io::Error::other("the power went")),
+        }
+        Ok(())
+    }
+}
+
+struct Server {
+    directory: tempfile::TempDir,
+    volume: Volume,
+}
+
+impl Server {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = Volume::new(directory.path());
+        Self { directory, volume }
+    }
+
+    /// Replaces the file, as careful people do; writing into it would write into the store.
+    fn put(&self, path: &str, content: &[u8]) {
+        let path = self.directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        fs::write(path, content).unwrap();
+    }
+
+    /// Everything outside `.nightshift` (and the server's JARs inside it), by path.
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let files = walkdir::WalkDir::new(self.volume.root()).into_iter().map(Result::unwrap);
+        let files = files.filter(|entry| entry.file_type().is_file()).map(|entry| entry.path().to_owned());
+        files
+            .map(|path| (relative(&self.volume, &path), fs::read(&path).unwrap()))
+            .filter(|(path, _)| !path.starts_with(".nightshift/") || path.starts_with(".nightshift/server/"))
+            .collect()
+    }
+
+    fn replaced(&self) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(self.volume.replaced_dir()).into_iter().flatten().map(Result::unwrap);
+        entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+    }
+
+    fn swap(&self, set: &FileSet) -> Swapped {
+        swap(&self.volume, set, &mut Disk::new(Unhindered)).unwrap()
+    }
+
+    fn store(&self, set: &FileSet, contents: &[&[u8]]) {
+        // Not by `receive`: it waits for the disk, and these tests do this some thousand times.
+        for (file, content) in all(set).zip(contents) {
+            let hash = Hash::parse(&file.hash).unwrap();
+            fs::create_dir_all(self.volume.store_of(&hash)).unwrap();
+            fs::write(self.volume.stored(&hash), content).unwrap();
+        }
+        assert_eq!(Store::new(self.volume.clone()).missing(set).unwrap(), vec![]);
+    }
+}
+
+fn plugin_jar(name: &str, version: &str) -> Vec<u8> {
+    jar(&[("plugin.yml", &format!("name: {name}\nversion: {version}\n"))])
+}
+
+fn file(path: &str, plugin: Option<&str>, content: &[u8]) -> File {
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    hasher.update(content);
+    let hash = FileHash(hasher.finish().to_string());
+    File { path: path.into(), hash, size: None, url: String::new(), plugin: plugin.map(str::to_owned) }
+}
+
+struct Set {
+    files: FileSet,
+    contents: Vec<Vec<u8>>,
+}
+
+impl Set {
+    /// Of (path, plugin, content), the server's JAR first.
+    fn new(lock: char, build: u32, files: &[(&str, Option<&str>, Vec<u8>)]) -> Self {
+        let mut set = files.iter().map(|(path, plugin, content)| file(path, *plugin, content));
+        let server = set.next().unwrap();
+        let files_set = FileSet {
+            lock: lock.to_string().repeat(64),
+            minecraft: "1.21.10".into(),
+            build,
+            data_version: Some(4556),
+            server,
+            support: vec![],
+            plugins: set.collect(),
+        };
+        Self { files: files_set, contents: files.iter().map(|(_, _, content)| content.clone()).collect() }
+    }
+
+    fn store_on(&self, server: &Server) {
+        server.store(&self.files, &self.contents.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    }
+
+    fn by_path(&self) -> BTreeMap<String, Vec<u8>> {
+        all(&self.files).map(|file| file.path.clone()).zip(self.contents.clone()).collect()
+    }
+}
+
+fn old() -> Set {
+    Set::new(
+        'a',
+        129,
+        &[
+            (".nightshift/server/paper-1.21.10-129.jar", None, jar(&[("version.json", "129")])),
+            ("plugins/Claims-1.jar", Some("Claims"), plugin_jar("Claims", "1")),
+            ("plugins/Leaves.jar", Some("Leaves"), plugin_jar("Leaves", "1")),
+            ("plugins/Warps.jar", Some("Warps"), plugin_jar("Warps", "1")),
+        ],
+    )
+}
+
+fn new() -> Set {
+    Set::new(
+        'b',
+        130,
+        &[
+            (".nightshift/server/paper-1.21.10-130.jar", None, jar(&[("version.json", "130")])),
+            ("cache/mojang_1.21.10.jar", None, jar(&[("x", "y")])),
+            ("plugins/Claims-2.jar", Some("Claims"), plugin_jar("Claims", "2")),
+            ("plugins/Fresh.jar", Some("Fresh"), plugin_jar("Fresh", "2")),
+            ("plugins/Warps.jar", Some("Warps"), plugin_jar("Warps", "2")),
+        ],
+    )
+}
+
+/// JARs and data that people put there: one that has nothing to do with the lock, one in the way under a name of the new set, one that
+/// declares a name of the new set, and things that are no JARs.
+fn foreign() -> BTreeMap<String, Vec<u8>> {
+    [
+        ("plugins/ShopGUIPlus.jar", plugin_jar("ShopGUIPlus", "9")),
+        ("plugins/broken.jar", b"no zip".to_vec()),
+        ("plugins/Warps/config.yml", b"x: 1".to_vec()),
+        ("world/level.dat", b"world".to_vec()),
+    ]
+    .map(|(path, content)| (path.to_owned(), content))
+    .into()
+}
+
+fn with(set: &Set, more: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    set.by_path().into_iter().chain(more.clone()).collect()
+}
+
+fn prepared() -> (Server, Set, Set) {
+    let (server, old, new) = (Server::new(), old(), new());
+    old.store_on(&server);
+    new.store_on(&server);
+    for (path, content) in foreign() {
+        server.put(&path, &content);
+    }
+    (server, old, new)
+}
+
+#[test]
+fn the_directory_becomes_equal_to_the_lock_and_back_and_what_is_not_ours_stays() {
+    let (server, old, new) = prepared();
+    let first = server.swap(&old.files);
+    assert_eq!(first.placed.len(), 4);
+    assert_eq!(server.files(), with(&old, &foreign()));
+    let second = server.swap(&new.files);
+    assert_eq!(
+        second.removed,
+        [".nightshift/server/paper-1.21.10-129.jar", "plugins/Claims-1.jar", "plugins/Leaves.jar"]
+    );
+    assert_eq!(server.files(), with(&new, &foreign()));
+    let manifest = server.volume.manifest().unwrap().unwrap();
+    assert_eq!((manifest.lock, manifest.previous), ("b".repeat(64), Some("a".repeat(64))));
+    server.swap(&old.files);
+    assert_eq!(server.files(), with(&old, &foreign()));
+    assert!(!server.volume.journal_path().exists());
+}
+
+#[test]
+fn a_directory_that_is_equal_already_is_not_written_to() {
+    let (server, old, _) = prepared();
+    server.swap(&old.files);
+    let mut nothing = Disk::new(Crash { left: 0 });
+    assert_eq!(swap(&server.volume, &old.files, &mut nothing).unwrap(), Swapped::default());
+}
+
+/// For each n: stop after n operations, look, and go on to either set.
+fn interrupt_everywhere(goes_back: bool, links: bool) {
+    for left in 0.. {
+        let (server, old, new) = prepared();
+        server.swap(&old.files);
+        let steps = Crash { left };
+        let mut disk = if links { Disk::new(steps) } else { Disk::without_links(steps) };
+        let ended = swap(&server.volume, &new.files, &mut disk).is_ok();
+
+        let (before, after) = (with(&old, &foreign()), with(&new, &foreign()));
+        for (path, content) in server.files() {
+            if path.ends_with(".nightshift") {
+                continue;
+            }
+            let known = before.get(&path) == Some(&content) || after.get(&path) == Some(&content);
+            assert!(known, "after {left} operations `{path}` is neither old nor new");
+        }
+        for (path, content) in foreign() {
+            assert_eq!(server.files().get(&path), Some(&content), "after {left} operations");
+        }
+        assert!(
+            server.files().contains_key("plugins/Warps.jar"),
+            "old or new, but never absent, after {left} operations"
+        );
+        let started = server.volume.journal().unwrap().is_some();
+        if !started && !ended {
+            let manifest = server.volume.manifest().unwrap().unwrap();
+            let expected = if manifest.lock == old.files.lock { &before } else { &after };
+            assert_eq!(&server.files(), expected, "without a journal the directory is whole, after {left} operations");
+        }
+
+        let goal = if goes_back { &old } else { &new };
+        server.swap(&goal.files);
+        assert_eq!(server.files(), with(goal, &foreign()), "going on after {left} operations");
+        assert_eq!(server.volume.manifest().unwrap().unwrap().lock, goal.files.lock);
+        assert!(!server.volume.journal_path().exists());
+        assert_eq!(server.replaced(), BTreeMap::new(), "nothing of ours is taken for somebody else's, {left}");
+        if ended {
+            assert!(left > 20, "only {left} operations: the test does not see them all");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_crash_after_any_operation_is_completed_by_the_next_start() {
+    interrupt_everywhere(false, true);
+}
+
+#[test]
+fn a_crash_after_any_operation_can_be_walked_back() {
+    interrupt_everywhere(true, true);
+}
+
+#[test]
+fn the_same_holds_where_hard_links_are_not_possible() {
+    interrupt_everywhere(false, false);
+    interrupt_everywhere(true, false);
+}
+
+#[test]
+fn two_crashes_in_a_row_on_the_way_to_two_goals_lose_nothing() {
+    for first in (1..60).step_by(6) {
+        for second in (2..60).step_by(11) {
+            let (server, old, new) = prepared();
+            server.swap(&old.files);
+            let third = Set::new('c', 131, &[(".nightshift/server/paper-1.21.10-131.jar", None, jar(&[("v", "131")]))]);
+            third.store_on(&server);
+            let _ = swap(&server.volume, &new.files, &mut Disk::new(Crash { left: first }));
+            let _ = swap(&server.volume, &third.files, &mut Disk::new(Crash { left: second }));
+            server.swap(&third.files);
+            assert_eq!(server.files(), with(&third, &foreign()), "{first} {second}");
+        }
+    }
+}
+
+#[test]
+fn a_jar_of_somebody_else_at_our_place_is_adopted_if_equal_and_set_aside_if_not() {
+    let (server, old) = (Server::new(), old());
+    old.store_on(&server);
+    server.put("plugins/Claims-1.jar", &plugin_jar("Claims", "1"));
+    server.put("plugins/Warps.jar", &plugin_jar("Warps", "hand made"));
+    let done = server.swap(&old.files);
+    assert_eq!(done.adopted, ["plugins/Claims-1.jar"]);
+    assert_eq!(done.set_aside, [("plugins/Warps.jar".into(), ".nightshift/replaced/Warps.jar".into())]);
+    assert_eq!(server.files(), old.by_path());
+    assert_eq!(server.replaced(), BTreeMap::from([("Warps.jar".into(), plugin_jar("Warps", "hand made"))]));
+}
+
+#[test]
+fn a_jar_of_somebody_else_that_declares_a_managed_name_makes_room_under_any_file_name() {
+    let server = Server::new();
+    let old = old();
+    old.store_on(&server);
+    server.put("plugins/claims by hand.jar", &plugin_jar("Claims", "1"));
+    server.put("plugins/Warps (2).jar", &plugin_jar("Warps", "0.9"));
+    server.put("plugins/update/Warps.jar", &plugin_jar("Warps", "3"));
+    let done = server.swap(&old.files);
+    assert_eq!(done.adopted, ["plugins/Claims-1.jar"], "same content: only its name changes");
+    assert_eq!(server.files(), old.by_path());
+    let expected = [("Warps (2).jar", "0.9"), ("Warps.jar", "3")];
+    let expected = expected.map(|(name, version)| (name.to_owned(), plugin_jar("Warps", version)));
+    assert_eq!(server.replaced(), expected.into());
+}
+
+#[test]
+fn two_files_of_one_name_are_both_kept_aside() {
+    let server = Server::new();
+    let old = old();
+    old.store_on(&server);
+    for version in ["first", "second"] {
+        server.put("plugins/Warps.jar", &plugin_jar("Warps", version));
+        server.swap(&old.files);
+    }
+    assert_eq!(server.replaced().keys().collect::<Vec<_>>(), ["Warps.jar", "Warps.jar.2"]);
+}
+
+#[test]
+fn a_managed_jar_that_somebody_wrote_over_is_theirs_when_it_leaves_the_lock() {
+    let (server, old, new) = prepared();
+    server.swap(&old.files);
+    server.put("plugins/Leaves.jar", &plugin_jar("Leaves", "mine"));
+    server.swap(&new.files);
+    assert_eq!(server.files().get("plugins/Leaves.jar"), Some(&plugin_jar("Leaves", "mine")));
+}
+
+#[test]
+fn drift_names_what_differs_and_what_is_not_ours() {
+    let (server, old, _) = prepared();
+    server.swap(&old.files);
+    let manifest = server.volume.manifest().unwrap().unwrap();
+    let unmanaged = vec!["ShopGUIPlus.jar".to_owned(), "broken.jar".to_owned()];
+    assert_eq!(drift(&server.volume, &manifest).unwrap(), Drift { changed: vec![], unmanaged });
+    fs::remove_file(server.volume.plugins().join("Claims-1.jar")).unwrap();
+    server.put("plugins/Leaves.jar", b"x");
+    server.put("plugins/second.jar", &plugin_jar("warps", "7"));
+    let found = drift(&server.volume, &manifest).unwrap();
+    assert_eq!(found.changed, ["plugins/Claims-1.jar", "plugins/Leaves.jar", "plugins/second.jar"]);
+    assert_eq!(found.unmanaged, ["ShopGUIPlus.jar", "broken.jar", "second.jar"]);
+}
+
+#[test]
+fn a_swap_does_not_begin_with_a_store_that_is_not_whole() {
+    let (server, old, new) = prepared();
+    server.swap(&old.files);
+    let claims = Hash::parse(&new.files.plugins[1].hash).unwrap();
+    let stored = server.volume.stored(&claims);
+    let whole = fs::read(&stored).unwrap();
+    fs::write(&stored, &whole[..whole.len() - 1]).unwrap();
+    let error = swap(&server.volume, &new.files, &mut Disk::new(Unhindered)).unwrap_err();
+    assert!(matches!(&error, Error::NotStored { path } if *path == new.files.plugins[1].path), "{error:?}");
+    assert_eq!(server.files(), with(&old, &foreign()));
+}
+
+#[test]
+fn a_lock_that_leads_out_of_the_directory_or_into_our_records_is_refused() {
+    let server = Server::new();
+    for path in [
+        "../x.jar",
+        "/etc/x.jar",
+        "",
+        ".",
+        "a/../b",
+        ".nightshift/manifest.json",
+        ".nightshift",
+        "plugins/a\nb.jar",
+        "plugins/",
+    ] {
+        assert!(server.volume.place(path).is_err(), "{path:?}");
+    }
+    assert!(server.volume.place(".nightshift/server/paper.jar").is_ok());
+    let mut set = old().files;
+    set.plugins[1].path = set.plugins[0].path.clone();
+    let error = swap(&server.volume, &set, &mut Disk::new(Unhindered)).unwrap_err();
+    assert!(matches!(error, Error::Record(RecordError::Twice { .. })), "{error:?}");
+}
+
+#[test]
+fn a_jar_that_somebody_wrote_into_is_asked_for_again_and_then_set_aside() {
+    let (server, old, _) = prepared();
+    server.swap(&old.files);
+    // In place, as `cp` does: the store holds the same file and is changed with it.
+    fs::write(server.volume.plugins().join("Warps.jar"), plugin_jar("Warps", "mine")).unwrap();
+    let missing = Store::new(server.volume.clone()).missing(&old.files).unwrap();
+    assert_eq!(missing.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugins/Warps.jar"]);
+    old.store_on(&server);
+    server.swap(&old.files);
+    assert_eq!(server.files(), with(&old, &foreign()));
+    assert_eq!(server.replaced(), BTreeMap::from([("Warps.jar".into(), plugin_jar("Warps", "mine"))]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Any walk through sets of a few plugins with crashes on the way ends with the last set and everything that was not ours.
+    #[test]
+    fn any_walk_with_any_crashes_ends_with_the_last_set(
+        walk in prop::collection::vec((prop::collection::btree_map(0_u8..4, 0_u8..3, 0..4), 0_usize..80), 1..6)
+    ) {
+        let server = Server::new();
+        for (path, content) in foreign() {
+            server.put(&path, &content);
+        }
+        let mut last = None;
+        for (plugins, left) in walk {
+            let mut files = vec![(".nightshift/server/paper.jar".to_owned(), None, jar(&[("v", &format!("{plugins:?}"))]))];
+            for (plugin, version) in &plugins {
+                let name = format!("P{plugin}");
+                // Half of the plugins carry their version in the file name.
+                let path = if plugin % 2 == 0 { format!("plugins/{name}.jar") } else { format!("plugins/{name}-{version}.jar") };
+                files.push((path, Some(name.clone()), plugin_jar(&name, &version.to_string())));
+            }
+            let files: Vec<_> = files.iter().map(|(path, plugin, content)| (path.as_str(), plugin.as_deref(), content.clone())).collect();
+            let lock = char::from_digit(u32::try_from(plugins.len()).unwrap() + 1, 16).unwrap();
+            let set = Set::new(lock, 1, &files);
+            set.store_on(&server);
+            let _ = swap(&server.volume, &set.files, &mut Disk::new(Crash { left }));
+            last = Some(set);
+        }
+        let last = last.unwrap();
+        server.swap(&last.files);
+        prop_assert_eq!(server.files(), with(&last, &foreign()));
+        prop_assert_eq!(server.replaced(), BTreeMap::new());
+    }
+}

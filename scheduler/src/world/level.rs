@@ -1,0 +1,85 @@
+//! Edge (reads). One `level.dat`: gzipped NBT with the version of the Minecraft that wrote it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+
+use crate::protocol::Floor;
+
+/// Largest content that is read. Real files have a few KiB; mods bring registries of some hundred.
+const LARGEST: u64 = 32 * 1024 * 1024;
+
+/// What a `level.dat` says about who wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Level {
+    /// `Data.Version`, which Minecraft writes since 1.9.
+    OpenedBy(Floor),
+    /// A whole file without `Data.Version`: older than every version that can be wanted here.
+    BeforeVersions,
+    /// Empty, cut off, no permission: the reason in words.
+    Unreadable(String),
+}
+
+#[derive(Deserialize)]
+struct Root {
+    #[serde(rename = "Data")]
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    #[serde(rename = "Version")]
+    version: Option<Version>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "Id")]
+    id: u32,
+    #[serde(rename = "Name")]
+    name: String,
+}
+
+pub(super) fn read(path: &Path) -> Level {
+    let content = || {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let mut bytes = Vec::new();
+        GzDecoder::new(file).take(LARGEST).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        fastnbt::from_bytes::<Root>(&bytes).map_err(|error| error.to_string())
+    };
+    match content() {
+        Ok(Root { data: Data { version: Some(Version { id, name }) } }) => {
+            Level::OpenedBy(Floor { minecraft: name, data_version: id })
+        }
+        Ok(Root { data: Data { version: None } }) => Level::BeforeVersions,
+        Err(why) => Level::Unreadable(why),
+    }
+}
+
+/// Whether Minecraft `a` is older than `b`, by the numbers in the name: `1.21.9` < `1.21.11-pre2` < `1.21.11` < `26.1`. A snapshot of the
+/// old kind (`25w41a`) counts as its year: newer than every `1.x`, older than `26.1`.
+pub(super) fn is_older(a: &str, b: &str) -> bool {
+    key(a) < key(b)
+}
+
+fn key(name: &str) -> (Vec<u32>, u8, Vec<u32>) {
+    let (numbers, suffix) = name.split_once(['-', ' ']).unwrap_or((name, ""));
+    let numbers: Vec<u32> = numbers.split('.').map(leading_number).collect();
+    // `26.1` and `26.1.0` are one version.
+    let length = numbers.iter().rposition(|number| *number != 0).map_or(0, |at| at + 1);
+    let stage = match suffix {
+        "" => 3,
+        suffix if suffix.starts_with("rc") => 2,
+        suffix if suffix.starts_with("snapshot") => 0,
+        _ => 1,
+    };
+    let suffix_numbers = suffix.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok());
+    (numbers[..length].to_vec(), stage, suffix_numbers.collect())
+}
+
+fn leading_number(part: &str) -> u32 {
+    part[..part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len())].parse().unwrap_or(0)
+}

@@ -1,0 +1,202 @@
+//! Edge (writes). Worlds built in a temporary directory.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+
+use super::*;
+use crate::protocol::{File, FileHash};
+
+#[derive(Serialize)]
+struct Root {
+    #[serde(rename = "Data")]
+    data: Data,
+}
+
+#[derive(Serialize)]
+struct Data {
+    #[serde(rename = "LevelName")]
+    level_name: String,
+    #[serde(rename = "Version", skip_serializing_if = "Option::is_none")]
+    version: Option<Version>,
+}
+
+#[derive(Serialize)]
+struct Version {
+    #[serde(rename = "Id")]
+    id: i32,
+    #[serde(rename = "Name")]
+    name: String,
+    #[serde(rename = "Snapshot")]
+    snapshot: i8,
+}
+
+fn level_dat(version: Option<(i32, &str)>) -> Vec<u8> {
+    let version = version.map(|(id, name)| Version { id, name: name.into(), snapshot: 0 });
+    let bytes = fastnbt::to_bytes(&Root { data: Data { level_name: "world".into(), version } }).unwrap();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+fn put(directory: &Path, path: &str, content: &[u8]) {
+    let path = directory.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
+    let hash = FileHash("sha256:00".into());
+    let server =
+        File { path: ".nightshift/server/paper.jar".into(), hash, size: None, url: String::new(), plugin: None };
+    FileSet {
+        lock: "a".repeat(64),
+        minecraft: minecraft.into(),
+        build: 1,
+        data_version,
+        server,
+        support: vec![],
+        plugins: vec![],
+    }
+}
+
+#[test]
+fn an_empty_volume_has_no_floor_and_everything_may_open_it() {
+    let data = tempfile::tempdir().unwrap();
+    let worlds = Worlds::read(data.path()).unwrap();
+    assert_eq!(worlds.seen(), WorldSeen { floor: None, whole: true });
+    assert_eq!(may_open(&worlds, &set("1.8", None), None), Ok(()));
+    assert_eq!(worlds.session_locks(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn the_highest_version_of_any_world_is_the_floor_whatever_the_folders_are_called() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "lobby/level.dat", &level_dat(Some((4556, "1.21.10"))));
+    put(data.path(), "lobby_nether/DIM-1/region/r.0.0.mca", b"");
+    put(data.path(), "worlds/build/level.dat", &level_dat(Some((4671, "1.21.11"))));
+    put(data.path(), "ancient/level.dat", &level_dat(None));
+    put(data.path(), "plugins/Templates/arena/level.dat", &level_dat(Some((9999, "99"))));
+    let worlds = Worlds::read(data.path()).unwrap();
+    assert_eq!(worlds.floor(), Some(Floor { minecraft: "1.21.11".into(), data_version: 4671 }));
+    assert_eq!(worlds.folders.len(), 4);
+    let locks: Vec<_> =
+        worlds.session_locks().iter().map(|path| path.strip_prefix(data.path()).unwrap().to_owned()).collect();
+    assert_eq!(
+        locks,
+        ["ancient/session.lock", "lobby/session.lock", "worlds/build/session.lock"].map(PathBuf::from),
+        "a folder without level.dat and session.lock is not locked by a server"
+    );
+}
+
+#[test]
+fn an_older_minecraft_is_refused_by_its_data_version_or_else_by_its_number() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
+    let worlds = Worlds::read(data.path()).unwrap();
+    for (minecraft, data_version, fine) in [
+        ("1.21.10", Some(4556), true),
+        ("1.21.9", Some(4554), false),
+        ("1.21.9", None, false),
+        ("1.21.10", None, true),
+        ("1.21.11", None, true),
+        ("26.1", None, true),
+        ("26.1", Some(4800), true),
+        ("1.21.10-pre1", None, false),
+    ] {
+        assert_eq!(
+            may_open(&worlds, &set(minecraft, data_version), None).is_ok(),
+            fine,
+            "{minecraft} {data_version:?}"
+        );
+    }
+    let refusal = may_open(&worlds, &set("1.21.9", None), None).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "Minecraft 1.21.9 must not open this world: Minecraft 1.21.10 has opened it, and a world cannot go back. \
+         Choose 1.21.10 or newer, or restore a backup from before"
+    );
+}
+
+#[test]
+fn an_unreadable_level_allows_only_the_minecraft_that_ran_last() {
+    let cut = &level_dat(Some((4556, "1.21.10")))[..20];
+    for content in [b"".as_slice(), b"rubbish", cut] {
+        let data = tempfile::tempdir().unwrap();
+        put(data.path(), "world/level.dat", content);
+        let worlds = Worlds::read(data.path()).unwrap();
+        assert_eq!(worlds.unreadable().len(), 1);
+        assert_eq!(may_open(&worlds, &set("1.21.10", None), Some("1.21.10")), Ok(()));
+        for last in [Some("1.21.9"), None] {
+            let refusal = may_open(&worlds, &set("1.21.10", None), last).unwrap_err();
+            assert!(matches!(refusal, Refusal::Unknown { .. }), "{refusal:?}");
+        }
+    }
+}
+
+#[test]
+fn the_floor_holds_even_when_another_level_is_unreadable_and_ran_last() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
+    put(data.path(), "other/level.dat", b"rubbish");
+    let worlds = Worlds::read(data.path()).unwrap();
+    let refusal = may_open(&worlds, &set("1.21.10", None), Some("1.21.10")).unwrap_err();
+    assert!(matches!(refusal, Refusal::Older { .. }), "{refusal:?}");
+}
+
+#[test]
+fn a_move_to_the_new_layout_that_did_not_end_is_seen() {
+    let old_nether = "world_nether/DIM-1/region/r.0.0.mca";
+    for (files, whole) in [
+        (&["world/region/r.0.0.mca", old_nether][..], true),
+        (&["world/dimensions/minecraft/overworld/region/r.0.0.mca"], true),
+        // A datapack's own dimension lies there in both layouts.
+        (&["world/region/r.0.0.mca", "world/dimensions/skylands/high/region/r.0.0.mca"], true),
+        (&["world/region/r.1.0.mca", "world/dimensions/minecraft/overworld/region/r.0.0.mca"], false),
+        (&["world/dimensions/minecraft/overworld/region/r.0.0.mca", old_nether], false),
+        (&["world/dimensions/minecraft/overworld/region/r.0.0.mca", "hub/region/r.0.0.mca"], true),
+        (&["world/dimensions/minecraft/overworld/region/r.0.0.mca", "world_nether/DIM-1/region/readme.txt"], true),
+    ] {
+        let data = tempfile::tempdir().unwrap();
+        put(data.path(), "world/level.dat", &level_dat(Some((4800, "26.1"))));
+        for file in files {
+            put(data.path(), file, b"");
+        }
+        assert_eq!(Worlds::read(data.path()).unwrap().whole(), whole, "{files:?}");
+    }
+}
+
+#[test]
+fn a_change_of_any_region_file_is_progress() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "world/level.dat", &level_dat(Some((4800, "26.1"))));
+    put(data.path(), "world/region/r.0.0.mca", b"");
+    let late = Timestamp::from_second(4_000_000_000).unwrap();
+    let region = fs::File::options().write(true).open(data.path().join("world/region/r.0.0.mca")).unwrap();
+    region.set_modified(late.into()).unwrap();
+    assert_eq!(Worlds::read(data.path()).unwrap().changed_at(), Some(late));
+}
+
+#[test]
+fn names_are_compared_by_their_numbers() {
+    let sorted = [
+        "1.9",
+        "1.21",
+        "1.21.9",
+        "1.21.11-pre2",
+        "1.21.11-pre10",
+        "1.21.11-rc1",
+        "1.21.11",
+        "25w41a",
+        "26.1",
+        "26.1.1",
+    ];
+    for (at, older) in sorted.iter().enumerate() {
+        for (other, newer) in sorted.iter().enumerate() {
+            assert_eq!(level::is_older(older, newer), at < other, "{older} {newer}");
+        }
+    }
+    assert!(!level::is_older("26.1", "26.1.0") && !level::is_older("26.1.0", "26.1"));
+}

@@ -1,0 +1,163 @@
+//! Edge (writes). The agent from outside: its binary as init container, its sidecar over real sockets beside a server.
+#![expect(clippy::unwrap_used, reason = "test code; clippy's exemption covers only the test functions themselves")]
+
+#[path = "agent/init.rs"]
+mod init;
+#[path = "agent/paper.rs"]
+mod paper;
+#[path = "agent/pod.rs"]
+mod pod;
+#[path = "agent/stand_in.rs"]
+mod stand_in;
+#[path = "agent/volume.rs"]
+mod volume;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use jiff::SignedDuration;
+use paper::Paper;
+use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
+use scheduler::agent::{clock, settings, stop};
+use scheduler::protocol::signature::{Key, Parts, sign};
+use scheduler::protocol::{Announce, Players, PluginSeen, Report, Save, Saved, Server};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
+    let pod = Pod::new("").await;
+    assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (503, 503));
+    assert_eq!(pod.report().await.server, Server::Absent);
+
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 3).await;
+    let is_read = |report: &Report| matches!(&report.server, Server::Up { plugins: Some(_), .. });
+    let report = pod.report_when("plugins read", is_read).await;
+    assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (200, 200));
+    let Server::Up { minecraft, build, plugins, .. } = report.server else { unreachable!() };
+    assert_eq!((minecraft.as_str(), build), ("1.21.10", Some(130)));
+    let seen = |version: &str, enabled| PluginSeen { version: Some(version.to_owned()), enabled };
+    assert_eq!(plugins.unwrap(), [("Demo".into(), seen("2.0", true)), ("Red".into(), seen("1", false))].into());
+    assert_eq!(report.players, Players::Some { count: 3 });
+    assert_eq!(report.pod_uid, POD);
+    assert_eq!(pod.json::<Players>("POST", "/v1/players", &()).await, Players::Some { count: 3 });
+
+    let save: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 20 }).await;
+    assert!(save.confirmed && save.problem.is_none(), "{save:?}");
+
+    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
+    let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
+    assert_eq!(
+        paper.commands(),
+        [
+            "bukkit:plugins",
+            "minecraft:list",
+            "minecraft:save-all flush",
+            r#"minecraft:tellraw @a {"color":"yellow","text":"The server is stopping now."}"#,
+            "minecraft:save-all flush",
+            "minecraft:stop"
+        ],
+        "players who were not told are told"
+    );
+    assert_eq!(paper.heard.lock().unwrap().connections, 4, "one connection per act");
+    assert_eq!(report.server, Server::Absent);
+    let last_stop = report.last_stop.unwrap();
+    assert!(last_stop.saved, "{last_stop:?}");
+    assert_eq!(read_last_stop(pod.data.path()), last_stop);
+    assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (503, 503));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
+    let announce = Announce {
+        act: "update-1".into(),
+        ends: clock::now() + SignedDuration::from_millis(2900),
+        text: "Restart in {in}".into(),
+    };
+    for _ in 0..3 {
+        assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    }
+    assert_eq!(pod.report().await.announced, Some(announce.clone()));
+    until("three lines", || async { paper.commands().len() >= 4 }).await;
+    let said: Vec<_> = paper.commands()[1..].iter().map(|line| line.split('"').nth(7).unwrap().to_owned()).collect();
+    assert_eq!(said, ["Restart in 3 seconds", "Restart in 2 seconds", "Restart in 1 second"]);
+    assert_eq!(paper.heard.lock().unwrap().connections, 2, "the countdown used one");
+
+    // The stop that follows does not warn a second time.
+    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", "minecraft:stop"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_nobody_asked_for_is_written_down_as_not_saved() {
+    let mut pod = Pod::new("").await;
+    let paper = Paper::start(pod.game, pod.rcon, 0).await;
+    until("ready", || async { pod.probe("/ready").await == 200 }).await;
+    assert_eq!(pod.report().await.players, Players::Nobody);
+    paper.crash();
+    let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
+    assert!(!report.last_stop.unwrap().saved);
+    assert!(read_last_stop(pod.data.path()).why.contains("nobody had asked"));
+    assert!(matches!(report.players, Players::Unknown { .. }));
+
+    pod.terminate.take().unwrap().send(()).unwrap();
+    tokio::time::timeout(PATIENCE, &mut pod.running).await.expect("a sidecar without a server ends at once").unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_that_is_terminated_waits_for_the_end_of_its_server() {
+    let mut pod = Pod::new("").await;
+    let paper = Paper::start(pod.game, pod.rcon, 0).await;
+    until("ready", || async { pod.probe("/ready").await == 200 }).await;
+    pod.terminate.take().unwrap().send(()).unwrap();
+    pod.report_when("stopping", |report| matches!(report.server, Server::Stopping { .. })).await;
+    assert_eq!(pod.probe("/ready").await, 503);
+    paper.crash();
+    tokio::time::timeout(PATIENCE, &mut pod.running).await.expect("it ends with its server").unwrap();
+    let last_stop = read_last_stop(pod.data.path());
+    assert!(!last_stop.saved && last_stop.why.contains("SIGTERM"), "{last_stop:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_not_signed_for_this_pod_are_refused() {
+    let pod = Pod::new("").await;
+    let url = format!("http://{}/v1/report", pod.agent);
+    assert_eq!(pod.client.get(&url).send().await.unwrap().status(), 401);
+    let key = Key::from_hex(KEY).unwrap();
+    let send = async |nonce: &str, fence: u64, pod_uid: &str, signed: &str| {
+        let parts = Parts { method: "GET", path: signed, body: b"", pod_uid, at: clock::now(), nonce, fence };
+        let headers = sign(&key, &parts);
+        let mut request = pod.client.get(&url);
+        for (name, value) in headers.pairs() {
+            request = request.header(name, value);
+        }
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(send("aaaaaaaaaaaaaaaa", 5, "another pod", "/v1/report").await, 401);
+    assert_eq!(send("aaaaaaaaaaaaaaaa", 5, POD, "/v1/stage").await, 401);
+    assert_eq!(send("aaaaaaaaaaaaaaaa", 5, POD, "/v1/report").await, 200);
+    assert_eq!(send("aaaaaaaaaaaaaaaa", 5, POD, "/v1/report").await, 409, "played again");
+    assert_eq!(send("bbbbbbbbbbbbbbbb", 4, POD, "/v1/report").await, 409, "an operator that was replaced");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_without_a_sidecar_or_without_a_server_returns_at_once() {
+    let empty = tempfile::tempdir().unwrap();
+    let asked = settings::Stop { shared: empty.path().to_owned(), stop_timeout: 60 };
+    let begun = Instant::now();
+    assert!(matches!(stop::run(&asked).await, stop::Outcome::NobodyThere(_)));
+    // A socket whose owner hangs.
+    let deaf = tokio::net::UnixListener::bind(empty.path().join("agent.sock")).unwrap();
+    assert!(matches!(stop::run(&asked).await, stop::Outcome::NobodyThere(_)));
+    drop(deaf);
+    let pod = Pod::new("").await;
+    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert!(matches!(stop::run(&asked).await, stop::Outcome::Done(words) if words.contains("SIGTERM")));
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(fs::metadata(pod.shared.path().join("agent.sock")).unwrap().permissions().mode() & 0o777, 0o666);
+}

@@ -1,0 +1,107 @@
+//! Edge (writes). What init does to a volume, and what staging does before it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::fs::{FlockOperation, fcntl_lock};
+use scheduler::protocol::Report;
+
+use crate::pod::Pod;
+use crate::volume::{Init, level_dat, serve, set};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_staged_from_the_store_else_from_its_source_and_a_reason_is_given_if_neither_helps() {
+    let web = tempfile::tempdir().unwrap();
+    let url = serve(web.path()).await;
+    let pod = Pod::new(&url).await;
+    let (set, server, demo) = set(&url, 'a');
+    assert_eq!(pod.ask("POST", "/v1/stage", &set).await.status(), 202);
+    let failed = |report: &Report| report.staging.as_ref().is_some_and(|staging| staging.error.is_some());
+    let staging = pod.report_when("failed", failed).await.staging.unwrap();
+    assert_eq!((staging.done, staging.of), (0, 2));
+    let error = staging.error.unwrap();
+    assert!(error.contains("404") && error.contains("/files/sha256/") && error.contains("paper.jar"), "{error}");
+
+    // The server's JAR is in the store, the plugin at its source only.
+    let digest = set.server.hash.0.strip_prefix("sha256:").unwrap();
+    fs::create_dir_all(web.path().join("files/sha256")).unwrap();
+    fs::write(web.path().join("files/sha256").join(digest), &server).unwrap();
+    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    assert_eq!(pod.ask("POST", "/v1/stage", &set).await.status(), 202);
+    let report = pod.report_when("staged", |report| !report.staged.is_empty()).await;
+    assert_eq!(report.staged, [set.lock]);
+    assert_eq!(report.staging, None);
+    assert!(!pod.data.path().join("plugins").exists(), "staging touches nothing that is live");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn init_makes_an_empty_volume_ready_and_fetches_nothing_the_second_time() {
+    let web = tempfile::tempdir().unwrap();
+    let (set, server, demo) = set(&serve(web.path()).await, 'a');
+    fs::write(web.path().join("paper.jar"), &server).unwrap();
+    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    let init = Init::new(&set);
+    for _ in 0..2 {
+        let status = tokio::task::block_in_place(|| init.run());
+        assert!(status.success(), "{status}");
+        assert_eq!(fs::read(init.data.path().join("plugins/Demo.jar")).unwrap(), demo);
+        assert_eq!(fs::read(init.data.path().join(&set.server.path)).unwrap(), server);
+        let properties = fs::read_to_string(init.data.path().join("server.properties")).unwrap();
+        assert!(properties.contains("rcon.password=right\n") && properties.contains("rcon.ip=127.0.0.1\n"));
+        let agent = fs::metadata(init.shared.path().join("agent")).unwrap();
+        assert_eq!(agent.permissions().mode() & 0o777, 0o555);
+        // From here on there is no upstream.
+        let _ = fs::remove_file(web.path().join("paper.jar"));
+        let _ = fs::remove_file(web.path().join("demo.jar"));
+    }
+}
+
+#[test]
+fn init_refuses_a_world_of_a_newer_minecraft_in_one_sentence_and_touches_nothing() {
+    let (set, _, _) = set("http://127.0.0.1:1", 'a');
+    let init = Init::new(&set);
+    init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+    assert_eq!(init.run().code(), Some(3));
+    let words = fs::read_to_string(init.last_words.path()).unwrap();
+    assert!(words.starts_with("REFUSED: Minecraft 1.21.10 must not open this world"), "{words}");
+    assert!(!init.data.path().join("plugins").exists());
+    assert!(!init.data.path().join("server.properties").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn init_waits_with_a_sentence_while_another_server_has_the_world_open() {
+    let web = tempfile::tempdir().unwrap();
+    let (set, server, demo) = set(&serve(web.path()).await, 'a');
+    fs::write(web.path().join("paper.jar"), &server).unwrap();
+    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    let init = Init::new(&set);
+    init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+    init.put("world/session.lock", "☃".as_bytes());
+    let lock = fs::File::options().write(true).open(init.data.path().join("world/session.lock")).unwrap();
+    fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let mut child = init.spawn();
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let line = tokio::task::block_in_place(|| lines.next().unwrap().unwrap());
+    assert!(line.contains("another server has this world open") && line.contains("session.lock"), "{line}");
+    assert!(!init.data.path().join("plugins").exists());
+    assert!(child.0.try_wait().unwrap().is_none());
+    drop(lock);
+    tokio::task::block_in_place(|| lines.for_each(drop));
+    assert!(child.0.wait().unwrap().success());
+    assert!(init.data.path().join("plugins/Demo.jar").exists());
+}
+
+#[test]
+fn init_says_what_is_missing_and_does_not_give_up() {
+    let (set, _, _) = set("http://127.0.0.1:1", 'a');
+    let init = Init::new(&set);
+    let mut child = init.spawn();
+    let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().take(2);
+    let lines: Vec<String> = lines.map(Result::unwrap).collect();
+    for (line, wait) in lines.iter().zip(["in 1 s", "in 2 s"]) {
+        assert!(line.contains("could not fetch `.nightshift/server/paper-1.21.10-130.jar`"), "{line}");
+        assert!(line.contains("http://127.0.0.1:1/paper.jar") && line.contains(wait), "{line}");
+    }
+    assert!(child.0.try_wait().unwrap().is_none());
+}

@@ -1,0 +1,112 @@
+//! Edge (writes). A server as small as can be: answers pings and RCON, remembers what it was told, and is gone after `stop`.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+pub(crate) const PASSWORD: &str = "right";
+
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) players: u32,
+    pub(crate) connections: usize,
+    pub(crate) commands: Vec<String>,
+}
+
+pub(crate) struct Paper {
+    pub(crate) heard: Arc<Mutex<Heard>>,
+    game: JoinHandle<()>,
+    rcon: JoinHandle<()>,
+}
+
+impl Paper {
+    pub(crate) async fn start(game: SocketAddr, rcon: SocketAddr, players: u32) -> Self {
+        let heard = Arc::new(Mutex::new(Heard { players, ..Heard::default() }));
+        let (game, rcon) = (TcpListener::bind(game).await.unwrap(), TcpListener::bind(rcon).await.unwrap());
+        let seen = Arc::clone(&heard);
+        let game = tokio::spawn(async move {
+            loop {
+                let (stream, _) = game.accept().await.unwrap();
+                let players = seen.lock().unwrap().players;
+                tokio::spawn(status(stream, players));
+            }
+        });
+        let abort = game.abort_handle();
+        let seen = Arc::clone(&heard);
+        let rcon = tokio::spawn(async move {
+            loop {
+                let (stream, _) = rcon.accept().await.unwrap();
+                seen.lock().unwrap().connections += 1;
+                if console(stream, &seen).await {
+                    abort.abort();
+                    return;
+                }
+            }
+        });
+        Self { heard, game, rcon }
+    }
+
+    pub(crate) fn commands(&self) -> Vec<String> {
+        self.heard.lock().unwrap().commands.clone()
+    }
+
+    pub(crate) fn crash(&self) {
+        self.game.abort();
+        self.rcon.abort();
+    }
+}
+
+async fn status(mut stream: TcpStream, players: u32) {
+    let mut request = [0; 22];
+    let _ = stream.read_exact(&mut request).await;
+    let json = format!(
+        r#"{{"version":{{"name":"Paper 1.21.10","protocol":773}},"players":{{"max":20,"online":{players:02}}}}}"#
+    )
+    .replace(":0", ":");
+    let length = u8::try_from(json.len()).expect("short");
+    assert!(length < 126, "one byte of length");
+    let _ = stream.write_all(&[&[length + 2, 0, length], json.as_bytes()].concat()).await;
+}
+
+/// One connection; true after `stop`.
+async fn console(mut stream: TcpStream, heard: &Mutex<Heard>) -> bool {
+    let mut bytes = vec![0; 4096];
+    loop {
+        let count = stream.read(&mut bytes).await.unwrap_or(0);
+        if count < 14 {
+            return false;
+        }
+        let field = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let (id, kind) = (field(4), field(8));
+        let body = String::from_utf8(bytes[12..count - 2].to_vec()).unwrap();
+        if kind == 3 {
+            let id = if body == PASSWORD { id } else { -1 };
+            stream.write_all(&packet(id, 2, "")).await.unwrap();
+            continue;
+        }
+        let reply = match body.as_str() {
+            "minecraft:list" => {
+                format!("There are {} of a max of 20 players online: ", heard.lock().unwrap().players)
+            }
+            "minecraft:save-all flush" => "Saving the game (this may take a moment!)Saved the game".to_owned(),
+            "bukkit:plugins" => {
+                "§fServer Plugins (2):\n§x§e§d§8§1§0§6Bukkit Plugins (2):\n §8- §aDemo§f, §cRed\n".to_owned()
+            }
+            _ => String::new(),
+        };
+        let stop = body == "minecraft:stop";
+        heard.lock().unwrap().commands.push(body);
+        stream.write_all(&packet(id, 0, &reply)).await.unwrap();
+        if stop {
+            return true;
+        }
+    }
+}
+
+fn packet(id: i32, kind: i32, body: &str) -> Vec<u8> {
+    let length = i32::try_from(10 + body.len()).unwrap();
+    [&length.to_le_bytes()[..], &id.to_le_bytes(), &kind.to_le_bytes(), body.as_bytes(), &[0, 0]].concat()
+}

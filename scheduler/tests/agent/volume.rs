@@ -1,0 +1,121 @@
+//! Edge (writes). Files of a lock, a place to fetch them from, and the agent's binary as init container.
+
+use std::fs;
+use std::future::IntoFuture;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use scheduler::protocol::{File, FileHash, FileSet};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::paper::PASSWORD;
+
+pub(crate) fn jar(entry: &str, content: &str) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    writer.start_file(entry, zip::write::SimpleFileOptions::default()).unwrap();
+    writer.write_all(content.as_bytes()).unwrap();
+    writer.finish().unwrap().into_inner()
+}
+
+pub(crate) fn file(path: &str, plugin: Option<&str>, content: &[u8], url: String) -> File {
+    let hash = FileHash(format!("sha256:{}", hex::encode(Sha256::digest(content))));
+    File { path: path.into(), hash, size: Some(content.len() as u64), url, plugin: plugin.map(str::to_owned) }
+}
+
+/// A web server that gives each file of a directory under its name, and the address it has.
+pub(crate) async fn serve(directory: &Path) -> String {
+    let directory = directory.to_owned();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let give = move |uri: axum::http::Uri| async move {
+        fs::read(directory.join(uri.path().trim_start_matches('/'))).map_err(|_| axum::http::StatusCode::NOT_FOUND)
+    };
+    tokio::spawn(axum::serve(listener, axum::Router::new().fallback(give)).into_future());
+    format!("http://{address}")
+}
+
+pub(crate) fn set(url: &str, lock: char) -> (FileSet, Vec<u8>, Vec<u8>) {
+    let (server, demo) = (jar("version.json", "{}"), jar("plugin.yml", "name: Demo\n"));
+    let set = FileSet {
+        lock: lock.to_string().repeat(64),
+        minecraft: "1.21.10".into(),
+        build: 130,
+        data_version: Some(4556),
+        server: file(".nightshift/server/paper-1.21.10-130.jar", None, &server, format!("{url}/paper.jar")),
+        support: vec![],
+        plugins: vec![file("plugins/Demo.jar", Some("Demo"), &demo, format!("{url}/demo.jar"))],
+    };
+    (set, server, demo)
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) struct Init {
+    pub(crate) data: TempDir,
+    pub(crate) shared: TempDir,
+    pub(crate) files: tempfile::NamedTempFile,
+    pub(crate) last_words: tempfile::NamedTempFile,
+}
+
+impl Init {
+    pub(crate) fn new(set: &FileSet) -> Self {
+        Self::on(tempfile::tempdir().unwrap(), set)
+    }
+
+    /// The init container of a pod on a volume.
+    pub(crate) fn on(data: TempDir, set: &FileSet) -> Self {
+        let files = tempfile::NamedTempFile::new().unwrap();
+        fs::write(files.path(), serde_json::to_vec(set).unwrap()).unwrap();
+        let shared = tempfile::tempdir().unwrap();
+        Self { data, shared, files, last_words: tempfile::NamedTempFile::new().unwrap() }
+    }
+
+    pub(crate) fn spawn(&self) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));
+        command.arg("init").env_clear().stdout(Stdio::piped());
+        for (name, path) in [
+            ("NIGHTSHIFT_DATA", self.data.path()),
+            ("NIGHTSHIFT_SHARED", self.shared.path()),
+            ("NIGHTSHIFT_FILES", self.files.path()),
+        ] {
+            command.env(name, path);
+        }
+        command.env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD).arg("--termination-log").arg(self.last_words.path());
+        Running(command.spawn().unwrap())
+    }
+
+    pub(crate) fn run(&self) -> ExitStatus {
+        let mut running = self.spawn();
+        let mut said = String::new();
+        running.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(!said.contains(PASSWORD));
+        running.0.wait().unwrap()
+    }
+
+    pub(crate) fn put(&self, path: &str, content: &[u8]) {
+        let path = self.data.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+pub(crate) fn level_dat(id: i32, name: &str) -> Vec<u8> {
+    let version = std::collections::BTreeMap::from([
+        ("Id", fastnbt::Value::Int(id)),
+        ("Name", fastnbt::Value::String(name.into())),
+    ]);
+    let root = std::collections::BTreeMap::from([("Data", std::collections::BTreeMap::from([("Version", version)]))]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(&fastnbt::to_bytes(&root).unwrap()).unwrap();
+    gzip.finish().unwrap()
+}

@@ -1,0 +1,153 @@
+//! Pure. Every state that can be reached, breadth first; then, backwards, every state from which an end can be reached.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use scheduler::rollout::Step;
+
+use crate::moves::{Kind, Moves};
+use crate::world::{Scenario, State};
+
+/// Multiply and rotate: the states are ours, nobody attacks this table, and the default hasher would be half of the run.
+#[derive(Default)]
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u8(&mut self, i: u8) {
+        self.write_u64(u64::from(i));
+    }
+    fn write_isize(&mut self, i: isize) {
+        self.write_u64(u64::from_ne_bytes(i64::try_from(i).expect("64 bits").to_ne_bytes()));
+    }
+    fn write_u64(&mut self, i: u64) {
+        self.0 = (self.0.rotate_left(5) ^ i).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
+
+/// What was found in one scenario.
+pub(crate) struct Found {
+    pub(crate) states: usize,
+    pub(crate) moves: usize,
+    pub(crate) ends: usize,
+    /// Broken invariants, with the shortest story that leads there.
+    pub(crate) broken: BTreeMap<&'static str, Vec<String>>,
+    /// What happened that is no breach, and how often.
+    pub(crate) notes: BTreeMap<&'static str, usize>,
+    /// How often each answer was given.
+    pub(crate) answers: BTreeMap<&'static str, usize>,
+}
+
+const STUCK: &str = "7 no end can be reached any more";
+
+/// Is this answer an end: nothing to do, or nothing that we could do?
+fn is_end(step: &Step) -> bool {
+    match step {
+        Step::Settled => true,
+        Step::Wait(why) => why.needs_a_person(),
+        Step::Create { .. }
+        | Step::Stage
+        | Step::Announce { .. }
+        | Step::Save { .. }
+        | Step::WriteTemplate { .. }
+        | Step::Commit { .. }
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::OrderRestore { .. }
+        | Step::RollBack { .. }
+        | Step::Close { .. } => false,
+    }
+}
+
+pub(crate) fn explore(s: &Scenario) -> Found {
+    let start = State::start(s);
+    let mut states = vec![start];
+    let mut from = vec![(0_usize, "start")];
+    let mut known: HashMap<State, usize, BuildHasherDefault<Quick>> = HashMap::default();
+    known.insert(start, 0);
+    // (to, from), over moves that need neither luck nor help.
+    let mut edges: Vec<(usize, usize)> = Vec::new();
+    let mut ends: Vec<bool> = Vec::new();
+    let mut first_broken: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let (mut notes, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let mut count = 0;
+    let mut moves = Moves::new(s);
+    let mut i = 0;
+    while i < states.len() {
+        let state = states[i];
+        let step = moves.all(&state);
+        for what in &moves.broken {
+            first_broken.entry(what).or_insert(i);
+        }
+        for what in &moves.notes {
+            *notes.entry(*what).or_insert(0) += 1;
+        }
+        let answer = if let Step::Wait(why) = step { why.name() } else { step.name() };
+        *answers.entry(answer).or_insert(0) += 1;
+        ends.push(is_end(&step) && state.held.is_none());
+        for (kind, name, to) in &moves.out {
+            count += 1;
+            let j = *known.entry(*to).or_insert_with(|| {
+                states.push(*to);
+                from.push((i, name));
+                states.len() - 1
+            });
+            if matches!(kind, Kind::Operator | Kind::World) {
+                edges.push((j, i));
+            }
+        }
+        i += 1;
+    }
+    if let Some(stuck) = stuck(&ends, &edges) {
+        first_broken.insert(STUCK, stuck);
+    }
+    let broken = first_broken.into_iter().map(|(what, i)| (what, story(s, &states, &from, i))).collect();
+    let ends = ends.iter().filter(|end| **end).count();
+    Found { states: states.len(), moves: count, ends, broken, notes, answers }
+}
+
+/// The first state from which no end can be reached.
+fn stuck(ends: &[bool], edges: &[(usize, usize)]) -> Option<usize> {
+    let mut start = vec![0_usize; ends.len() + 1];
+    for (to, _) in edges {
+        start[to + 1] += 1;
+    }
+    for k in 0..ends.len() {
+        start[k + 1] += start[k];
+    }
+    let mut fill = start.clone();
+    let mut back = vec![0_usize; edges.len()];
+    for (to, from) in edges {
+        back[fill[*to]] = *from;
+        fill[*to] += 1;
+    }
+    let mut good = ends.to_vec();
+    let mut queue: Vec<usize> = (0..ends.len()).filter(|i| ends[*i]).collect();
+    while let Some(to) = queue.pop() {
+        for from in &back[start[to]..start[to + 1]] {
+            if !good[*from] {
+                good[*from] = true;
+                queue.push(*from);
+            }
+        }
+    }
+    good.iter().position(|good| !good)
+}
+
+/// How one gets there, and what is answered there.
+fn story(s: &Scenario, states: &[State], from: &[(usize, &'static str)], mut i: usize) -> Vec<String> {
+    let mut story = vec![format!("answer: {:?}", states[i].answer(s)), format!("{:?}", states[i])];
+    while i != 0 {
+        story.push(from[i].1.to_owned());
+        i = from[i].0;
+    }
+    story.reverse();
+    story
+}

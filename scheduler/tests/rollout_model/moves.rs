@@ -1,0 +1,175 @@
+//! Pure. Everything that can happen next: the operator and a sleeper, the controller, pods, players, clocks, people, faults.
+
+mod controller;
+mod deeds;
+mod faults;
+mod pods;
+
+use scheduler::rollout::{Step, WaitingOn};
+
+use crate::world::{Agent, ByUs, Deed, F, Held, L, Rev, Rule, Scenario, State, WindowNow};
+
+/// Who makes a move. An end must be reachable over moves of the operator and the world alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Operator,
+    World,
+    /// Helps, so no progress may depend on it.
+    Help,
+    Fault,
+    Person,
+}
+
+/// The moves from one state, and what is wrong or worth a note there.
+pub(crate) struct Moves<'a> {
+    pub(crate) s: &'a Scenario,
+    pub(crate) out: Vec<(Kind, &'static str, State)>,
+    pub(crate) broken: Vec<&'static str>,
+    pub(crate) notes: Vec<&'static str>,
+    /// The deed that is looked at was decided some time ago.
+    sleeper: bool,
+}
+
+impl<'a> Moves<'a> {
+    pub(crate) fn new(s: &'a Scenario) -> Self {
+        Self { s, out: Vec::new(), broken: Vec::new(), notes: Vec::new(), sleeper: false }
+    }
+
+    fn to(&mut self, kind: Kind, name: &'static str, to: State) {
+        self.out.push((kind, name, to.folded(self.s)));
+    }
+
+    /// A clock: whoever holds a decision holds it too long now.
+    fn tick(&mut self, name: &'static str, mut to: State) {
+        if let Some(held) = &mut to.held {
+            held.in_time = false;
+        }
+        self.to(Kind::World, name, to);
+    }
+
+    fn must(&mut self, ok: bool, what: &'static str) {
+        if !ok {
+            self.broken.push(what);
+        }
+    }
+
+    fn note(&mut self, what: &'static str) {
+        self.notes.push(what);
+    }
+
+    /// All moves from here, and the answer of `next_step` here.
+    pub(crate) fn all(&mut self, w: &State) -> Step {
+        self.out.clear();
+        self.broken.clear();
+        self.notes.clear();
+        let step = w.answer(self.s);
+        self.check_answer(w, &step);
+        self.operator(w, &step);
+        self.sleeper_wakes(w);
+        self.controller(w);
+        self.pod(w);
+        self.clocks(w);
+        if w.changes > 0 {
+            for goal in [Rev::A, Rev::B, Rev::C] {
+                if goal != w.goal {
+                    let restarted = w.restarted & !goal.bit();
+                    let to = State { goal, changes: w.changes - 1, restarted, ..*w };
+                    self.to(Kind::Person, "the goal changes", to);
+                }
+            }
+        }
+        if w.asleep {
+            self.to(Kind::Help, "somebody scales to 1", State { asleep: false, ..*w });
+        }
+        if w.faults > 0 {
+            self.faults(w);
+        }
+        step
+    }
+
+    /// Whatever calls itself quiet must have left the door closed, and nothing behind it.
+    fn check_answer(&mut self, w: &State, step: &Step) {
+        let quiet = match step {
+            Step::Settled => {
+                let runs = w.pod.is_some_and(|p| p.rev == w.goal && p.life == L::Up);
+                self.must(Some(w.goal) == w.settled && runs, "9 settled, but the goal does not run");
+                true
+            }
+            Step::Wait(why) => {
+                matches!(why, WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. } | WaitingOn::Window { .. })
+            }
+            Step::Create { .. }
+            | Step::Stage
+            | Step::Announce { .. }
+            | Step::Save { .. }
+            | Step::WriteTemplate { .. }
+            | Step::Commit { .. }
+            | Step::Restore { .. }
+            | Step::MarkFailed { .. }
+            | Step::OrderRestore { .. }
+            | Step::RollBack { .. }
+            | Step::Close { .. } => false,
+        };
+        if quiet {
+            let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
+            self.must(!w.open && whole && !w.foreign, "9 quiet with the door open or another template behind it");
+        }
+        let committed = w.by_us == ByUs::Update && w.open && w.window == WindowNow::Shut;
+        if committed && *step == Step::Wait(WaitingOn::Controller) {
+            let without_effect = w.busy().is_some_and(|p| Some(p.rev) == w.settled && w.template != p.rev);
+            self.must(!without_effect, "2 a commit without effect is left standing after the window");
+        }
+    }
+
+    fn operator(&mut self, w: &State, step: &Step) {
+        let Some(deed) = Deed::of(step) else { return };
+        let to = self.perform(w, deed);
+        self.to(Kind::Operator, "operator", to);
+        if w.faults > 0 && w.held.is_none() {
+            let held = Some(Held { deed, set: true, pod: true, in_time: true });
+            let to = State { faults: w.faults - 1, held, ..*w };
+            self.to(Kind::Fault, "falls asleep with a step in its hand", to);
+        }
+    }
+
+    fn sleeper_wakes(&mut self, w: &State) {
+        let Some(held) = w.held else { return };
+        let to = State { held: None, ..*w };
+        let in_time = held.in_time || !held.deed.expires() || self.s.without == Some(Rule::NotAfter);
+        let creates = matches!(held.deed, Deed::Create { .. });
+        let heard = !held.deed.at_the_agent() || (held.pod && w.agent == Agent::Answers && w.busy().is_some());
+        if in_time && heard && held.set && creates != w.exists {
+            self.sleeper = true;
+            let to = self.perform(&to, held.deed);
+            self.sleeper = false;
+            self.to(Kind::World, "the sleeper acts", to);
+        } else {
+            self.to(Kind::World, "the sleeper is refused", to);
+        }
+    }
+
+    fn clocks(&mut self, w: &State) {
+        if let Some(fact) = w.announced.filter(|fact| !fact.good) {
+            self.tick("countdown over", State { announced: Some(F { good: true, ..fact }), ..*w });
+        }
+        if let Some(fact) = w.saved.filter(|fact| fact.good) {
+            self.tick("save grows old", State { saved: Some(F { good: false, ..fact }), ..*w });
+        }
+        if w.window == WindowNow::Shut {
+            self.tick("window opens", State { window: WindowNow::Open, ..*w });
+            return;
+        }
+        if w.window == WindowNow::Open && self.s.policy == crate::world::Asking::EmptyFirst {
+            self.tick("patience with players is over", State { window: WindowNow::OpenForLong, ..*w });
+        }
+        if w.window == WindowNow::TooLateToBegin {
+            let mut to = State { window: WindowNow::Shut, ..*w };
+            for fact in [&mut to.announced, &mut to.saved].into_iter().flatten() {
+                fact.window = false;
+            }
+            self.tick("window shuts", to);
+        } else {
+            self.tick("window nearly over", State { window: WindowNow::TooLateToBegin, ..*w });
+        }
+    }
+}

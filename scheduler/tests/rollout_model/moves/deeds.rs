@@ -1,0 +1,110 @@
+//! Pure. What a deed does to the world, and what must be true when it is done.
+
+use super::Moves;
+use crate::world::{Agent, Asking, ByUs, Deed, F, L, Rule, State, WindowNow};
+
+impl Moves<'_> {
+    /// May this server be stopped? Looked at when the write is made. Players come and go at will, so a running server counts
+    /// as one with players on.
+    fn check_stop(&mut self, w: &State, back: bool, about: Option<crate::world::Rev>, unasked: bool) {
+        let Some(p) = w.busy() else { return };
+        self.must(!p.is_starting() || p.late, "5 a starting pod is deleted before its deadline");
+        if self.s.policy == Asking::Ignore {
+            return self.note("stopped under policy Ignore (reported)");
+        }
+        if unasked && w.agent != Agent::SilentBeyondPatience && self.sleeper {
+            return self.note("1 exempt: the agent answered again between an unasked decision and its write");
+        }
+        if unasked && w.agent == Agent::SilentBeyondPatience {
+            return self.note("stopped unasked after the agent was silent beyond patience (reported)");
+        }
+        let up = p.life == L::Up || w.players;
+        let for_this = |f: &F| f.back == back && Some(f.about) == about && f.pod && (back || f.window);
+        let announced = w.announced.filter(for_this).is_some_and(|f| f.good);
+        let saved = w.saved.filter(for_this).is_some_and(|f| f.ok && f.good);
+        self.must(!up || announced, "1 stopped without a completed announcement to this pod in this window");
+        self.must(!up || saved, "1 stopped without a fresh confirmed save of this pod");
+    }
+
+    pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
+        let mut w = *old;
+        // Every deed ends in a write to the StatefulSet: its facts are annotations of it.
+        w.set_written();
+        let gate_open = w.window != WindowNow::Shut;
+        match deed {
+            Deed::Create { rev, open } => {
+                (w.exists, w.template, w.update, w.current, w.open, w.foreign) = (true, rev, rev, rev, open, false);
+                w.expect = rev;
+                let proven = w.settled.is_none_or(|settled| settled == rev);
+                self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
+            }
+            Deed::Announce { back, about, short } => {
+                w.announced = Some(F { back, about, pod: true, window: true, good: false, ok: true });
+                self.must(back || gate_open, "2 announced outside the window");
+                self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
+            }
+            Deed::Save { back, about } => {
+                w.saved = Some(F { back, about, pod: true, window: true, good: true, ok: self.s.saves });
+            }
+            Deed::Write(rev) => {
+                self.must(gate_open, "2 template written outside the gate");
+                self.must(w.failed & rev.bit() == 0, "8 a failed goal is tried again");
+                w.template = rev;
+                w.order = None;
+                w.foreign &= self.s.without == Some(Rule::TemplateIsReplaced);
+            }
+            Deed::Commit { unasked } => {
+                self.must(gate_open, "2 committed outside the gate");
+                self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
+                let format = self.s.format[w.template.index()];
+                self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
+                self.must(w.update == w.template, "9 committed before the controller saw the template");
+                self.check_stop(old, false, Some(w.template), unasked);
+                if w.pod.is_none_or(|p| p.rev != w.template) {
+                    w.by_us = ByUs::Update;
+                }
+                w.open = true;
+                w.expect = w.template;
+            }
+            Deed::Restore { rev, open } => {
+                let on_its_way = |p: crate::world::P| p.rev == rev || p.life == L::Stopping;
+                let took_effect = w.pod.is_none_or(|p| p.rev != rev || p.life == L::Stopping);
+                if w.by_us == ByUs::Update && w.open && took_effect {
+                    w.raced = true;
+                    self.note("commit taken back in the very moment in which it took effect (one restart for nothing)");
+                }
+                let restarts = open && !w.pod.is_none_or(on_its_way);
+                self.must(!restarts || self.sleeper, "2 a restore with an open door restarts a pod");
+                (w.template, w.open, w.expect, w.by_us) = (rev, open, rev, ByUs::Nothing);
+                w.foreign &= self.s.without == Some(Rule::TemplateIsReplaced);
+            }
+            Deed::MarkFailed(rev) => {
+                w.failed |= rev.bit();
+                self.must(Some(rev) != w.settled, "8 the settled revision is called failed");
+            }
+            Deed::Order(to) => {
+                self.must(!w.played || self.sleeper, "10 a restore is ordered over what players built");
+                w.order = Some(to);
+            }
+            Deed::RollBack { to, unasked } => {
+                let about = w.pod.map(|p| p.rev);
+                let proven = w.settled.is_none_or(|settled| settled == to);
+                let remembered = w.settled.is_none() || about.is_none_or(|rev| w.failed & rev.bit() > 0);
+                self.must(proven, "8 rolled back to something that is not settled");
+                self.must(remembered, "8 rolled back without remembering the failure");
+                self.check_stop(old, true, about, unasked);
+                (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
+            }
+            Deed::Close(rev) => {
+                let agreed = w.current == rev && w.update == rev && w.template == rev;
+                self.must(!w.open || agreed, "9 closed before the controller called it current");
+                let condemned = w.failed & rev.bit() > 0 && Some(rev) != w.settled;
+                self.must(!condemned, "8 settled although it is recorded as failed");
+                (w.open, w.order, w.settled) = (false, None, Some(rev));
+                (w.expect, w.by_us) = (rev, ByUs::Nothing);
+                w.tampered &= w.current != rev || w.template != rev;
+            }
+        }
+        w
+    }
+}

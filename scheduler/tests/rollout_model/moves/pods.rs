@@ -1,0 +1,154 @@
+//! Pure. Kubelet, init container, server, agent and players.
+
+use super::{Kind, Moves};
+use crate::world::{Agent, ByUs, Fate, Judged, L, P, Rule, State};
+
+impl Moves<'_> {
+    pub(super) fn pod(&mut self, w: &State) {
+        let Some(p) = w.pod else { return };
+        let format = self.s.format[p.rev.index()];
+        let fate = self.s.fate[p.rev.index()];
+        let becomes = |life| State { pod: Some(P { life, ..p }), ..*w };
+        match p.life {
+            L::Stopping | L::Lost => {
+                let mut to = *w;
+                to.pod_gone();
+                if p.life == L::Stopping {
+                    self.to(Kind::World, "stopped", to);
+                } else {
+                    self.to(Kind::Help, "a person frees the lost node", to);
+                }
+            }
+            L::Init => self.init(w, p),
+            L::Starting if w.mixed => {}
+            L::Starting if format > w.floor => {
+                let to = State { mixed: true, ..becomes(L::Migrating) };
+                self.to(Kind::World, "begins to move the world", to);
+            }
+            L::Starting => {
+                self.must(format >= w.floor, "6 a Minecraft below the floor is started");
+                if fate != Fate::NeverReady {
+                    // readyReplicas is status of the StatefulSet, so a decision about a "never Ready" pod is refused now.
+                    let mut to = becomes(L::Up);
+                    to.set_written();
+                    self.to(Kind::World, "ready", to);
+                }
+            }
+            L::Migrating => {
+                let to = State { mixed: false, floor: format, ..becomes(L::Starting) };
+                self.to(Kind::World, "world moved", to);
+            }
+            L::Up | L::Down => {
+                self.proof(w, p);
+                if p.life == L::Down {
+                    let mut to = becomes(L::Up);
+                    to.set_written();
+                    self.to(Kind::World, "restarts in place", to);
+                }
+            }
+            L::Refused => {}
+        }
+        let may_be_late = match p.life {
+            L::Init | L::Starting | L::Lost => true,
+            L::Migrating => fate == Fate::NeverReady,
+            L::Up | L::Down | L::Refused | L::Stopping => false,
+        };
+        if !p.late && may_be_late {
+            self.tick("takes too long", State { pod: Some(P { late: true, ..p }), ..*w });
+        }
+        self.players(w, p);
+        self.agent(w);
+    }
+
+    /// The init container: takes the cold copy, obeys an order to restore, refuses what cannot open the world.
+    fn init(&mut self, w: &State, p: P) {
+        let format = self.s.format[p.rev.index()];
+        let mut to = *w;
+        if format < w.floor || w.mixed {
+            if w.order == Some(p.rev) && w.backup > 0 && w.backup <= format {
+                if w.played {
+                    self.note("restored although somebody joined after the order (set aside, told)");
+                }
+                (to.floor, to.mixed, to.played) = (w.backup, false, false);
+                (to.order, to.last) = (None, Some(p.rev));
+                to.pod = Some(P { life: L::Starting, ..p });
+            } else {
+                let ours = w.by_us == ByUs::RollBack && Some(p.rev) == w.settled;
+                if ours && !self.s.copies {
+                    self.note("10 exempt: the world was moved while its pod was stopped, and there is no copy");
+                } else {
+                    self.must(!ours, "10 we went back to a revision that cannot open the world as it is now");
+                }
+                to.pod = Some(P { life: L::Refused, ..p });
+            }
+        } else {
+            let every_start = self.s.without == Some(Rule::OneColdCopy);
+            if self.s.copies && (every_start || w.last != Some(p.rev) && format > w.floor) {
+                (to.backup, to.played) = (w.floor, false);
+            }
+            to.last = Some(p.rev);
+            to.pod = Some(P { life: L::Starting, ..p });
+        }
+        self.to(Kind::World, "init", to);
+    }
+
+    fn proof(&mut self, w: &State, p: P) {
+        let fate = self.s.fate[p.rev.index()];
+        let judged = |judged| State { pod: Some(P { judged, ..p }), ..*w };
+        if p.judged == Judged::NotYet {
+            let verdicts: &[Judged] = match (p.life, fate) {
+                (L::Down, _) | (_, Fate::Bad | Fate::NeverReady) => &[Judged::Failed],
+                (_, Fate::Good) => &[Judged::Passed],
+                (_, Fate::Unreadable) => &[Judged::Unreadable],
+                (_, Fate::Flaky) => &[Judged::Passed, Judged::Failed],
+            };
+            for verdict in verdicts {
+                self.to(Kind::World, "judged", judged(*verdict));
+            }
+        } else if fate == Fate::Flaky && p.judged == Judged::Failed && Some(p.rev) != w.settled {
+            self.to(Kind::World, "gets well after all", judged(Judged::Passed));
+        }
+    }
+
+    fn players(&mut self, w: &State, p: P) {
+        let opens_the_world_as_it_is = !w.mixed && self.s.format[p.rev.index()] == w.floor;
+        let never_called_ready = p.life == L::Starting && w.agent != Agent::Answers && opens_the_world_as_it_is;
+        if !w.players && (p.life == L::Up || never_called_ready) {
+            let played = w.played || (w.backup > 0 && w.floor > w.backup);
+            let to = State { players: true, played, ..*w };
+            // A server that nobody called Ready must first come up: longer than a decision counts.
+            if p.life == L::Up {
+                self.to(Kind::World, "somebody joins", to);
+            } else {
+                self.tick("somebody joins", to);
+            }
+        }
+        if w.players {
+            let to = State { players: false, ..*w };
+            if p.life == L::Down {
+                self.to(Kind::World, "thrown out", to);
+            }
+            self.to(Kind::Help, "everybody leaves", to);
+        }
+    }
+
+    fn agent(&mut self, w: &State) {
+        match w.agent {
+            Agent::Answers if !self.s.agent_costs => {
+                self.to(Kind::Fault, "agent falls silent", State { agent: Agent::Silent, ..*w });
+            }
+            Agent::Answers if w.faults > 0 => {
+                let to = State { agent: Agent::Silent, faults: w.faults - 1, ..*w };
+                self.to(Kind::Fault, "agent falls silent", to);
+            }
+            Agent::Answers => {}
+            Agent::Silent => {
+                self.tick("silent beyond patience", State { agent: Agent::SilentBeyondPatience, ..*w });
+                self.to(Kind::Help, "agent answers again", State { agent: Agent::Answers, ..*w });
+            }
+            Agent::SilentBeyondPatience => {
+                self.to(Kind::Help, "agent answers again", State { agent: Agent::Answers, ..*w });
+            }
+        }
+    }
+}

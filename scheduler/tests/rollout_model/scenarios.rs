@@ -1,0 +1,43 @@
+//! Pure. The scenarios that are explored.
+
+use crate::world::{Asking, Fate, Scenario};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    use Fate::{Bad, Flaky, Good, NeverReady, Unreadable};
+    let plain = Scenario {
+        name: "plain: B good",
+        fate: [Good; 4],
+        format: [1; 4],
+        policy: Asking::Announce,
+        saves: true,
+        copies: true,
+        first_start: false,
+        faults: 0,
+        changes: 0,
+        agent_costs: false,
+        without: None,
+    };
+    let one_way = Scenario { format: [1, 2, 1, 1], ..plain };
+    let b = |name, fate, like: Scenario| Scenario { name, fate: [Good, fate, Good, Good], ..like };
+    vec![
+        plain,
+        b("plain: B never ready", NeverReady, plain),
+        b("plain: B ready but bad", Bad, plain),
+        b("plain: B flaky", Flaky, plain),
+        b("plain: B unreadable", Unreadable, plain),
+        b("one-way: B good", Good, one_way),
+        b("one-way: B never ready", NeverReady, one_way),
+        b("one-way: B ready but bad", Bad, one_way),
+        b("one-way: B flaky", Flaky, one_way),
+        Scenario { copies: false, ..b("one-way without a copy: B flaky", Flaky, one_way) },
+        Scenario { policy: Asking::EmptyFirst, ..b("empty first: B flaky", Flaky, plain) },
+        Scenario { policy: Asking::Ignore, ..b("ignore: B flaky", Flaky, plain) },
+        Scenario { saves: false, ..b("saves are refused: B bad", Bad, plain) },
+        Scenario { name: "first start: A flaky", first_start: true, fate: [Flaky, Good, Good, Good], ..plain },
+        Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
+    ]
+}
+
+pub(crate) fn named(name: &str) -> Scenario {
+    scenarios().into_iter().find(|s| s.name == name).expect("a scenario has this name")
+}
