@@ -18,7 +18,7 @@ test: ## Everything that CI checks, the tests in a cluster too
 bench: ## Measure on frozen inputs
 	cargo bench -p benches
 
-lint: ## Formatting, clippy, and no crate in two versions without a reason
+lint: ## Formatting, clippy, licences, and no crate in two versions without a reason
 	dev/test lint
 
 generate: ## Write the CRD manifests from the types

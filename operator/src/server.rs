@@ -169,7 +169,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return Ok(Outcome::Under { until: Some(until) });
     }
     let runs = WhatRuns::of(&seen);
-    let by_hand = plan::requested_by_hand(server, &seen, at);
+    let by_hand = plan::requested_by_hand(server, at);
     let request = match plan::request(server, &plugins, &runs, &ctx.config, by_hand.is_some()) {
         Ok(request) => request,
         Err(words) => return trouble(ctx, server, &seen, Trouble::Spec(words), at).await,

@@ -16,6 +16,7 @@ mod cluster {
     mod kubectl;
     mod manifests;
     mod node;
+    mod node_lost;
     mod offline;
     mod outside;
     mod server;

@@ -203,6 +203,10 @@ pub struct LastHandled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub apply_now: Option<String>,
+    /// Of `nightshift.dev/apply-now` too: came in time and is being served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub apply_now_accepted: Option<String>,
 }
 
 /// Copy of the facts on the `StatefulSet`, for one that was deleted.

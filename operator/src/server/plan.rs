@@ -12,7 +12,7 @@ use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::Gate;
 use scheduler::protocol;
-use scheduler::seen::{Act, DataVersion, Door, Goal, Seen, World};
+use scheduler::seen::{DataVersion, Door, Goal, Seen, World};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
@@ -109,20 +109,29 @@ pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &
 
 /// A request to apply now, if the server carries one that counts: the gate it opens.
 ///
-/// It counts when it is at most five minutes old when first seen. That it was is known from the announcement made for it,
+/// It counts when it is at most five minutes old when first seen. That it was is written into the status in the same pass,
 /// so it also survives a restart of the operator.
-pub(crate) fn requested_by_hand(server: &PaperMCServer, seen: &Observed, now: Timestamp) -> Option<Gate> {
+pub(crate) fn requested_by_hand(server: &PaperMCServer, now: Timestamp) -> Option<Gate> {
     let value = server.annotations().get(labels::APPLY_NOW)?;
     let handled = server.status.as_ref().and_then(|status| status.last_handled.as_ref());
     if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
         return None;
     }
-    let asked_at = Timestamp::from_second(value.trim().parse().ok()?).ok()?;
-    let accepted = seen.facts.announced.is_some_and(|announced| match announced.act {
-        Act::Update { goal: _, window_opened_at } => window_opened_at == asked_at,
-        Act::RollBack { .. } => false,
-    });
-    Gate::by_hand(asked_at, accepted, now)
+    let accepted = handled.and_then(|handled| handled.apply_now_accepted.as_ref()) == Some(value);
+    Gate::by_hand(asked_at(value)?, accepted, now)
+}
+
+/// Whether it is this request that opens the gate, and no window.
+pub(crate) fn opens(request: &str, gate: Gate) -> bool {
+    match gate {
+        Gate::Open { opened_at, until: _ } => asked_at(request) == Some(opened_at),
+        Gate::Shut { .. } => false,
+    }
+}
+
+/// The instant in a request: unix seconds.
+fn asked_at(request: &str) -> Option<Timestamp> {
+    Timestamp::from_second(request.trim().parse().ok()?).ok()
 }
 
 /// How long a new server is left alone: the Plugins that come with it in one file arrive a moment later, and a server that
@@ -282,3 +291,6 @@ pub(crate) fn running_version(report: Option<&protocol::Report>) -> Option<(Stri
         protocol::Server::Absent | protocol::Server::Starting { .. } | protocol::Server::Stopping { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Output};
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -34,35 +35,85 @@ pub(super) async fn kill_9(pod: &Pod, program: &str) {
     }
 }
 
-/// A rule of the node's firewall that drops what goes to some addresses. Ends when it is removed.
+/// A rule of the node's firewall that drops what pods send. Ends when it is dropped, also by a test that fails.
 pub(super) struct Blocked {
     table: String,
 }
 
-/// Drops every connection to these addresses and ports, from wherever it comes.
-pub(super) async fn block(name: &str, to: &[(String, u16)]) -> Blocked {
+/// Drops every connection that a pod of this node begins, wherever it goes, but for those of the pods with these addresses.
+/// What the pods are asked they may answer.
+pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked {
     let table = format!("test-{name}");
-    let rules: String = to
-        .iter()
-        .map(|(address, port)| format!("ip daddr {address} tcp dport {port} drop\n"))
-        .collect::<Vec<String>>()
-        .concat();
+    let free = free.join(", ");
+    // Before the addresses of Services are translated, and right after the connection is known.
     let text = format!(
-        "table ip {table} {{\nchain out {{\ntype filter hook forward priority -10; policy accept;\n{rules}}}\n}}\n"
+        "table ip {table} {{\nchain out {{\ntype filter hook prerouting priority -150; policy accept;\n\
+         ip saddr {pods} ip saddr != {{ {free} }} ct state new drop\n}}\n}}\n"
     );
-    firewall(&["-f", "-"], &text).await;
+    let said = firewall(&[&text]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     Blocked { table }
 }
 
-impl Blocked {
-    /// Lets everything through again.
-    pub(super) async fn remove(self) {
-        firewall(&["delete", "table", "ip", &self.table], "").await;
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        let said = firewall(&["delete", "table", "ip", &self.table]);
+        // A test that fails drops this while it panics, and a second panic would hide the first.
+        if !said.status.success() {
+            eprintln!("table {} stays: {}", self.table, String::from_utf8_lossy(&said.stderr));
+        }
     }
 }
 
-async fn firewall(arguments: &[&str], input: &str) {
-    let state = std::env::var_os("NIGHTSHIFT_STATE").map_or_else(|| repository().join(".dev"), PathBuf::from);
-    let network = format!("--net={}", state.join("run/network").display());
-    run("nsenter", &[&[network.as_str(), "nft"], arguments].concat(), input).await;
+fn firewall(arguments: &[&str]) -> Output {
+    let network = format!("--net={}", state().join("run/network").display());
+    Command::new("nsenter").args([&network, "nft"]).args(arguments).output().unwrap()
+}
+
+/// Where `dev/cluster` keeps its state.
+fn state() -> PathBuf {
+    std::env::var_os("NIGHTSHIFT_STATE").map_or_else(|| repository().join(".dev"), PathBuf::from)
+}
+
+/// With this the pods on a node are deleted, each after the time that it tolerates it.
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable:NoExecute";
+
+/// A node without its kubelet: nobody hears of it any more, and what runs there runs on. Ends when it is dropped, so that a
+/// test that fails leaves a cluster that works.
+pub(super) struct Lost {
+    node: String,
+}
+
+/// Ends the kubelet, and so cuts the node off.
+pub(super) fn lose(node: &str) -> Lost {
+    let file = state().join("run/kubelet.pid");
+    let group = fs::read_to_string(&file).unwrap_or_else(|error| {
+        panic!("{} ({error}): this test needs the cluster of dev/cluster, on this machine", file.display())
+    });
+    // It leads a group of its own (`start` in dev/cluster.d/processes.sh).
+    let ended = Command::new("kill").args(["-KILL", "--", &format!("-{}", group.trim())]).status().unwrap();
+    assert!(ended.success(), "the kubelet does not run");
+    Lost { node: node.to_owned() }
+}
+
+impl Lost {
+    /// What Kubernetes does next in a cluster with other nodes. Where all nodes are silent it takes itself for the one that is
+    /// cut off, and mostly waits.
+    pub(super) async fn evict(&self) {
+        run("kubectl", &["taint", "--overwrite", "node", &self.node, UNREACHABLE], "").await;
+    }
+}
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        // Starts what is missing, which is the kubelet, and waits for the node.
+        let back = Command::new(repository().join("dev/cluster")).arg("up").status();
+        // A test that fails drops this while it panics, and a second panic would hide the first.
+        if !back.as_ref().is_ok_and(ExitStatus::success) {
+            eprintln!("the kubelet does not start again: {back:?}");
+        }
+        // Kubernetes takes it away, too, some time after the node is back: then there is none, and this says so.
+        let taint = format!("{UNREACHABLE}-");
+        drop(Command::new("kubectl").args(["taint", "node", &self.node, &taint]).output());
+    }
 }

@@ -1,34 +1,54 @@
-//! Edge (writes). What is staged needs nobody: the update goes through with everything that could be asked cut off.
+//! Edge (writes). What is staged needs nobody: the update goes through with all that the server's pod could ask cut off.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::Api;
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, server, viabackwards};
-use super::node::block;
+use super::node::block_all_but;
 use super::server::Server;
 use super::update::updated;
 use super::upstream;
+use super::wait::{SOON, until};
 use super::witness::Witness;
-use super::world::in_a_world;
-
-/// Port of the operator's artifact store.
-const STORE: u16 = 8471;
+use super::world::alone_in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_whose_files_are_staged_needs_neither_the_store_nor_any_upstream() {
-    in_a_world("offline", BEFORE, async |world| {
+async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_reaches_nobody() {
+    // Alone: the pod of the new set has an address that nobody knows beforehand, so all pods are cut off but two.
+    alone_in_a_world("offline", BEFORE, &[], async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         world.upstream.set_now(AFTER).await;
         lobby.planned().await;
         let witness = Witness::of(&lobby).await;
-        let address = |pod: k8s_openapi::api::core::v1::Pod| pod.status.and_then(|status| status.pod_ip).unwrap();
-        // There is no way out of the node; these two are all that a server could ask.
-        let to = [(address(world.operator().await), STORE), (address(world.upstream_pod().await), upstream::PORT)];
-        let blocked = block("offline", &to).await;
+
+        let (operator, upstream) = (world.operator().await, world.upstream_pod().await);
+        let node = operator.spec.as_ref().unwrap().node_name.clone().unwrap();
+        let node = Api::<Node>::all(world.client.clone()).get(&node).await.unwrap();
+        let pods = node.spec.unwrap().pod_cidr.expect("the node has a network for its pods");
+        let free = [address(&operator), address(&upstream)];
+        let reaches = async || {
+            let ask =
+                format!("nc -w 2 {} {} </dev/null >/dev/null 2>&1 && echo yes || echo no", free[1], upstream::PORT);
+            lobby.shell(&ask, "").await.trim() == "yes"
+        };
+        assert!(reaches().await, "as long as nothing is blocked");
+        let blocked = block_all_but("offline", &pods, &free);
+        until("the server's pod reaches nobody", SOON, async || {
+            if reaches().await { Err("it does".to_owned()) } else { Ok(()) }
+        })
+        .await;
         lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;
-        blocked.remove().await;
+        assert!(!reaches().await, "nor does the new one");
+        drop(blocked);
         assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
         witness.assert_order(&[(0, "Closing Server"), (1, "Done (")]);
     })
     .await;
+}
+
+fn address(pod: &Pod) -> String {
+    pod.status.as_ref().and_then(|status| status.pod_ip.clone()).expect("it has an address")
 }

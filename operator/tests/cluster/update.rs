@@ -6,9 +6,9 @@ use fixtures::jar::{self, PluginYml};
 use jiff::{SignedDuration, Timestamp};
 
 use super::kubectl::run;
-use super::manifests::{ALWAYS, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
 use super::server::Server;
-use super::wait::{AN_UPDATE, until};
+use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::Witness;
 use super::world::{World, in_a_world};
 
@@ -85,6 +85,43 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_an_update_now_gets_it_once_and_an_old_request_starts_nothing() {
+    in_a_world("now", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned().await;
+        let set = lobby.set().await;
+        let ask = async |ago: SignedDuration| {
+            #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
+            let at = (Timestamp::now() - ago).as_second().to_string();
+            let annotation = format!("nightshift.dev/apply-now={at}");
+            world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &annotation], "").await;
+            at
+        };
+
+        ask(SignedDuration::from_mins(10)).await;
+        world.look_again(LOBBY).await;
+        assert_eq!(lobby.set().await, set, "who asked so long ago may not want it any more");
+
+        let asked = ask(SignedDuration::ZERO).await;
+        let witness = Witness::of(&lobby).await;
+        updated(world, &lobby).await;
+        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        let served = until("the request is noted as served", SOON, async || {
+            let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
+            handled.apply_now.clone().ok_or_else(|| format!("{handled:?}"))
+        })
+        .await;
+        assert_eq!(served, asked);
+        world.look_again(LOBBY).await;
+        assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
+    })
+    .await;
+}
+
 /// A plugin that nobody manages, as a person would copy it: by way of a file, for a JAR is no text.
 async fn put_jar_by_hand(server: &Server<'_>) {
     let folder = tempfile::tempdir().unwrap();
@@ -109,12 +146,12 @@ async fn first_stop(world: &World) -> Timestamp {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ping_that_comes_and_goes_never_leads_to_a_stop_that_nobody_was_told_of() {
-    in_a_world("flapping", super::manifests::BEFORE, async |world| {
+    in_a_world("flapping", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         lobby.seven_join().await;
-        world.upstream.set_now(super::manifests::AFTER).await;
+        world.upstream.set_now(AFTER).await;
         lobby.planned().await;
         let witness = Witness::of(&lobby).await;
         lobby.order("flap-ping 10").await;

@@ -37,7 +37,7 @@ fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     let what = change::in_words(&report.plan.changes);
     let opens = if server.automatic { server.windows.next_opening(report.now) } else { None };
     match opens {
-        Some(opens) => format!("{}: {what}", for_people(opens, &server.zone)),
+        Some(opens) => format!("{}: {what}", for_people(opens, &server.zone, report.now)),
         None => format!("no window opens by itself: {what}"),
     }
 }

@@ -5,10 +5,10 @@ use crds::paper_mc_server::{
     UpdateBlocked,
 };
 use crds::{PaperMCServer, PaperMCServerStatus};
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use resolver::explain::Explanation;
+use resolver::explain::{Explanation, Unfollowed};
 use resolver::lock::{Lock, LockReason};
 use scheduler::protocol;
 use scheduler::rollout::Step;
@@ -19,7 +19,7 @@ use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
 use crate::server::check::CheckedServer;
-use crate::server::plan::running_version;
+use crate::server::plan::{opens, running_version};
 use crate::server::rollout::Done;
 
 /// The whole status but its conditions.
@@ -59,13 +59,13 @@ pub(super) fn build_status(
         next_window: if is_open(plan.gate) && update {
             Some("now".to_owned())
         } else {
-            opens.map(|at| for_people(at, &checked.zone))
+            opens.map(|at| for_people(at, &checked.zone, report.now))
         },
         next_window_at: opens,
         held_by: Some(plan.explanation.held_by().join(", "))
             .filter(|names| !names.is_empty())
             .map(|names| cut(&names, 1_024)),
-        plugins: plugin_states(settled, lock),
+        plugins: plugin_states(settled, lock, unfollowed(&plan.explanation)),
         available_update: update.then(|| AvailableUpdate {
             digest: plan.record.files.lock.clone(),
             version: lock.minecraft.to_string(),
@@ -91,10 +91,14 @@ pub(super) fn build_status(
     }
 }
 
-/// `Sun 22 Nov 04:00 CET`: with its zone, because the reader's may be another.
-pub(super) fn for_people(at: Timestamp, zone: &str) -> String {
+/// A day of the week and a date say enough for so long.
+const YEAR_IS_CLEAR: SignedDuration = SignedDuration::from_hours(180 * 24);
+
+/// `Sun 22 Nov 04:00 CET`: with its zone, because the reader's may be another, and with the year where it is not clear.
+pub(super) fn for_people(at: Timestamp, zone: &str, now: Timestamp) -> String {
     let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
-    at.to_zoned(zone).strftime("%a %-d %b %H:%M %Z").to_string()
+    let format = if at > now + YEAR_IS_CLEAR { "%a %-d %b %Y %H:%M %Z" } else { "%a %-d %b %H:%M %Z" };
+    at.to_zoned(zone).strftime(format).to_string()
 }
 
 fn selector(server: &str) -> String {
@@ -141,7 +145,17 @@ fn holders(explanation: &Explanation) -> Vec<BlockedBy> {
     holders.take(10).collect()
 }
 
-fn plugin_states(running: Option<&Lock>, lock: &Lock) -> Vec<PluginState> {
+/// Plugins that strategy `latest` could not take along.
+fn unfollowed(explanation: &Explanation) -> &[Unfollowed] {
+    match explanation {
+        Explanation::Solved(solved) => &solved.unfollowed,
+        Explanation::Impossible(_) | Explanation::Unanswerable(_) | Explanation::WhyNot(_) | Explanation::GaveUp(_) => {
+            &[]
+        }
+    }
+}
+
+fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[Unfollowed]) -> Vec<PluginState> {
     let was =
         |project: &str| running.and_then(|running| running.plugins.iter().find(|plugin| plugin.project_id == project));
     let mut states: Vec<PluginState> = lock
@@ -161,6 +175,9 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock) -> Vec<PluginState> {
                 desired_version: Some(cut(&plugin.version, 64)),
                 state: match current {
                     None => PluginStateKind::PendingInstall,
+                    Some(_) if unfollowed.iter().any(|left| left.holder.key == plugin.key) => {
+                        PluginStateKind::Unfollowed
+                    }
                     Some(current) if current.release_id == plugin.release_id => PluginStateKind::Installed,
                     Some(_) => PluginStateKind::PendingUpdate,
                 },
@@ -171,6 +188,15 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock) -> Vec<PluginState> {
         .into_iter()
         .flat_map(|running| &running.plugins)
         .filter(|plugin| !lock.plugins.iter().any(|kept| kept.project_id == plugin.project_id));
+    let left_out = unfollowed.iter().filter(|left| left.stays.is_none() && !runs(running, &left.holder.name));
+    states.extend(left_out.map(|left| PluginState {
+        name: cut(&left.holder.name, 64),
+        plugin: left.holder.object.as_ref().map(|object| cut(object, 253)),
+        needed_by: None,
+        current_version: None,
+        desired_version: None,
+        state: PluginStateKind::Unfollowed,
+    }));
     states.extend(gone.map(|plugin| PluginState {
         name: cut(&plugin.name, 64),
         plugin: None,
@@ -184,6 +210,10 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock) -> Vec<PluginState> {
     states.dedup_by(|a, b| a.name == b.name);
     states.truncate(200);
     states
+}
+
+fn runs(running: Option<&Lock>, name: &str) -> bool {
+    running.is_some_and(|running| running.plugins.iter().any(|plugin| plugin.name == name))
 }
 
 fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
@@ -216,15 +246,19 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
     }
 }
 
-/// A request is served when nothing is left to apply while it counts.
+/// A request that came in time is accepted, and served when nothing is left to apply.
 fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastHandled> {
-    let asked = server.annotations().get(labels::APPLY_NOW);
-    match asked {
-        Some(value) if matches!(report.step, Step::Settled) && is_open(report.plan.gate) => {
-            Some(LastHandled { apply_now: Some(cut(value, 253)) })
-        }
-        Some(_) | None => before.last_handled.clone(),
+    let before = before.last_handled.clone();
+    let Some(request) = server.annotations().get(labels::APPLY_NOW) else { return before };
+    if !opens(request, report.plan.gate) {
+        return before;
     }
+    let request = cut(request, 253);
+    Some(if matches!(report.step, Step::Settled) {
+        LastHandled { apply_now: Some(request), apply_now_accepted: None }
+    } else {
+        LastHandled { apply_now_accepted: Some(request), ..before.unwrap_or_default() }
+    })
 }
 
 /// The copy of the facts for a `StatefulSet` that is deleted; None while nothing is worth keeping.
@@ -244,9 +278,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_plugin_that_latest_left_behind_is_shown_as_such_whether_it_stays_or_is_left_out() {
+        let left = |name: &str, stays: Option<&str>| -> Unfollowed {
+            serde_json::from_value(serde_json::json!({
+                "holder": {
+                    "name": name, "object": name.to_lowercase(), "readAt": "2026-01-21T12:00:00Z",
+                    "key": {"source": "modrinth", "project": name.to_lowercase()},
+                },
+                "stays": stays,
+            }))
+            .unwrap()
+        };
+        let lock: Lock = serde_json::from_value(serde_json::json!({
+            "server": "games/lobby", "minecraft": "1.21.10", "build": 129, "java": 21,
+            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"},
+            "plugins": [{
+                "name": "Stays", "key": {"source": "modrinth", "project": "stays"}, "projectId": "s", "releaseId": "s1",
+                "version": "1", "file": {"name": "s.jar", "url": "", "hash": "sha256:01"}, "reason": {"requestedBy": ["stays"]},
+            }],
+            "facts": [],
+        }))
+        .unwrap();
+        let states = plugin_states(Some(&lock), &lock, &[left("Stays", Some("1")), left("LeftOut", None)]);
+        let shown: Vec<_> = states.iter().map(|state| (state.name.as_str(), state.state)).collect();
+        assert_eq!(shown, [("LeftOut", PluginStateKind::Unfollowed), ("Stays", PluginStateKind::Unfollowed)]);
+        let states = plugin_states(Some(&lock), &lock, &[]);
+        assert_eq!(states[0].state, PluginStateKind::Installed);
+    }
+
+    #[test]
     fn a_window_is_shown_with_its_zone_on_both_sides_of_the_clock_change() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        assert_eq!(for_people(at("2026-11-22T03:00:00Z"), "Europe/Berlin"), "Sun 22 Nov 04:00 CET");
-        assert_eq!(for_people(at("2026-07-05T02:00:00Z"), "Europe/Berlin"), "Sun 5 Jul 04:00 CEST");
+        let text = |window, now| for_people(at(window), "Europe/Berlin", at(now));
+        assert_eq!(text("2026-11-22T03:00:00Z", "2026-11-21T12:00:00Z"), "Sun 22 Nov 04:00 CET");
+        assert_eq!(text("2026-07-05T02:00:00Z", "2026-07-01T12:00:00Z"), "Sun 5 Jul 04:00 CEST");
+        assert_eq!(text("2028-02-29T03:00:00Z", "2026-11-21T12:00:00Z"), "Tue 29 Feb 2028 04:00 CET");
     }
 }

@@ -1,0 +1,42 @@
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::*;
+
+const ASKED: &str = "1767225600";
+
+fn server(handled: &Value) -> PaperMCServer {
+    serde_json::from_value(json!({
+        "metadata": {"name": "lobby", "namespace": "games", "annotations": {"nightshift.dev/apply-now": ASKED}},
+        "spec": {"eula": "Accepted", "updateStrategy": "auto", "updateSchedule": {"maintenanceWindow": {"cron": "@daily"}}},
+        "status": {"lastHandled": handled},
+    }))
+    .unwrap()
+}
+
+fn at(minutes: i64) -> Timestamp {
+    asked_at(ASKED).unwrap() + SignedDuration::from_mins(minutes)
+}
+
+#[test]
+fn a_request_counts_for_five_minutes_and_once_it_was_seen_for_half_an_hour() {
+    let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
+    assert!(requested_by_hand(&fresh, at(4)).is_some());
+    assert_eq!(requested_by_hand(&fresh, at(6)), None);
+    let gate = requested_by_hand(&accepted, at(6)).unwrap();
+    assert!(opens(ASKED, gate));
+    assert!(!opens("1767225601", gate));
+    assert_eq!(requested_by_hand(&accepted, at(31)), None);
+}
+
+#[test]
+fn a_request_that_was_served_counts_for_nothing_and_neither_does_another_that_was_accepted() {
+    assert_eq!(requested_by_hand(&server(&json!({"applyNow": ASKED})), at(1)), None);
+    assert_eq!(requested_by_hand(&server(&json!({"applyNowAccepted": "1767225000"})), at(6)), None);
+}
+
+#[test]
+fn no_window_is_taken_for_a_request() {
+    assert!(!opens(ASKED, Gate::Open { opened_at: at(1), until: at(30) }));
+    assert!(!opens(ASKED, Gate::Shut { opens: None }));
+}
