@@ -21,6 +21,8 @@ build_programs() {
 }
 
 build_images() {
+    # Before minutes of building, not after them.
+    ! existing || refuse_without_image_load
     # One at a time: they would build in the same folders. Held until this script ends.
     mkdir -p "$archives"
     exec 8>"$archives/lock"
@@ -96,14 +98,18 @@ load_base_image() {
     done
 }
 
+refuse_without_image_load() {
+    [ -n "${IMAGE_LOAD:-}" ] || die "dev/cluster cannot put images into the cluster of $KUBECONFIG." \
+        "Say how that is done: IMAGE_LOAD='kind load image-archive' (the archive's path is appended), or IMAGE_LOAD=true if its images are there."
+}
+
 load_images() { # ARCHIVE…
     local archive
     [ $# -gt 0 ] || set -- "$archives"/*.tar
     for archive; do
         [ -e "$archive" ] || die "there is no image archive $archive." "Build the project's: make image"
         if existing; then
-            [ -n "${IMAGE_LOAD:-}" ] || die "dev/cluster cannot put images into the cluster of $KUBECONFIG." \
-                "Say how that is done: IMAGE_LOAD='kind load image-archive' (the archive's path is appended), or IMAGE_LOAD=true if its images are there."
+            refuse_without_image_load
             $IMAGE_LOAD "$archive"
         else
             alive containerd || die "there is no node to load $archive into: no cluster is up." "Start it: make cluster"
