@@ -22,7 +22,7 @@ use crate::schema;
     namespaced,
     status = "PluginStatus",
     printcolumn(json_path = ".spec.source.type", name = "Source", type_ = "string"),
-    printcolumn(json_path = ".spec.source.project", name = "Project", type_ = "string"),
+    printcolumn(json_path = ".status.project", name = "Project", type_ = "string"),
     printcolumn(json_path = ".spec.updateStrategy", name = "Strategy", type_ = "string"),
     printcolumn(json_path = ".status.newest", name = "Newest", type_ = "string"),
     printcolumn(json_path = ".status.matchedCount", name = "Servers", type_ = "integer"),
@@ -33,8 +33,26 @@ use crate::schema;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new("!(self.updateStrategy in ['pin', 'build-pin']) || (has(self.version) && size(self.version) > 0)")
+    validation = Rule::new("self.source.type == 'url' || !(self.updateStrategy in ['pin', 'build-pin']) || (has(self.version) && size(self.version) > 0)")
         .message("updateStrategy pin and build-pin need the version to stay on").field_path(".version").reason(Reason::FieldValueRequired),
+    validation = Rule::new("self.source.type == 'url' || has(self.source.project)")
+        .message("hangar and modrinth need the project: the last part of its page's address").field_path(".source.project").reason(Reason::FieldValueRequired),
+    validation = Rule::new("self.source.type != 'url' || !has(self.source.project)")
+        .message("a url names the file itself; remove the project").field_path(".source.project").reason(Reason::FieldValueForbidden),
+    validation = Rule::new("self.source.type != 'url' || has(self.source.url)")
+        .message("type url needs the https address of the JAR").field_path(".source.url").reason(Reason::FieldValueRequired),
+    validation = Rule::new("self.source.type == 'url' || !has(self.source.url)")
+        .message("hangar and modrinth know where their files are; remove the url, or write type: url").field_path(".source.url").reason(Reason::FieldValueForbidden),
+    validation = Rule::new("!has(self.source.url) || (isURL(self.source.url) && url(self.source.url).getScheme() == 'https')")
+        .message("must be an https address: what comes over plain http is nobody's word").field_path(".source.url").reason(Reason::FieldValueInvalid),
+    validation = Rule::new("self.source.type != 'url' || has(self.source.checksum)")
+        .message("type url needs the sha256 of the JAR, as sha256sum prints it: the address alone does not say which bytes are meant").field_path(".source.checksum").reason(Reason::FieldValueRequired),
+    validation = Rule::new("self.source.type == 'url' || !has(self.source.checksum)")
+        .message("hangar and modrinth publish a checksum for each release; remove this one").field_path(".source.checksum").reason(Reason::FieldValueForbidden),
+    validation = Rule::new("self.source.type != 'url' || !(self.updateStrategy in ['pin', 'build-pin'])")
+        .message("a url is one release, and its checksum pins it; remove the updateStrategy").field_path(".updateStrategy").reason(Reason::FieldValueInvalid),
+    validation = Rule::new("self.source.type != 'url' || !has(self.version)")
+        .message("a url is one release, and its version is read from the JAR; remove the version").field_path(".version").reason(Reason::FieldValueForbidden),
 )]
 pub struct PluginSpec {
     /// Where it comes from.
@@ -65,15 +83,24 @@ pub struct PluginSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginSource {
-    /// Which site.
+    /// Which site, or a file by its address.
     #[serde(rename = "type")]
     pub kind: SourceKind,
-    /// Slug or id of the project there.
-    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9_.!@$()`+,-]+$"))]
-    pub project: String,
+    /// For hangar and modrinth: slug or id of the project there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::project")]
+    pub project: Option<String>,
+    /// For url: the https address of the JAR.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::url")]
+    pub url: Option<String>,
+    /// For url: the JAR's sha256, as `sha256:` and 64 hex digits or as the digits alone. Other bytes are never used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::sha256")]
+    pub checksum: Option<String>,
 }
 
-/// A site that publishes plugins.
+/// Where plugins are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
@@ -81,6 +108,8 @@ pub enum SourceKind {
     Hangar,
     /// modrinth.com
     Modrinth,
+    /// One file at an https address.
+    Url,
 }
 
 /// Channels of plugins.
@@ -135,6 +164,10 @@ pub struct PluginStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
+    /// What it is called: the project, or for a url the name in its JAR.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub project: Option<String>,
     /// The newest release on the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
@@ -177,9 +210,10 @@ pub struct AvailableVersion {
     /// As its authors write it.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// When it was published.
-    #[schemars(with = "String", extend("format" = "date-time"))]
-    pub released_at: Timestamp,
+    /// When it was published; absent for a url, which does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub released_at: Option<Timestamp>,
     /// How stable its authors call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<PluginChannel>,

@@ -5,6 +5,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::duration::PATTERN;
 
+const URL: &str = "^[A-Za-z][A-Za-z0-9+.-]*://[^/?#@ \\t\\r\\n]+([/?][^# \\t\\r\\n]*)?$";
+
 const ZONE: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
 
 /// Five cron fields with their real ranges, names included, or one of the `@` words. A `pattern`, because CEL's
@@ -46,6 +48,22 @@ pub fn zone(_: &mut SchemaGenerator) -> Schema {
 /// A Minecraft version: two or three numbers, and what a pre-release adds to them.
 pub fn minecraft(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-[0-9A-Za-z.-]+)?$"})
+}
+
+/// Slug or id of a project.
+pub fn project(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9_.!@$()`+,-]+$"})
+}
+
+/// An address with a host. No user in it, which would be a password in a spec, and no `#`, which no server is sent; that it
+/// is https is a rule with words of its own.
+pub fn url(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 2048, "pattern": URL})
+}
+
+/// A sha256, with or without its name.
+pub fn sha256(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "maxLength": 71, "pattern": "^(sha256:)?[0-9a-fA-F]{64}$"})
 }
 
 /// A short text.

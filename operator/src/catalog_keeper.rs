@@ -21,9 +21,26 @@ pub(crate) struct Snapshot {
     pub(crate) catalog: Catalog,
     /// Of what was read, without the dates of reading.
     content: [u8; 32],
-    /// What could not be read, by subject (`modrinth/viaversion`), in words.
-    pub(crate) problems: BTreeMap<String, String>,
+    /// What could not be read, by subject (`modrinth/viaversion`).
+    pub(crate) problems: BTreeMap<String, Problem>,
     pub(crate) read_at: Timestamp,
+}
+
+#[cfg(test)]
+impl Snapshot {
+    /// One that no upstream was asked for.
+    pub(crate) fn of(catalog: Catalog, problems: BTreeMap<String, Problem>) -> Self {
+        let (content, read_at) = (content_of(&catalog), catalog.paper_read_at);
+        Self { catalog, content, problems, read_at }
+    }
+}
+
+/// Why something could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// A word of a closed set: [`resolver::upstream::FetchError::category`].
+    pub(crate) category: &'static str,
+    pub(crate) words: String,
 }
 
 /// Shares the newest snapshot, and learns from the servers what it has to hold.
@@ -102,8 +119,14 @@ impl CatalogKeeper {
             warn!(subject = problem.subject, "{problem}");
         }
         let content = content_of(&reading.catalog);
-        let problems: BTreeMap<String, String> =
-            reading.problems.iter().map(|problem| (problem.subject.clone(), problem.to_string())).collect();
+        let problems: BTreeMap<String, Problem> = reading
+            .problems
+            .iter()
+            .map(|problem| {
+                let known = Problem { category: problem.error.category(), words: problem.to_string() };
+                (problem.subject.clone(), known)
+            })
+            .collect();
         let old = self.newest();
         let same = old.as_ref().is_some_and(|old| old.content == content && old.problems == problems);
         // The age of a catalog is that of the last reading that went well.

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, Parser, ValueEnum};
 use jiff::SignedDuration;
 use reqwest::Url;
+use resolver::download;
 use resolver::upstream::{Settings, Ttl, Upstreams};
 
 use crate::store;
@@ -127,13 +128,18 @@ impl Config {
         let refresh = SignedDuration::from_secs(i64::from(self.refresh_seconds));
         let usual = Ttl::default();
         let ttl = Ttl { paper: usual.paper.min(refresh), releases: usual.releases.min(refresh), ..usual };
-        Ok(Settings { upstreams: self.upstreams()?, ttl, ..Settings::new(self.cache_dir.join("catalog")) })
+        let usual = Settings::new(self.cache_dir.join("catalog"));
+        Ok(Settings { upstreams: self.upstreams()?, ttl, files: self.files_dir(), ..usual })
+    }
+
+    /// Where all downloaded files lie: the store and the reader of files by URL share them, so that none comes twice.
+    pub(crate) fn files_dir(&self) -> PathBuf {
+        self.cache_dir.join("files")
     }
 
     /// What the store may download: whatever an upstream that an admin named gives, and https from public addresses.
     pub(crate) fn store_policy(&self) -> anyhow::Result<store::Policy> {
-        let Upstreams { fill, hangar, modrinth, docker_hub } = self.upstreams()?;
-        Ok(store::Policy::new(vec![fill, hangar, modrinth, docker_hub]))
+        Ok(store::Policy::new(download::Policy::new(self.upstreams()?.all())))
     }
 }
 

@@ -59,7 +59,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let metrics = telemetry::metrics::Metrics::default();
     let health = listen(config.health_address).await?;
     tokio::spawn(serve(health, telemetry::health::router(readiness.clone(), metrics.renderer())));
-    let store = Arc::new(Store::new(&config.cache_dir.join("files"), config.store_policy()?)?);
+    let store = Arc::new(Store::new(&config.files_dir(), config.store_policy()?)?);
     let files = listen(config.store_address).await?;
     tokio::spawn(serve(files, store.clone().serve()));
 

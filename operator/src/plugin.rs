@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::controller::Action;
-use resolver::catalog::{Catalog, Channel, Project, ProjectKey, Source};
+use resolver::catalog::{Catalog, Channel, FALLBACK_VERSION, Project, ProjectKey, Source};
 use serde_json::json;
 use tracing::warn;
 
-use crate::catalog_keeper::Snapshot;
+use crate::catalog_keeper::{Problem, Snapshot};
 use crate::chain::{Chain, cut};
 use crate::clock::now;
 use crate::context::Context;
@@ -29,6 +29,9 @@ const SHOWN: usize = 10;
 const MINECRAFT_SHOWN: usize = 20;
 /// Servers shown by name.
 const SERVERS_SHOWN: usize = 50;
+
+/// The reason when the spec names no project at all.
+const INVALID: &str = "Invalid";
 
 /// One pass.
 pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, std::convert::Infallible> {
@@ -86,24 +89,25 @@ fn build_status(
     matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
     matched.truncate(SERVERS_SHOWN);
-    let key = key_of(plugin);
-    let found = snapshot.and_then(|snapshot| find(&snapshot.catalog, &key));
-    let problem = problem_of(&key, snapshot);
+    let key = resolver::manifest::project_key(&plugin.spec.source);
+    let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find(&snapshot.catalog, key));
+    let problem = problem_of(plugin, key.as_ref(), snapshot);
     let channel = least_stable(plugin.spec.channel);
     let usable =
         found.map(|project| project.releases.iter().filter(|release| release.channel >= channel).collect::<Vec<_>>());
     let (ready, reason, message) = match (&found, &problem, matched.is_empty()) {
-        (None, Some(problem), _) => (false, "RepositoryUnavailable", problem.clone()),
+        (None, Some(Problem { category, words }), _) => (false, reason_of(category), cut(words, 1_024)),
         (None, None, true) => (
             false,
             "NoServersMatched",
             "no server of this namespace has the labels of `spec.instanceSelector`".to_owned(),
         ),
         (None, None, false) => (false, "NotRead", "the source has not been read yet".to_owned()),
-        (Some(_), Some(problem), _) => (true, "Orphaned", problem.clone()),
+        (Some(_), Some(problem), _) => (true, "Orphaned", cut(&problem.words, 1_024)),
         (Some(project), None, true) => {
             (true, "NoServersMatched", format!("{}: no server has the labels of `spec.instanceSelector`", project.name))
         }
+        (Some(project), None, false) if project.key.source == Source::Url => about_file(project),
         (Some(project), None, false) => {
             (true, "Available", format!("{} releases of {}", project.releases.len(), project.name))
         }
@@ -114,6 +118,7 @@ fn build_status(
         last_changed: if unchanged { before.last_changed } else { Some(now) },
         catalog_digest,
         observed_generation: plugin.metadata.generation,
+        project: Some(cut(&called(plugin, found), 64)).filter(|project| !project.is_empty()),
         newest: usable.as_ref().and_then(|usable| usable.first()).map(|release| cut(&release.version, 64)),
         available_versions: usable
             .iter()
@@ -156,12 +161,38 @@ fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
     MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version }
 }
 
-fn key_of(plugin: &Plugin) -> ProjectKey {
-    let source = match plugin.spec.source.kind {
-        SourceKind::Hangar => Source::Hangar,
-        SourceKind::Modrinth => Source::Modrinth,
-    };
-    ProjectKey { source, project: plugin.spec.source.project.clone() }
+/// Reason and words about a file that was read.
+fn about_file(project: &Project) -> (bool, &'static str, String) {
+    let name = &project.name;
+    match project.releases.first().map(|release| release.version.as_str()) {
+        Some(FALLBACK_VERSION) | None => {
+            (true, "FallbackVersion", format!("{name} is shown as {FALLBACK_VERSION}: its JAR states no version"))
+        }
+        Some(version) => (true, "Available", format!("{name} {version}, as its JAR says")),
+    }
+}
+
+/// What a person calls it: the project as the spec has it; of a file the name in its JAR, or the end of its address.
+fn called(plugin: &Plugin, found: Option<&Project>) -> String {
+    let source = &plugin.spec.source;
+    match (source.kind, found) {
+        (SourceKind::Url, Some(project)) => project.name.clone(),
+        (SourceKind::Url, None) => {
+            source.url.as_deref().and_then(|url| url.rsplit('/').next()).unwrap_or_default().to_owned()
+        }
+        (SourceKind::Hangar | SourceKind::Modrinth, _) => source.project.clone().unwrap_or_default(),
+    }
+}
+
+/// The condition's reason for what an error is called in metrics.
+fn reason_of(category: &str) -> &'static str {
+    match category {
+        "wrong-hash" => "ChecksumMismatch",
+        "not-a-plugin" => "NotAPlugin",
+        "private-address" | "not-https" | "redirects" | "too-large" => "UrlRefused",
+        INVALID => INVALID,
+        _ => "RepositoryUnavailable",
+    }
 }
 
 fn channel_of(channel: Channel) -> PluginChannel {
@@ -185,10 +216,16 @@ fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
     })
 }
 
-/// What the keeper says about this project's source, if it could not be read.
-fn problem_of(key: &ProjectKey, snapshot: Option<&Snapshot>) -> Option<String> {
-    let subject = format!("{}/{}", key.source, key.project);
-    snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| cut(problem, 1_024))
+/// What the keeper says about this project's source, if it could not be read; or what is wrong with a spec that names none.
+fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<Problem> {
+    let Some(key) = key else {
+        // The API server refuses these; an object may be older than its schema.
+        let complaints = resolver::manifest::check_plugin(plugin).into_iter();
+        let words: Vec<String> = complaints.map(|it| format!("`{}` {}; {}", it.path, it.problem, it.fix)).collect();
+        return Some(Problem { category: INVALID, words: words.join(". ") });
+    };
+    let subject = key.to_string();
+    snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| problem.clone())
 }
 
 fn least_stable(channel: PluginChannel) -> Channel {
@@ -218,3 +255,6 @@ fn condition(
         message: cut(message, 1_024),
     }
 }
+
+#[cfg(test)]
+mod tests;

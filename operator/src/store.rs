@@ -1,8 +1,9 @@
 //! Edge (writes). The artifact store: every file of every lock, once, on this replica's own disk, named by its hash.
 //!
 //! It is a pull-through cache and never the only copy of what runs. A file is there only after its hash was right: it is
-//! downloaded beside the others, checked, brought to the disk and then named. Nothing in it is ever executed; what
-//! [`paper`] and [`plugin`] read of a JAR is data, with limits.
+//! downloaded beside the others, checked, brought to the disk and then named ([`resolver::download`]). Nothing in it is
+//! ever executed; what [`paper`] and [`resolver::jar`] read of a JAR is data, with limits. The catalog's fetcher brings the
+//! files of `type: url` into the same directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,32 +11,37 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use resolver::download::{self, Downloads, UNFINISHED, path_of};
+use resolver::jar::Hash;
 use scheduler::protocol::File;
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
 use crate::chain::Chain;
 
-mod address;
-mod download;
 mod error;
-mod hash;
-mod jar;
 pub(crate) mod paper;
-pub(crate) mod plugin;
 mod room;
 mod serve;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use download::Policy;
-pub(crate) use error::{FactsError, FetchError, OpenError};
-pub(crate) use hash::Hash;
+pub(crate) use error::{FetchError, OpenError};
 
-use download::Downloads;
+/// What the store may download, and keep.
+#[derive(Debug, Clone)]
+pub(crate) struct Policy {
+    pub(crate) downloads: download::Policy,
+    /// How many bytes all files may have together, beside the one used last. The volume needs room for one more file.
+    pub(crate) room: u64,
+}
 
-/// The folder for what is not complete yet. No algorithm is called so.
-const UNFINISHED: &str = "unfinished";
+impl Policy {
+    /// 4 GiB in all: forty versions of Paper.
+    pub(crate) fn new(downloads: download::Policy) -> Self {
+        Self { downloads, room: 4 << 30 }
+    }
+}
 
 /// One download that several callers wait for.
 type Flight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
@@ -62,8 +68,6 @@ struct Memory {
     /// When each file was wanted last, by the count of wishes.
     used: BTreeMap<Hash, u64>,
     wishes: u64,
-    /// Addresses whose content does not have this hash: asking again would bring the same again.
-    wrong: BTreeMap<(Hash, String), FetchError>,
 }
 
 impl Memory {
@@ -100,7 +104,7 @@ impl Store {
         Ok(Self {
             dir: dir.to_owned(),
             room: policy.room,
-            downloads: Downloads::new(policy).map_err(OpenError::Client)?,
+            downloads: Downloads::new(dir, policy.downloads).map_err(OpenError::Client)?,
             memory: Mutex::default(),
             downloaded: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -148,13 +152,7 @@ impl Store {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(path);
         }
-        let flight = {
-            let mut memory = self.memory();
-            if let Some(error) = memory.wrong.get(&(hash.clone(), source.url.clone())) {
-                return Err(error.clone());
-            }
-            Arc::clone(memory.flights.entry(hash.clone()).or_default())
-        };
+        let flight = Arc::clone(self.memory().flights.entry(hash.clone()).or_default());
         let outcome = flight.get_or_init(|| self.download(hash, source)).await.clone();
         let mut memory = self.memory();
         // Whoever comes later looks at the disk, or tries anew.
@@ -169,30 +167,25 @@ impl Store {
         if let Some(path) = self.held(hash).await {
             return Ok(path);
         }
-        let path = self.path(hash);
-        let brought = self.downloads.get(&source.url, source.size, hash, &self.dir.join(UNFINISHED), &path).await;
-        match brought {
+        match self.downloads.get(&source.url, source.size, hash).await {
             Ok(size) => {
                 self.downloaded.fetch_add(1, Ordering::Relaxed);
                 let Counts { downloads, hits } = self.counts();
                 info!(%hash, url = source.url, size, downloads, hits, "downloaded");
                 self.memory().checked.insert(hash.clone());
                 self.make_room().await;
-                Ok(path)
+                Ok(path_of(&self.dir, hash))
             }
             Err(error) => {
                 warn!(%hash, category = error.category(), error = %Chain(&error), "a file could not be brought");
-                if matches!(error, FetchError::WrongHash { .. }) {
-                    self.memory().wrong.insert((hash.clone(), source.url.clone()), error.clone());
-                }
-                Err(error)
+                Err(error.into())
             }
         }
     }
 
     /// The file, if it is here and still what its name says. The content is checked once in the life of the process.
     async fn held(&self, hash: &Hash) -> Option<PathBuf> {
-        let path = self.path(hash);
+        let path = path_of(&self.dir, hash);
         if self.memory().checked.contains(hash) {
             if tokio::fs::try_exists(&path).await.unwrap_or(false) {
                 return Some(path);
@@ -230,10 +223,6 @@ impl Store {
             // The file that was brought is there; the next one tries again.
             Err(error) => warn!(%error, "could not make room in the store"),
         }
-    }
-
-    fn path(&self, hash: &Hash) -> PathBuf {
-        self.dir.join(hash.algorithm().as_str()).join(hash.hex())
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

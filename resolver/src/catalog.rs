@@ -59,6 +59,8 @@ pub enum Source {
     Hangar,
     /// `modrinth.com`
     Modrinth,
+    /// One file, named by its address and its hash ([`ProjectKey::of_file`]).
+    Url,
 }
 
 impl fmt::Display for Source {
@@ -66,6 +68,7 @@ impl fmt::Display for Source {
         f.pad(match self {
             Self::Hangar => "hangar",
             Self::Modrinth => "modrinth",
+            Self::Url => "url",
         })
     }
 }
@@ -76,8 +79,31 @@ impl fmt::Display for Source {
 pub struct ProjectKey {
     /// Where it comes from.
     pub source: Source,
-    /// Slug or id, compared without case.
+    /// Slug or id, compared without case; for [`Source::Url`] the address with the hash.
     pub project: String,
+}
+
+/// What stands for the version of a file whose JAR states none.
+pub const FALLBACK_VERSION: &str = "0.0.0";
+
+/// Stands between the address and the hash of a file, as `pip` writes it. No address of ours has a `#` of its own.
+const HASH_MARK: &str = "#sha256=";
+
+impl ProjectKey {
+    /// The file at an address with this sha256 (64 hex digits): with other bytes it is another project.
+    pub fn of_file(url: &str, sha256: &str) -> Self {
+        Self { source: Source::Url, project: format!("{url}{HASH_MARK}{}", sha256.to_ascii_lowercase()) }
+    }
+
+    /// The address and the sha256 (64 hex digits, lower case) of a file; None for a project of a site.
+    pub fn file(&self) -> Option<(&str, &str)> {
+        if self.source == Source::Url { self.project.rsplit_once(HASH_MARK) } else { None }
+    }
+
+    /// As people call it: `modrinth/viaversion`, or the bare address.
+    pub fn shown(&self) -> String {
+        self.file().map_or_else(|| self.to_string(), |(url, _)| url.to_owned())
+    }
 }
 
 impl fmt::Display for ProjectKey {
@@ -173,14 +199,22 @@ pub struct Release {
     pub id: String,
     /// The version as its authors write it.
     pub version: String,
-    /// When it was published.
-    pub published: Timestamp,
+    /// When it was published; None for a file that was named by its address, which does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
     /// How stable its authors call it.
     pub channel: Channel,
     /// The Minecraft versions somebody listed, in order. A set with holes, never a range. Empty: nobody said anything.
     pub minecraft: Vec<Minecraft>,
     /// Software it is published for, lower case: `paper`, `spigot`, `velocity`, …
     pub loaders: Vec<String>,
+    /// The least Minecraft that loads it (`api-version` of its JAR): an older server refuses it, whatever a list or a user
+    /// says. None: not known, because only the JARs of [`Source::Url`] are read for the catalog.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Minecraft>,
+    /// Further names under which its JAR satisfies the `depend` of others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<String>,
     /// What it says it needs.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
@@ -208,7 +242,7 @@ pub struct Dependency {
     /// The project's stable id at the same source, when it is there.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// Its name, when the source gives one (Hangar does; Modrinth does not).
+    /// Its name, when the source gives one (Hangar does, Modrinth does not; a JAR gives nothing else).
     #[serde(default)]
     pub name: Option<String>,
     /// An exact release, when pinned.

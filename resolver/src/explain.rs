@@ -137,8 +137,9 @@ pub struct ChosenPlugin {
     pub needed_by: Vec<String>,
     /// The chosen version.
     pub version: String,
-    /// When it was published.
-    pub published: Timestamp,
+    /// When it was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
     /// How we know that it runs on the chosen Paper.
     pub listing: Listing,
     /// What runs now, when that is another version.
@@ -176,8 +177,9 @@ pub enum Listing {
 pub struct NewerRelease {
     /// Its version.
     pub version: String,
-    /// When it was published.
-    pub published: Timestamp,
+    /// When it was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
     /// Why not this one.
     pub because: Because,
 }
@@ -271,11 +273,15 @@ pub struct Holder {
 pub struct ListedRelease {
     /// Its version.
     pub version: String,
-    /// When it was published.
-    pub published: Timestamp,
+    /// When it was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
     /// The newest Minecraft on its list; `None` when it has no list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<Minecraft>,
+    /// The least Minecraft that loads it, as its JAR says: older servers refuse it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Minecraft>,
 }
 
 /// A release that would do but may not be used.
@@ -284,8 +290,9 @@ pub struct ListedRelease {
 pub struct Nearly {
     /// Its version.
     pub version: String,
-    /// When it was published.
-    pub published: Timestamp,
+    /// When it was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
     /// Why it may not be used.
     pub unusable: Unusable,
 }
@@ -319,6 +326,13 @@ pub enum Warning {
         /// Plugin name.
         plugin: String,
         /// Chosen version.
+        version: String,
+    },
+    /// Its JAR states no version.
+    FallbackVersion {
+        /// Plugin name.
+        plugin: String,
+        /// What stands for it.
         version: String,
     },
     /// The minimum of another plugin was guessed from dates.

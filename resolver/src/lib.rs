@@ -1,13 +1,17 @@
 //! Pure. What should run on a `PaperMC` server, and why not something newer.
 //!
 //! [`resolve`] is a pure function: the same catalog, request and instant give the same [`Resolution`], byte for byte. It
-//! knows no network, no clock, no files and no Kubernetes. The features add the edges: `upstream` fills the [`catalog`],
-//! `manifest` makes a [`request::Request`] out of API objects, `cli` is the `resolver` command.
+//! knows no network, no clock, no files and no Kubernetes. The features add the edges: `upstream` fills the [`catalog`] and
+//! downloads files, `jar` reads what JARs say about themselves, `manifest` makes a [`request::Request`] out of API objects, `cli` is the `resolver` command.
 
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "upstream")]
+pub mod download;
 pub mod explain;
+#[cfg(feature = "jar")]
+pub mod jar;
 pub mod lock;
 #[cfg(feature = "manifest")]
 pub mod manifest;

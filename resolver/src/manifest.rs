@@ -6,15 +6,19 @@ use crds::plugin::{self, SourceKind};
 use crds::{PaperMCServer, Plugin, duration, paper_mc_server};
 use jiff::SignedDuration;
 
-use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
+use crate::catalog::{BuildChannel, Channel};
 use crate::request::{
     CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
 };
 use crate::version::Minecraft;
 
 mod selector;
+mod source;
 
 pub use selector::{matches, matching};
+pub use source::project_key;
+#[cfg(feature = "cli")]
+pub(crate) use source::{CHECKSUM, url_fault};
 
 /// Something in an object that cannot be asked for, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,19 +173,10 @@ impl Desk {
         let spec = &plugin.spec;
         let delay = self.delay(spec.update_delay.as_deref());
         let version = self.release(spec);
-        let project = &spec.source.project;
-        if project.is_empty() {
-            let fix = "write the slug, the last part of the project page's address";
-            self.complain("spec.source.project", "is missing", fix);
-            return None;
-        }
-        let source = match spec.source.kind {
-            SourceKind::Hangar => Source::Hangar,
-            SourceKind::Modrinth => Source::Modrinth,
-        };
+        let key = self.source(&spec.source);
         Some(PluginWish {
             object: plugin.metadata.name.clone().unwrap_or_default(),
-            key: ProjectKey { source, project: project.clone() },
+            key: key?,
             version: version?,
             delay: delay.unwrap_or(servers_delay),
             channel: match spec.channel {
@@ -195,6 +190,9 @@ impl Desk {
 
     fn release(&mut self, spec: &crds::PluginSpec) -> Option<VersionWish> {
         use paper_mc_server::UpdateStrategy as Strategy;
+        if spec.source.kind == SourceKind::Url {
+            return self.only_release(spec);
+        }
         match spec.update_strategy {
             Strategy::Latest => Some(VersionWish::Latest),
             Strategy::Auto => Some(VersionWish::Auto),

@@ -74,13 +74,16 @@ impl Identity {
         match project.key.source {
             Source::Modrinth => project.id == self.modrinth,
             Source::Hangar => project.name.eq_ignore_ascii_case(self.hangar),
+            // Its JAR says itself what it needs.
+            Source::Url => false,
         }
     }
 
-    fn at(&self, source: Source) -> &'static str {
+    fn at(&self, source: Source) -> Option<&'static str> {
         match source {
-            Source::Modrinth => self.modrinth,
-            Source::Hangar => self.hangar,
+            Source::Modrinth => Some(self.modrinth),
+            Source::Hangar => Some(self.hangar),
+            Source::Url => None,
         }
     }
 }
@@ -92,7 +95,7 @@ pub(crate) fn need(project: &Project, release: &Release) -> Option<Need> {
         Some(minimum) => Bound::AtLeast(minimum.clone()),
         None => Bound::Guess,
     };
-    Some(Need { project: pair.dependency.at(project.key.source), bound })
+    Some(Need { project: pair.dependency.at(project.key.source)?, bound })
 }
 
 /// The dependency of a known pair as something to fetch.

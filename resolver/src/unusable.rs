@@ -47,6 +47,11 @@ pub enum Unusable {
         /// Why it could not be read.
         because: String,
     },
+    /// Its JAR needs a plugin by a name that no plugin of the server has.
+    NeedsMissing {
+        /// The name, as its JAR writes it.
+        plugin: String,
+    },
     /// It needs a project nobody asked for, and `dependencies: Forbid` is set.
     NeedsForbidden {
         /// The project's name.

@@ -15,6 +15,8 @@
 //! | every hour | – | – | – | 1 |
 //! | every day | one per older version; 304 if unchanged | 2 | as if nothing was stored | – |
 //!
+//! A file that a Plugin names by its address is downloaded once, whatever its size, and read; nothing is asked about it again.
+//!
 //! All are paced per upstream (Hangar 4 a second, Modrinth 5), at most 8 at the same time, and a page asked
 //! for by many at once is requested once.
 
@@ -23,6 +25,7 @@ mod compact;
 mod docker_hub;
 mod error;
 mod fetcher;
+mod files;
 mod fill;
 mod hangar;
 mod http;
@@ -69,6 +72,11 @@ impl Default for Upstreams {
 }
 
 impl Upstreams {
+    /// All of them: what has the origin of one is trusted as that one is.
+    pub fn all(&self) -> Vec<Url> {
+        Upstream::ALL.into_iter().map(|upstream| self.base(upstream).clone()).collect()
+    }
+
     fn base(&self, upstream: Upstream) -> &Url {
         match upstream {
             Upstream::Fill => &self.fill,

@@ -15,6 +15,8 @@ use tokio::runtime::Runtime;
 
 #[path = "cli/answers.rs"]
 mod answers;
+#[path = "cli/files.rs"]
+mod files;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
 #[path = "cli/unknowns.rs"]

@@ -33,6 +33,9 @@ struct Scenario {
     /// Real ids, where the solve knows them.
     #[serde(default)]
     ids: BTreeMap<String, String>,
+    /// Plugins that are named by a URL: one release each, without a date and without a list.
+    #[serde(default)]
+    files: Vec<String>,
     #[serde(default)]
     plugin: BTreeMap<String, PluginFields>,
     expect: Expect,
@@ -92,6 +95,12 @@ struct ReleaseFields {
     needs: Vec<String>,
     #[serde(default)]
     incompatible: Vec<String>,
+    /// Of a file: what its JAR needs, by name; the least Minecraft; further names.
+    #[serde(default)]
+    depend: Vec<String>,
+    api_version: Option<Minecraft>,
+    #[serde(default)]
+    provides: Vec<String>,
     #[serde(default = "yes")]
     hash: bool,
 }
@@ -198,6 +207,17 @@ impl Scenario {
         self.ids.get(project).cloned().unwrap_or_else(|| format!("id-{project}"))
     }
 
+    fn is_file(&self, project: &str) -> bool {
+        self.files.iter().any(|file| file == project)
+    }
+
+    fn key(&self, project: &str) -> ProjectKey {
+        if self.is_file(project) {
+            return ProjectKey::of_file(&format!("https://files.example/{project}.jar"), &"a".repeat(64));
+        }
+        ProjectKey { source: Source::Modrinth, project: project.to_owned() }
+    }
+
     fn dependency(&self, text: &str, kind: DependencyKind) -> Dependency {
         let (project, version) =
             text.split_once('@').map_or((text, None), |(project, version)| (project, Some(version)));
@@ -217,19 +237,27 @@ impl Scenario {
                 let required = fields.needs.iter().map(|text| self.dependency(text, DependencyKind::Required));
                 let excluded =
                     fields.incompatible.iter().map(|text| self.dependency(text, DependencyKind::Incompatible));
+                let named = fields.depend.iter().map(|name| Dependency {
+                    project_id: None,
+                    name: Some(name.clone()),
+                    version_id: None,
+                    kind: DependencyKind::Required,
+                });
                 Release {
                     id: format!("{name}-{version}"),
                     version: version.clone(),
-                    published: day(fields.published.as_deref()),
+                    published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
                     channel: fields.channel.unwrap_or(Channel::Release),
-                    minecraft: listed(fields.minecraft.as_ref(), &paper),
+                    minecraft: if self.is_file(name) { Vec::new() } else { listed(fields.minecraft.as_ref(), &paper) },
+                    api_version: fields.api_version,
+                    provides: fields.provides,
                     loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
-                    dependencies: required.chain(excluded).collect(),
+                    dependencies: required.chain(excluded).chain(named).collect(),
                     file: Some(artifact(&format!("{name}-{version}"), fields.hash)),
                 }
             });
             Project {
-                key: ProjectKey { source: Source::Modrinth, project: name.clone() },
+                key: self.key(name),
                 id: self.id(name),
                 name: name.clone(),
                 read_at: self.at,
@@ -250,7 +278,7 @@ impl Scenario {
             let fields = self.plugin.get(name);
             PluginWish {
                 object: name.clone(),
-                key: ProjectKey { source: Source::Modrinth, project: name.clone() },
+                key: self.key(name),
                 version: match version.strip_prefix('=') {
                     Some(version) => VersionWish::Pin { version: version.to_owned() },
                     None => VersionWish::Auto,

@@ -76,3 +76,41 @@ fn a_pinned_minecraft_is_one_version() {
         assert!(!minecraft.is_match(wrong), "{wrong:?}");
     }
 }
+
+#[test]
+fn an_address_has_a_host_and_neither_a_user_nor_a_fragment() {
+    let url = pattern_of(url);
+    for good in [
+        "https://example.org/x.jar",
+        "http://example.org/x.jar",
+        "https://example.org",
+        "https://[2001:4860::1]:8443/a?b=c@d",
+    ] {
+        assert!(url.is_match(good), "{good}");
+    }
+    for wrong in [
+        "",
+        "example.org/x.jar",
+        "https:///x.jar",
+        "https://me:secret@example.org/x.jar",
+        "https://example.org/x.jar#v2",
+        "https://example.org/my plugin.jar",
+        "x",
+    ] {
+        assert!(!url.is_match(wrong), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_checksum_is_64_hex_digits_with_or_without_its_name() {
+    let sha256 = pattern_of(sha256);
+    let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
+    for good in [digits.clone(), format!("sha256:{digits}")] {
+        assert!(sha256.is_match(&good), "{good}");
+    }
+    for wrong in
+        [format!("{digits}0"), format!("sha512:{digits}"), digits[1..].to_owned(), format!("sha256:{}", "g".repeat(64))]
+    {
+        assert!(!sha256.is_match(&wrong), "{wrong}");
+    }
+}

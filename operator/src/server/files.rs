@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use resolver::jar::{FactsError, plugin};
 use resolver::lock::{Lock, LockedFile};
 use scheduler::protocol::{File, FileHash, FileSet};
 
 use super::build::lock_map::lock_map_name;
 use super::record::{self, LockRecord, RecordError};
 use crate::context::Context;
-use crate::store::{FactsError, FetchError, paper, plugin};
+use crate::store::{FetchError, paper};
 
 /// Why the files of a lock could not be brought.
 #[derive(Debug, thiserror::Error)]

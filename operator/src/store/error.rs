@@ -1,7 +1,8 @@
-//! Pure. Why a file could not be brought, or not be read.
+//! Pure. Why the store could not be opened, or a file not be brought.
 
 use std::io;
-use std::sync::Arc;
+
+use resolver::download::DownloadError;
 
 /// Why the store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -21,27 +22,8 @@ pub(crate) enum OpenError {
 pub(crate) enum FetchError {
     #[error("`{hash}` is no hash that can be checked; a source has to state sha256, sha512 or sha1")]
     NoHash { hash: String },
-    #[error("`{url}` is not downloaded from: only https is, or an address of the configured upstreams")]
-    NotHttps { url: String },
-    #[error("`{url}` is not downloaded from: {host} is inside a private network")]
-    Private { url: String, host: String },
-    #[error("`{url}` redirects more than {limit} times")]
-    Redirects { url: String, limit: usize },
-    #[error("`{url}` could not be reached")]
-    Unreachable {
-        url: String,
-        #[source]
-        source: Arc<reqwest::Error>,
-    },
-    #[error("`{url}` answered {status}")]
-    Status { url: String, status: u16 },
-    #[error("`{url}` is larger than {limit} bytes")]
-    TooLarge { url: String, limit: u64 },
-    /// Final: the upstream's page and its file disagree, and asking again brings the same.
-    #[error("`{url}` has the hash {found}, and {expected} was announced; its source has to correct one of the two")]
-    WrongHash { url: String, expected: String, found: String },
-    #[error("could not write a downloaded file to the artifact store")]
-    Disk(#[source] Arc<io::Error>),
+    #[error(transparent)]
+    Download(#[from] DownloadError),
 }
 
 impl FetchError {
@@ -49,50 +31,15 @@ impl FetchError {
     pub(crate) fn category(&self) -> &'static str {
         match self {
             Self::NoHash { .. } => "no-hash",
-            Self::NotHttps { .. } => "not-https",
-            Self::Private { .. } => "private-address",
-            Self::Redirects { .. } => "redirects",
-            Self::Unreachable { .. } => "unreachable",
-            Self::Status { .. } => "status",
-            Self::TooLarge { .. } => "too-large",
-            Self::WrongHash { .. } => "wrong-hash",
-            Self::Disk(_) => "disk",
+            Self::Download(error) => error.category(),
         }
     }
 
     /// Whether another try can end differently without somebody changing something.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Status { .. } | Self::Disk(_) => true,
-            Self::NoHash { .. }
-            | Self::NotHttps { .. }
-            | Self::Private { .. }
-            | Self::Redirects { .. }
-            | Self::TooLarge { .. }
-            | Self::WrongHash { .. } => false,
+            Self::NoHash { .. } => false,
+            Self::Download(error) => error.may_pass(),
         }
     }
-}
-
-/// Why a JAR could not be read. All of it is the JAR's fault: its hash was right.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FactsError {
-    #[error("it could not be opened")]
-    Open(#[source] io::Error),
-    #[error("it is no JAR")]
-    NotAJar(#[source] zip::result::ZipError),
-    #[error("it has {count} entries, and more than {limit} are not read")]
-    TooManyEntries { count: usize, limit: usize },
-    #[error("its `{entry}` is larger than {limit} bytes")]
-    EntryTooLarge { entry: String, limit: u64 },
-    #[error("its `{entry}` could not be unpacked")]
-    Unpack {
-        entry: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error("it is no plugin for Paper: it has neither paper-plugin.yml nor plugin.yml")]
-    NoDescription,
-    #[error("its `{entry}` could not be understood: {what}")]
-    Nonsense { entry: &'static str, what: String },
 }

@@ -3,11 +3,8 @@
 use std::path::Path;
 
 use reqwest::Url;
+use resolver::jar::{FactsError, Hash, Jar};
 use serde::Deserialize;
-
-use super::error::FactsError;
-use super::hash::Hash;
-use super::jar::Jar;
 
 const VERSION: &str = "version.json";
 const CONTEXT: &str = "META-INF/download-context";

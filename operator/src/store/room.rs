@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::UNFINISHED;
-use super::hash::Hash;
+use resolver::download::UNFINISHED;
+use resolver::jar::Hash;
 
 /// A file of the store.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,10 +12,11 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use resolver::jar::Hash;
 use scheduler::protocol::Refusal;
 use tokio_util::io::ReaderStream;
 
-use super::{Hash, Store};
+use super::Store;
 use crate::chain::Chain;
 
 /// Bytes read from the disk at once: a Paper JAR is 50 MB, and eight hundred small reads are enough.

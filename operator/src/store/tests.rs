@@ -108,7 +108,7 @@ impl Setup {
 }
 
 fn open(dir: &Path, upstreams: Vec<Url>) -> Arc<Store> {
-    let policy = Policy { largest: 1 << 20, ..Policy::new(upstreams) };
+    let policy = Policy::new(download::Policy { largest: 1 << 20, ..download::Policy::new(upstreams) });
     Arc::new(Store::new(dir, policy).unwrap())
 }
 
@@ -266,7 +266,7 @@ async fn a_file_that_the_disk_has_changed_is_brought_again() {
 #[tokio::test]
 async fn the_store_stays_within_its_room() {
     let setup = Setup::new().await;
-    let policy = Policy { room: 0, ..Policy::new(vec![setup.cdn.base.clone()]) };
+    let policy = Policy { room: 0, ..Policy::new(download::Policy::new(vec![setup.cdn.base.clone()])) };
     let store = Store::new(setup.dir.path(), policy).unwrap();
     let sha1 = format!("sha1:{}", hex::encode(sha1::Sha1::digest(CONTENT)));
     let first = store.fetch(&file(setup.cdn.url("file.jar"), sha256(CONTENT))).await.unwrap();

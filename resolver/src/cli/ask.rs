@@ -10,6 +10,7 @@ use super::arguments::{Explain, Fetch, Format, Reading as Asked};
 use super::checked::{self, Checked};
 use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey};
+use crate::download::DownloadError;
 use crate::explain::{Explanation, human};
 use crate::request::Request;
 use crate::upstream::{FetchError, Fetcher, Problem, Reading, Settings, Upstream, Wanted, in_words};
@@ -265,7 +266,7 @@ fn say_problems(said: &mut Said, problems: &[Problem]) {
     said.notes.extend(unsaid);
 }
 
-/// The mistakes that only an upstream can tell: projects that are asked for and do not exist.
+/// The mistakes that only an upstream can tell: projects that are asked for and do not exist, files that are others.
 fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[Problem]) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in checked.projects() {
@@ -274,6 +275,13 @@ fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[Problem]) -> Vec<S
         let words = |upstream: Upstream| format!("is `{}`, and {upstream} has no such project", key.project);
         let said = match &*problem.error {
             FetchError::NotFound { upstream, .. } | FetchError::NotAName { upstream, .. } => words(*upstream),
+            FetchError::Download(DownloadError::WrongHash { url, expected, found }) => {
+                let is = format!("is {expected}, and what is at {url} now has {found}");
+                let fix = "ask its authors which of the two is right before you write it";
+                mistakes
+                    .extend(checked.mistaken(&key, "spec.source.checksum", &is, fix).iter().map(ToString::to_string));
+                continue;
+            }
             FetchError::Unreachable { .. }
             | FetchError::Status { .. }
             | FetchError::Resting { .. }
@@ -281,10 +289,14 @@ fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[Problem]) -> Vec<S
             | FetchError::Unreadable { .. }
             | FetchError::Hollow { .. }
             | FetchError::Offline { .. }
+            | FetchError::Download(_)
+            | FetchError::NotAFile { .. }
+            | FetchError::NotAPlugin { .. }
+            | FetchError::FileOffline { .. }
             | FetchError::NotOnDockerHub { .. } => continue,
         };
         let fix = known_projects::fix(&key, &fetcher.stored_projects());
-        mistakes.extend(checked.no_such_project(&key, &said, &fix).iter().map(ToString::to_string));
+        mistakes.extend(checked.mistaken(&key, "spec.source.project", &said, &fix).iter().map(ToString::to_string));
     }
     mistakes
 }

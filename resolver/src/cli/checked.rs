@@ -3,7 +3,7 @@
 use super::document::Node;
 use super::manifests::{Manifests, Mistake, Placed};
 use super::rules;
-use crate::catalog::{ProjectKey, Source};
+use crate::catalog::ProjectKey;
 use crate::manifest::{self, Complaint, plugin_name};
 use crate::request::{PaperWish, Request};
 use crate::version::Minecraft;
@@ -84,19 +84,15 @@ impl Checked {
         self.requests.iter().any(|request| request.image.is_none())
     }
 
-    /// The complaint, at each Plugin that asks for it, that a project does not exist.
-    pub(super) fn no_such_project(&self, key: &ProjectKey, problem: &str, fix: &str) -> Vec<Mistake> {
+    /// The complaint about this field at each Plugin that asks for a project: that it does not exist, or is another.
+    pub(super) fn mistaken(&self, key: &ProjectKey, path: &str, problem: &str, fix: &str) -> Vec<Mistake> {
         let asks = |plugin: &&Placed<crds::Plugin>| {
-            let source = match plugin.object.spec.source.kind {
-                crds::plugin::SourceKind::Hangar => Source::Hangar,
-                crds::plugin::SourceKind::Modrinth => Source::Modrinth,
-            };
-            source == key.source && plugin.object.spec.source.project == key.project
+            manifest::project_key(&plugin.object.spec.source).is_some_and(|asked| asked == *key)
         };
         let mistake = |plugin: &Placed<crds::Plugin>| {
             plugin.mistake(Complaint {
                 object: object_name(&plugin.object),
-                path: "spec.source.project".to_owned(),
+                path: path.to_owned(),
                 problem: problem.to_owned(),
                 fix: fix.to_owned(),
             })

@@ -42,6 +42,7 @@ pub(super) fn fix(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
         let known = match source {
             Source::Hangar => HANGAR,
             Source::Modrinth => MODRINTH,
+            Source::Url => &[],
         };
         let stored = stored.iter().filter(move |key| key.source == source).map(|key| key.project.as_str());
         stored
@@ -53,7 +54,7 @@ pub(super) fn fix(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
     }
     let other = match wrong.source {
         Source::Hangar => Source::Modrinth,
-        Source::Modrinth => Source::Hangar,
+        Source::Modrinth | Source::Url => Source::Hangar,
     };
     match nearest(&wrong.project, of(other)) {
         Some(meant) => format!("there is `{{type: {other}, project: {meant}}}`"),

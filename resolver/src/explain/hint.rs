@@ -212,6 +212,7 @@ fn against_release(object: &str, unusable: &Unusable) -> Vec<HintStep> {
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::NeedsUnread { .. }
+        | Unusable::NeedsMissing { .. }
         | Unusable::BuildChannel { .. }
         | Unusable::NoBuild { .. }
         | Unusable::Preview
@@ -232,6 +233,7 @@ fn against_paper(unusable: &Unusable) -> Vec<HintStep> {
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::NeedsUnread { .. }
+        | Unusable::NeedsMissing { .. }
         | Unusable::NeedsForbidden { .. }
         | Unusable::NoBuild { .. }
         | Unusable::Preview

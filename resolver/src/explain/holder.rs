@@ -119,7 +119,12 @@ fn bare(shelf: &Shelf<'_>) -> Holder {
 
 /// A release with the end of its list.
 pub(super) fn listed(release: &Release) -> ListedRelease {
-    ListedRelease { version: release.version.clone(), published: release.published, up_to: up_to(release) }
+    ListedRelease {
+        version: release.version.clone(),
+        published: release.published,
+        up_to: up_to(release),
+        api_version: release.api_version.clone(),
+    }
 }
 
 /// The newest release on a list.

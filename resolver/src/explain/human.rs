@@ -76,7 +76,7 @@ impl Page {
             self.line(&format!("  {project}  could not be read: {because}"));
         }
         for key in &unanswerable.fetch {
-            self.line(&format!("  {key}  has not been fetched yet"));
+            self.line(&format!("  {}  has not been fetched yet", key.shown()));
         }
     }
 }

@@ -146,6 +146,11 @@ impl Facts<'_, '_> {
         if !only_previews {
             reasons.retain(|reason| !is_preview(reason));
         }
+        // A file has one release: that it cannot be used, and why, is all there is to say about it.
+        let missing: Vec<String> = reasons.iter().filter_map(lacks_a_plugin).map(str::to_owned).collect();
+        reasons.retain(
+            |reason| !matches!(reason, Reason::NotListed { plugin, newest: None, .. } if missing.contains(plugin)),
+        );
         reasons
     }
 
@@ -330,6 +335,14 @@ impl Facts<'_, '_> {
 
 fn is_preview(reason: &Reason) -> bool {
     matches!(reason, Reason::PaperUnusable { unusable: Unusable::Preview, .. })
+}
+
+/// The plugin whose JAR needs another that nobody has.
+fn lacks_a_plugin(reason: &Reason) -> Option<&str> {
+    if let Reason::ReleasesUnusable { plugin, unusable: Unusable::NeedsMissing { .. }, .. } = reason {
+        return Some(plugin);
+    }
+    None
 }
 
 /// Up to three versions next to one that does not exist.

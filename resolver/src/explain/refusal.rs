@@ -193,8 +193,9 @@ pub enum Reason {
         object: Option<String>,
         /// The newest of them.
         version: String,
-        /// When that was published.
-        published: Timestamp,
+        /// When that was published, if anybody says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        published: Option<Timestamp>,
         /// How many older ones share the reason.
         older: usize,
         /// What the newest of them is listed up to.

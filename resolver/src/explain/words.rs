@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use super::Span;
 use crate::catalog::{BuildChannel, Channel, Source};
 use crate::unusable::Unusable;
+use crate::version::Minecraft;
 
 /// `6 October 2025`
 pub(super) fn date(at: Timestamp) -> String {
@@ -29,6 +30,11 @@ pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
     } else {
         format!("read on {}", date(at))
     }
+}
+
+/// `of 6 October 2025`; nobody says when a file that is named by its address was published.
+pub(super) fn of(published: Option<Timestamp>) -> String {
+    published.map_or_else(|| "a file by its URL".to_owned(), |at| format!("of {}", date(at)))
 }
 
 /// `7 days`, `36 hours`
@@ -90,6 +96,7 @@ pub(super) fn source(source: Source) -> &'static str {
     match source {
         Source::Hangar => "Hangar",
         Source::Modrinth => "Modrinth",
+        Source::Url => "URL",
     }
 }
 
@@ -111,6 +118,11 @@ pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
     }
 }
 
+/// Why older servers do not load a release: a clause that stands after what it is about.
+pub(super) fn api_version(needs: &Minecraft) -> String {
+    format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
+}
+
 /// Why something may not be used: a clause that stands after what it is about.
 pub(super) fn unusable(reason: &Unusable) -> String {
     match reason {
@@ -127,6 +139,11 @@ pub(super) fn unusable(reason: &Unusable) -> String {
         Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
         Unusable::WrongSoftware { loaders } => format!("is made for {}, not for Paper", list(loaders, 4)),
         Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
+        Unusable::NeedsMissing { plugin } => {
+            format!(
+                "needs the plugin {plugin}, and no plugin of this server is called so: write a `kind: Plugin` for {plugin}"
+            )
+        }
         Unusable::NeedsForbidden { project } => {
             format!("needs {project}, which nobody asks for, and `spec.dependencies` is `Forbid`")
         }

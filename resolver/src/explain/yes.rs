@@ -5,7 +5,7 @@ use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Listing, NewerBuild, NewerPaper, NewerRelease, PaperName, PaperPin,
     Solved, Unfollowed, Warning, hint,
 };
-use crate::catalog::BuildChannel;
+use crate::catalog::{BuildChannel, FALLBACK_VERSION, Source};
 use crate::request::{OverrideMode, PaperWish};
 use crate::shelf::World;
 use crate::shelf::listing::Known;
@@ -224,6 +224,9 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     }
     if world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
         warnings.push(Warning::NoList { plugin: plugin(), version: version() });
+    }
+    if shelf.project.key.source == Source::Url && stocked.release.version == FALLBACK_VERSION {
+        warnings.push(Warning::FallbackVersion { plugin: plugin(), version: version() });
     }
     for link in &stocked.links {
         if let Some(guessed) = link.guessed {

@@ -4,6 +4,7 @@ use crds::LabelSelector;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::catalog::{ProjectKey, Source};
 
 fn server(spec: &Value) -> PaperMCServer {
     serde_json::from_value(json!({
@@ -150,4 +151,81 @@ fn a_pin_to_no_version_is_refused() {
     insta::assert_snapshot!(complaints(&server, &[]).join("\n"), @r##"
     PaperMCServer games/lobby: `spec.version` is `😀`, which is no Minecraft version; write one such as `1.21.10` or `26.1`
     "##);
+}
+
+fn of_url(more: &Value) -> Vec<String> {
+    let mut source = json!({"type": "url", "url": "https://example.org/x.jar", "checksum": "AB".repeat(32)});
+    for (key, value) in more.as_object().unwrap() {
+        source[key] = value.clone();
+    }
+    let complaints = check_plugin(&plugin("rules", "games", &json!({"source": source})));
+    complaints.iter().map(|complaint| format!("{} {}", complaint.path, complaint.problem)).collect()
+}
+
+#[test]
+fn a_url_with_a_checksum_is_a_project_of_its_own_for_each_checksum() {
+    let key = |checksum: &str| {
+        let source = json!({"type": "url", "url": "https://example.org/x.jar", "checksum": checksum});
+        project_key(&serde_json::from_value(source).unwrap()).unwrap()
+    };
+    let (one, two) = (key(&"AB".repeat(32)), key(&format!("sha256:{}", "cd".repeat(32))));
+    assert_ne!(one, two);
+    assert_eq!(one, key(&format!("sha256:{}", "ab".repeat(32))), "however it is written");
+    let digits = "ab".repeat(32);
+    assert_eq!(one.to_string(), format!("url/https://example.org/x.jar#sha256={digits}"));
+    assert_eq!(one.file(), Some(("https://example.org/x.jar", digits.as_str())));
+    assert_eq!(one.shown(), "https://example.org/x.jar");
+    let request = request(
+        &server(&json!({"updateStrategy": "auto", "updateSchedule": {"maintenanceWindow": {"cron": "@daily"}}})),
+        [&plugin(
+            "rules",
+            "games",
+            &json!({"source": {"type": "url", "url": "https://example.org/x.jar", "checksum": digits}}),
+        )],
+        None,
+        None,
+    );
+    assert_eq!(request.unwrap().plugins[0].key, one);
+}
+
+#[test]
+fn an_address_has_to_be_https_with_a_host_and_nothing_that_no_server_is_sent() {
+    assert_eq!(of_url(&json!({})), Vec::<String>::new());
+    for good in ["https://example.org", "HTTPS://example.org:8443/a/b?c=d@e", "https://[2606:4700::1]/x"] {
+        assert_eq!(of_url(&json!({"url": good})), Vec::<String>::new(), "{good}");
+    }
+    for (wrong, what) in [
+        ("http://example.org/x.jar", "plain http"),
+        ("ftp://example.org/x.jar", "not https"),
+        ("example.org/x.jar", "no address"),
+        ("https:///x.jar", "no host"),
+        ("https://me:hunter2@example.org/x.jar", "a user in it"),
+        ("https://example.org/x.jar#v2", "`#`"),
+        ("https://example.org/my plugin.jar", "blank"),
+        ("", "missing"),
+        (&format!("https://example.org/{}", "x".repeat(2048)), "characters"),
+    ] {
+        let said = of_url(&json!({"url": wrong}));
+        assert!(said.len() == 1 && said[0].starts_with("spec.source.url ") && said[0].contains(what), "{said:?}");
+        assert!(!said[0].contains("hunter2"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_url_is_one_release_and_needs_its_hash() {
+    for (more, what) in [
+        (json!({"checksum": null}), "spec.source.checksum is missing"),
+        (json!({"checksum": "md5:00"}), "spec.source.checksum is `md5:00`, which is no sha256"),
+        (json!({"checksum": "sha512:00"}), "spec.source.checksum is `sha512:00`"),
+        (json!({"project": "warps"}), "spec.source.project is for `type: hangar`"),
+        (json!({"type": "modrinth", "project": "warps", "checksum": null}), "spec.source.url is for `type: url`"),
+        (json!({"type": "hangar", "project": "warps", "url": null}), "spec.source.checksum is for `type: url`"),
+    ] {
+        let said = of_url(&more);
+        assert!(said.len() == 1 && said[0].starts_with(what), "{more}: {said:?}");
+    }
+    let source = json!({"type": "url", "url": "https://example.org/x.jar", "checksum": "ab".repeat(32)});
+    let pinned = plugin("rules", "games", &json!({"source": source, "updateStrategy": "pin", "version": "2"}));
+    let paths: Vec<String> = check_plugin(&pinned).into_iter().map(|complaint| complaint.path).collect();
+    assert_eq!(paths, ["spec.updateStrategy", "spec.version"]);
 }

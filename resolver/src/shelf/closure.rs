@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::judge::{for_paper, is_pinned, judge};
 use super::{Asked, Rules};
-use crate::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release};
+use crate::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use crate::explain::Warning;
 use crate::overlay::{self, Need};
 use crate::request::{Dependencies, PluginWish, Request, VersionWish};
@@ -50,6 +50,8 @@ pub(super) enum Target {
     Unread { project: String, because: String },
     /// Out of the source.
     Outside(String),
+    /// By its name to no plugin of this server.
+    Missing(String),
     /// To nothing a Paper server would ever load: pages do not say for which loader a dependency is meant.
     OtherSoftware,
 }
@@ -68,8 +70,14 @@ pub(super) fn stock<'a>(
     let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
         asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
     let requested: BTreeSet<usize> = queue.iter().map(|(place, _, _)| *place).collect();
+    // A JAR names what it needs, not where it is: files come last, when all that could be meant takes part.
+    queue.sort_by_key(|(place, _, _)| catalog.projects[*place].key.source != Source::Url);
+    let mut names = Names::default();
     while let Some((place, asked, rules)) = queue.pop() {
         let project = &catalog.projects[place];
+        if project.key.source == Source::Url && names.0.is_empty() {
+            names = Names::of(catalog, members.keys().copied(), &requested);
+        }
         let judged = judge(project, &rules, now, request.running.as_ref());
         let mut member = Member {
             place,
@@ -86,7 +94,7 @@ pub(super) fn stock<'a>(
             if unusable.is_none() {
                 let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
                 unusable = follow(
-                    required_targets(catalog, place, release),
+                    required_targets(catalog, &names, place, release),
                     Follow { catalog, request, runs, requested: &requested },
                     required,
                     &mut outside,
@@ -125,7 +133,7 @@ fn asked_for<'a>(
             Some(place) => wishes.entry(place).or_default().push(wish),
             None => match catalog.unread_because(&wish.key) {
                 Some(because) => {
-                    gap.unread.insert((wish.key.to_string(), because.to_owned()));
+                    gap.unread.insert((wish.key.shown(), because.to_owned()));
                 }
                 None => {
                     gap.fetch.insert(wish.key.clone());
@@ -211,6 +219,9 @@ fn follow(
                 fault.get_or_insert(Unusable::NeedsUnread { project, because });
             }
             Target::Outside(name) => outside.push(name),
+            Target::Missing(plugin) => {
+                fault.get_or_insert(Unusable::NeedsMissing { plugin });
+            }
             Target::OtherSoftware => {}
         }
     }
@@ -218,12 +229,12 @@ fn follow(
 }
 
 /// Where the required dependencies of a release lead, the overlay's included.
-fn required_targets(catalog: &Catalog, place: usize, release: &Release) -> Vec<Target> {
+fn required_targets(catalog: &Catalog, names: &Names, place: usize, release: &Release) -> Vec<Target> {
     let project = &catalog.projects[place];
     let page = in_order(release)
         .into_iter()
         .filter(|dependency| dependency.kind == DependencyKind::Required)
-        .map(|dependency| target(catalog, place, dependency));
+        .map(|dependency| target(catalog, names, place, dependency));
     let known = overlay::need(project, release).map(|need| need_target(catalog, project, &need));
     page.chain(known).collect()
 }
@@ -247,8 +258,11 @@ pub(super) fn need_target(catalog: &Catalog, project: &Project, need: &Need) -> 
 }
 
 /// Where one line of a page leads.
-pub(super) fn target(catalog: &Catalog, place: usize, dependency: &Dependency) -> Target {
+pub(super) fn target(catalog: &Catalog, names: &Names, place: usize, dependency: &Dependency) -> Target {
     let source = catalog.projects[place].key.source;
+    if source == Source::Url {
+        return by_name(names, place, dependency);
+    }
     let keys = [&dependency.project_id, &dependency.name].into_iter().flatten();
     let keys: Vec<ProjectKey> = keys.map(|project| ProjectKey { source, project: project.clone() }).collect();
     let by_release = || {
@@ -268,6 +282,50 @@ pub(super) fn target(catalog: &Catalog, place: usize, dependency: &Dependency) -
     match &dependency.project_id {
         Some(id) => absent(catalog, ProjectKey { source, project: id.clone() }, shown),
         None => Target::Outside(shown.to_owned()),
+    }
+}
+
+/// Where a name in a JAR leads.
+fn by_name(names: &Names, place: usize, dependency: &Dependency) -> Target {
+    let name = dependency.name.clone().unwrap_or_default();
+    match names.0.get(&name.to_lowercase()) {
+        // It provides it itself.
+        Some(found) if *found == place => Target::OtherSoftware,
+        Some(found) => Target::Project(*found),
+        None => Target::Missing(name),
+    }
+}
+
+/// Who is called what on this server: lower-case names to places in the catalog.
+#[derive(Default)]
+pub(super) struct Names(BTreeMap<String, usize>);
+
+impl Names {
+    /// The names of those that take part: what people call a project counts before its slug and what its JAR provides, one
+    /// that was asked for before one that only comes along. (What else a project's JAR may be called is not known here.)
+    pub(super) fn of(catalog: &Catalog, members: impl Iterator<Item = usize>, requested: &BTreeSet<usize>) -> Self {
+        let places: BTreeSet<usize> = members.chain(requested.iter().copied()).collect();
+        let mut claims = Vec::new();
+        for place in places {
+            let project = &catalog.projects[place];
+            if !project.releases.iter().any(for_paper) {
+                continue;
+            }
+            let mut claim = |second: bool, name: &str| {
+                claims.push((second, !requested.contains(&place), &project.key, name.to_lowercase(), place));
+            };
+            claim(false, &project.name);
+            if project.key.source != Source::Url {
+                claim(true, &project.key.project);
+            }
+            project.releases.iter().flat_map(|release| &release.provides).for_each(|name| claim(true, name));
+        }
+        claims.sort();
+        let mut names = BTreeMap::new();
+        for (_, _, _, name, place) in claims {
+            names.entry(name).or_insert(place);
+        }
+        Self(names)
     }
 }
 

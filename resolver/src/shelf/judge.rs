@@ -35,7 +35,7 @@ pub(super) fn judge<'a>(
     let mut ordered: Vec<(bool, &Release)> = project
         .releases
         .iter()
-        .filter(|release| release.published <= now || runs(release))
+        .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
         .map(|release| (!lenient::names_a_snapshot(&release.version), release))
         .collect();
     ordered.sort_by(|a, b| order(*a, *b));
@@ -91,7 +91,8 @@ fn policy_fault(release: &Release, channel: Channel, rules: &Rules<'_>, now: Tim
     if release.channel < channel {
         return Some(Unusable::Channel { is: release.channel, allowed: rules.channel });
     }
-    let ripe_at = ripe_at(release.published, rules.delay);
+    // Without a date there is no age. The user named the very bytes: nothing newer can slip in while a delay runs.
+    let ripe_at = ripe_at(release.published?, rules.delay);
     (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
 }
 
@@ -103,13 +104,11 @@ fn superseded(releases: &[&Release], channel: Channel, rules: &Rules<'_>) -> Vec
     let mut verdicts: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
     let on_channel = |release: &Release| release.channel >= channel && material_fault(release).is_none();
     for (at, release) in releases.iter().enumerate() {
-        if !on_channel(release) {
-            continue;
-        }
-        let ends = ripe_at(release.published, rules.delay);
+        let Some(published) = release.published.filter(|_| on_channel(release)) else { continue };
+        let ends = ripe_at(published, rules.delay);
         let patch = releases[at + 1..]
             .iter()
-            .take_while(|next| next.published < ends)
+            .take_while(|next| next.published.is_some_and(|published| published < ends))
             .find(|next| on_channel(next) && lenient::is_patch_of(&next.version, &release.version));
         verdicts[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pubgrub::VersionSet;
 
-use super::closure::{Member, Target, in_order, need_target, target};
+use super::closure::{Member, Names, Target, in_order, need_target, target};
 use super::judge::is_pinned;
 use super::listing::Reader;
 use super::{Link, LinkKind, Shelf, Stocked, classes, ripe_at};
@@ -21,6 +21,8 @@ pub(super) fn shelve<'a>(
     papers: usize,
 ) -> Vec<Shelf<'a>> {
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
+    let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
+    let names = Names::of(catalog, shelf_of.keys().copied(), &requested);
     let links: Vec<Vec<Vec<Link>>> = members
         .iter()
         .map(|member| {
@@ -29,7 +31,11 @@ pub(super) fn shelve<'a>(
                 .iter()
                 .map(|judged| match judged.unusable {
                     Some(_) => Vec::new(),
-                    None => links(catalog, &members, &shelf_of, member, judged.release),
+                    None => links(
+                        Linking { catalog, names: &names, members: &members, shelf_of: &shelf_of },
+                        member,
+                        judged.release,
+                    ),
                 })
                 .collect()
         })
@@ -86,7 +92,10 @@ fn supports(member: &Member<'_>, reader: &Reader, papers: usize) -> Vec<IndexSet
     for (at, judged) in member.releases.iter().enumerate() {
         let release = judged.release;
         let says = member.rules.compatibility;
-        let same = says.is_none() && last.as_ref().is_some_and(|(before, _)| before.minecraft == release.minecraft);
+        let same = says.is_none()
+            && last.as_ref().is_some_and(|(before, _)| {
+                before.minecraft == release.minecraft && before.api_version == release.api_version
+            });
         if !same {
             let known = reader.read(release, says);
             let on = known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(paper, _)| paper).collect();
@@ -100,14 +109,18 @@ fn supports(member: &Member<'_>, reader: &Reader, papers: usize) -> Vec<IndexSet
     bits.iter().map(|words| IndexSet::from_words(words, false)).collect()
 }
 
+#[derive(Clone, Copy)]
+struct Linking<'x, 'a> {
+    catalog: &'x Catalog,
+    names: &'x Names,
+    members: &'x [Member<'a>],
+    /// Places in the catalog to places among the members.
+    shelf_of: &'x HashMap<usize, usize>,
+}
+
 /// What one usable release asks of the other shelves.
-fn links(
-    catalog: &Catalog,
-    members: &[Member<'_>],
-    shelf_of: &HashMap<usize, usize>,
-    member: &Member<'_>,
-    release: &Release,
-) -> Vec<Link> {
+fn links(at: Linking<'_, '_>, member: &Member<'_>, release: &Release) -> Vec<Link> {
+    let Linking { catalog, names, members, shelf_of } = at;
     let mut links: Vec<Link> = Vec::new();
     for dependency in in_order(release) {
         let kind = match dependency.kind {
@@ -118,7 +131,7 @@ fn links(
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
-        let Target::Project(place) = target(catalog, member.place, dependency) else { continue };
+        let Target::Project(place) = target(catalog, names, member.place, dependency) else { continue };
         let Some(&to) = shelf_of.get(&place) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
@@ -152,7 +165,7 @@ fn bounded(dependency: &Member<'_>, release: &Release, bound: &Bound) -> (IndexS
             (IndexSet::of(new_enough.map(|(at, _)| at + 1)), None)
         }
         Bound::Guess => {
-            let until = ripe_at(release.published, overlay::SAME_RELEASE_NIGHT);
+            let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
             let minimum = releases
                 .filter(|(_, judged)| judged.release.channel == release.channel && judged.release.published <= until)
                 .map(|(at, _)| at + 1)

@@ -60,6 +60,13 @@ impl Reader {
         {
             self.apply(says, &mut known);
         }
+        if let Some(needs) = &release.api_version {
+            for (paper, known) in self.papers.iter().zip(&mut known) {
+                if paper < needs {
+                    *known = None;
+                }
+            }
+        }
         known
     }
 

@@ -141,7 +141,10 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
     {
         match fetch(held.clone()).await {
             Err(error) => {
-                let missing = matches!(error, FetchError::NotFound { .. } | FetchError::NotAName { .. });
+                let missing = matches!(
+                    error,
+                    FetchError::NotFound { .. } | FetchError::NotAName { .. } | FetchError::NotAPlugin { .. }
+                );
                 let again_at = now + if missing { REMEMBER_NOT_FOUND } else { REMEMBER_FAILURE };
                 Known { held, failure: Some(Failure { error: Arc::new(error), again_at }) }
             }

@@ -26,7 +26,7 @@ struct Compact {
 
 /// A release: id, version, published, channel, three places in the tables, and the file.
 #[derive(Serialize, Deserialize)]
-struct Row(String, String, Timestamp, Channel, usize, usize, usize, Option<File>);
+struct Row(String, String, Option<Timestamp>, Channel, usize, usize, usize, Option<File>);
 
 /// A file: name, url, size, hash.
 #[derive(Serialize, Deserialize)]
@@ -97,6 +97,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                 version,
                 published,
                 channel,
+                // No page says these.
+                api_version: None,
+                provides: Vec::new(),
                 minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
                 loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
                 dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),

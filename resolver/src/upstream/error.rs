@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::Upstream;
+use crate::download::DownloadError;
+use crate::jar::FactsError;
 
 /// Why one page of one upstream could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +102,30 @@ pub enum FetchError {
         /// The address.
         url: String,
     },
+    /// The key of a file without an address or a hash.
+    #[error("`{project}` names no file: it has to be an https address with `#sha256=` and 64 hex digits")]
+    NotAFile {
+        /// The text.
+        project: String,
+    },
+    /// A file that was named by its address could not be brought.
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    /// The bytes that were named are no plugin that can be read; asking again brings the same.
+    #[error("`{url}` is no plugin that can be read")]
+    NotAPlugin {
+        /// The address.
+        url: String,
+        /// What is wrong with the JAR.
+        #[source]
+        source: FactsError,
+    },
+    /// Nothing may be downloaded, and the file is not stored.
+    #[error("nothing is stored of `{url}`; fetch the catalog once with a network")]
+    FileOffline {
+        /// The address.
+        url: String,
+    },
     /// The image's registry has no list of tags that we can read.
     #[error(
         "the tags of `{repository}` cannot be listed: only repositories on Docker Hub can; pin `spec.image` by digest instead"
@@ -122,16 +148,36 @@ impl FetchError {
             Self::TooLarge { .. } => "too-large",
             Self::Unreadable { .. } => "unreadable",
             Self::Hollow { .. } => "hollow",
-            Self::Offline { .. } => "offline",
+            Self::Offline { .. } | Self::FileOffline { .. } => "offline",
+            Self::NotAFile { .. } => "not-a-file",
+            Self::Download(error) => error.category(),
+            Self::NotAPlugin { .. } => "not-a-plugin",
             Self::NotOnDockerHub { .. } => "not-on-docker-hub",
         }
+    }
+
+    /// Whether it is about a file that was named by its address; the text names it.
+    pub(super) fn is_about_a_file(&self) -> bool {
+        matches!(self, Self::NotAFile { .. } | Self::Download(_) | Self::NotAPlugin { .. } | Self::FileOffline { .. })
     }
 
     /// Who can do something about it.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::NotFound { .. } | Self::NotAName { .. } | Self::Offline { .. } | Self::NotOnDockerHub { .. } => {
-                Blame::User
+            Self::NotFound { .. }
+            | Self::NotAName { .. }
+            | Self::Offline { .. }
+            | Self::NotAFile { .. }
+            | Self::NotAPlugin { .. }
+            | Self::FileOffline { .. }
+            | Self::NotOnDockerHub { .. } => Blame::User,
+            Self::Download(DownloadError::Disk(_)) => Blame::Cluster,
+            Self::Download(error) => {
+                if error.may_pass() {
+                    Blame::Upstream
+                } else {
+                    Blame::User
+                }
             }
             Self::Unreachable { .. }
             | Self::Status { .. }

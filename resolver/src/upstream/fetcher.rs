@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::cache::{Found, Pages, younger};
 use super::docker_hub::{self, Repository};
+use super::files::Files;
 use super::fill::{self, Builds, Listed};
 use super::http::{Http, Patience};
 use super::listing::{Listing, Name, can_be_a_name};
@@ -62,6 +63,8 @@ pub struct Settings {
     pub upstreams: Upstreams,
     /// The directory that what was read is kept in; it is made if it is missing.
     pub store: PathBuf,
+    /// The directory for files that are named by their address, as [`crate::download`] lays it out.
+    pub files: PathBuf,
     /// A mail address or page of whoever runs this, for the `User-Agent`.
     pub contact: Option<String>,
     /// How long what was read counts as new.
@@ -71,11 +74,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The usual ones, with this directory.
+    /// The usual ones, with this directory and files in its `files`.
     pub fn new(store: impl Into<PathBuf>) -> Self {
+        let store = store.into();
         Self {
             upstreams: Upstreams::default(),
-            store: store.into(),
+            files: files_in(&store),
+            store,
             contact: None,
             ttl: Ttl::default(),
             patience: Patience::default(),
@@ -105,6 +110,7 @@ pub struct Fetcher {
     names: Pages<Name>,
     listings: Pages<Listing>,
     tags: Pages<Vec<ImageTag>>,
+    files: Files,
 }
 
 impl fmt::Debug for Fetcher {
@@ -116,18 +122,21 @@ impl fmt::Debug for Fetcher {
 impl Fetcher {
     /// One that asks the upstreams.
     pub fn new(settings: Settings) -> Result<Self, StartError> {
-        let Settings { upstreams, store, contact, ttl, patience } = settings;
+        let Settings { upstreams, store, files, contact, ttl, patience } = settings;
         let store = Store::open(&store)?;
         let http = Http::new(contact.as_deref(), patience)?;
-        Ok(Self::with(upstreams, ttl, http, &store))
+        let files = Files::new(&files, &upstreams, contact.as_deref(), &store)?;
+        Ok(Self::with(upstreams, ttl, http, files, &store))
     }
 
     /// One that never touches a network: it knows what another one has stored in this directory, however old.
     pub fn offline(store: &Path) -> Self {
-        Self::with(Upstreams::default(), Ttl::default(), Http::offline(), &Store::existing(store))
+        let pages = Store::existing(store);
+        let files = Files::offline(&files_in(store), &pages);
+        Self::with(Upstreams::default(), Ttl::default(), Http::offline(), files, &pages)
     }
 
-    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, store: &Store) -> Self {
+    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &Store) -> Self {
         let offline = http.is_offline();
         Self {
             upstreams,
@@ -139,6 +148,7 @@ impl Fetcher {
             // A big one is 4 MB in memory, a usual one 50 KB.
             listings: Pages::new("releases", 1_000, store, offline),
             tags: Pages::new("images", 20, store, offline),
+            files,
         }
     }
 
@@ -259,7 +269,11 @@ impl Fetcher {
     async fn projects(&self, keys: Vec<ProjectKey>, now: Timestamp) -> Vec<FoundProject> {
         stream::iter(keys)
             .map(|key| async move {
-                let found = self.project(&key, now).await;
+                let found = match key.source {
+                    Source::Hangar => self.project(Site::Hangar, &key.project, now).await,
+                    Source::Modrinth => self.project(Site::Modrinth, &key.project, now).await,
+                    Source::Url => self.files.project(&key, now).await,
+                };
                 (key, found)
             })
             .buffered(AT_ONCE)
@@ -267,55 +281,53 @@ impl Fetcher {
             .await
     }
 
-    async fn project(&self, key: &ProjectKey, now: Timestamp) -> Result<Found<Listing>, Arc<FetchError>> {
-        let ProjectKey { source, project } = key;
-        let upstream = upstream_of(*source);
+    async fn project(&self, site: Site, project: &str, now: Timestamp) -> Result<Found<Listing>, Arc<FetchError>> {
         if !can_be_a_name(project) {
-            return Err(Arc::new(FetchError::NotAName { upstream, project: project.clone() }));
+            return Err(Arc::new(FetchError::NotAName { upstream: site.upstream(), project: project.to_owned() }));
         }
-        let name = self.name(*source, project, now).await?;
+        let name = self.name(site, project, now).await?;
         let id = name.held.body.id.as_str();
-        let url = match source {
-            Source::Hangar => hangar::list_url(&self.upstreams, id),
-            Source::Modrinth => modrinth::list_url(&self.upstreams, id),
+        let url = match site {
+            Site::Hangar => hangar::list_url(&self.upstreams, id),
+            Site::Modrinth => modrinth::list_url(&self.upstreams, id),
         };
         let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.releases, now);
         let fetch = |held| async {
-            match source {
-                Source::Hangar => {
+            match site {
+                Site::Hangar => {
                     hangar::fetch_list(&self.http, &url, &name.held.body, held, self.ttl.project, now).await
                 }
-                Source::Modrinth => modrinth::fetch_list(&self.http, &url, &name.held.body, held, now).await,
+                Site::Modrinth => modrinth::fetch_list(&self.http, &url, &name.held.body, held, now).await,
             }
             .map_err(|error| not_found(error, project))
         };
-        let mut found = self.listings.get(&format!("{source}/{id}"), &url, now, fresh, fetch).await?;
+        let mut found = self.listings.get(&format!("{site}/{id}"), &url, now, fresh, fetch).await?;
         found.stale = found.stale.or(name.stale);
         Ok(found)
     }
 
     /// Which project a slug or id means. What is found is known by slug and by id from then on, so that a dependency on a
     /// project that somebody named by its slug costs no request, online and offline.
-    async fn name(&self, source: Source, project: &str, now: Timestamp) -> Result<Found<Name>, Arc<FetchError>> {
-        let url_of = |asked: &str| match source {
-            Source::Hangar => hangar::name_url(&self.upstreams, asked),
-            Source::Modrinth => modrinth::name_url(&self.upstreams, asked),
+    async fn name(&self, site: Site, project: &str, now: Timestamp) -> Result<Found<Name>, Arc<FetchError>> {
+        let url_of = |asked: &str| match site {
+            Site::Hangar => hangar::name_url(&self.upstreams, asked),
+            Site::Modrinth => modrinth::name_url(&self.upstreams, asked),
         };
         let url = url_of(project);
         let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.project, now);
         let fetch = |held| async {
-            match source {
-                Source::Hangar => hangar::fetch_name(&self.http, &url, held, now).await,
-                Source::Modrinth => modrinth::fetch_name(&self.http, &url, held, now).await,
+            match site {
+                Site::Hangar => hangar::fetch_name(&self.http, &url, held, now).await,
+                Site::Modrinth => modrinth::fetch_name(&self.http, &url, held, now).await,
             }
             .map_err(|error| not_found(error, project))
         };
-        let found = self.names.get(&format!("{source}/{project}"), &url, now, fresh, fetch).await?;
+        let found = self.names.get(&format!("{site}/{project}"), &url, now, fresh, fetch).await?;
         for other in [&found.held.body.id, &found.held.body.slug] {
             if other != project {
                 let stamp = Stamp { url: url_of(other).to_string(), etag: None, ..found.held.stamp.clone() };
                 let held = Held { stamp, body: Arc::clone(&found.held.body) };
-                self.names.add(&format!("{source}/{other}"), &held).await;
+                self.names.add(&format!("{site}/{other}"), &held).await;
             }
         }
         Ok(found)
@@ -331,9 +343,30 @@ fn not_found(error: FetchError, project: &str) -> FetchError {
     }
 }
 
-fn upstream_of(source: Source) -> Upstream {
-    match source {
-        Source::Hangar => Upstream::Hangar,
-        Source::Modrinth => Upstream::Modrinth,
+/// A source with an API.
+#[derive(Debug, Clone, Copy)]
+enum Site {
+    Hangar,
+    Modrinth,
+}
+
+impl Site {
+    fn upstream(self) -> Upstream {
+        match self {
+            Self::Hangar => Upstream::Hangar,
+            Self::Modrinth => Upstream::Modrinth,
+        }
     }
+}
+
+/// As its pages are named in the store.
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.upstream().as_str())
+    }
+}
+
+/// Where the files are beside a catalog.
+fn files_in(store: &Path) -> PathBuf {
+    store.join("files")
 }

@@ -218,7 +218,9 @@ fn read_version(version: wire::Version) -> Row {
     Row::Paper(Box::new(Release {
         id,
         version: version.name,
-        published,
+        published: Some(published),
+        api_version: None,
+        provides: Vec::new(),
         channel: read_channel(&version.channel),
         minecraft,
         loaders,

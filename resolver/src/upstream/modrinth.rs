@@ -79,7 +79,9 @@ fn read_version(version: wire::Version) -> Release {
     Release {
         id: version.id,
         version: version.number,
-        published: version.date_published,
+        published: Some(version.date_published),
+        api_version: None,
+        provides: Vec::new(),
         channel: match version.kind.as_str() {
             "release" => Channel::Release,
             "beta" => Channel::Beta,

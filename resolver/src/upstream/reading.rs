@@ -25,7 +25,7 @@ pub struct Reading {
 /// Something that could not be read now.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// `fill/paper`, `fill/paper/1.21.10`, `modrinth/viaversion`, `docker.io/itzg/minecraft-server`: never a bare word, which
+    /// `fill/paper`, `fill/paper/1.21.10`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
     /// could be a project's slug.
     pub subject: String,
     /// Why.
@@ -36,6 +36,10 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A file's subject is its address with its hash, and the error names that already.
+        if self.error.is_about_a_file() {
+            return f.write_str(&in_words(&self.error));
+        }
         write!(f, "{}: {}", self.subject, in_words(&self.error))?;
         match self.cached_since {
             Some(since) => write!(f, "; what was read at {since} is used"),

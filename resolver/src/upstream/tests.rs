@@ -17,6 +17,7 @@ use crate::catalog::{Catalog, Project, ProjectKey, Source};
 
 mod catalog;
 mod failures;
+mod files;
 mod hangar_pages;
 mod strange;
 

@@ -95,7 +95,9 @@ fn release(version: ModrinthVersion) -> Release {
     Release {
         id: version.id,
         version: version.version_number,
-        published: version.date_published,
+        published: Some(version.date_published),
+        api_version: None,
+        provides: Vec::new(),
         channel: match version.version_type.as_str() {
             "release" => Channel::Release,
             "beta" => Channel::Beta,

@@ -4,6 +4,7 @@ use crds::duration;
 use serde_json::Value;
 
 use crate::cli::nearest::listed;
+use crate::manifest::{CHECKSUM, url_fault};
 
 /// A set of fields, as something that is wanted.
 pub(super) const FIELDS: &str = "a set of fields";
@@ -34,6 +35,9 @@ pub(super) fn words(field: &str, schema: &Value, text: &str) -> (String, String)
             ("duration", "write numbers with d, h, m or s, such as `72h` or `1h30m`".to_owned())
         }
         "heap" => ("heap", "write `auto`, or a size such as `4Gi`".to_owned()),
+        // In its own words: it may hold a password, which is not printed.
+        "url" if let Some((problem, fix)) = url_fault(text) => return (problem, fix.to_owned()),
+        "checksum" => ("sha256", format!("write {CHECKSUM}")),
         "project" if text.contains('/') => ("project", format!("write its slug alone: `{}`", slug(text))),
         "project" => ("project", "write its slug, the last part of the project page's address".to_owned()),
         // Ours and Kubernetes' own both have the suffixes.

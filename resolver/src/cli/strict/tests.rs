@@ -69,6 +69,6 @@ fn what_a_plugin_lacks_is_asked_for() {
     insta::assert_snapshot!(wrong(1, "  source: {project: 'https://modrinth.com/plugin/viaversion/'}\n"), @r##"
     2 `spec.instanceSelector` is missing; write which servers get it, such as `{matchLabels: {tier: survival}}`, or `{}` for all of its namespace
     3 `spec.source.project` is `https://modrinth.com/plugin/viaversion/`, which is no project; write its slug alone: `viaversion`
-    3 `spec.source.type` is missing; write `hangar` or `modrinth`
+    3 `spec.source.type` is missing; write `hangar`, `modrinth` or `url`
     "##);
 }

@@ -1,7 +1,7 @@
 //! Pure. The text of a no.
 
-use super::super::words::{self, date, list, read, spans};
-use super::super::{Impossible, Reason};
+use super::super::words::{self, list, of, read, spans};
+use super::super::{Impossible, ListedRelease, Reason};
 use super::{Page, hint, short};
 
 /// Writes it.
@@ -64,16 +64,21 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
         Reason::NotListed { plugin, papers, newest, read_at, .. } => {
             let read = read(*read_at, now);
             match newest {
+                Some(ListedRelease { version, api_version: Some(needs), .. })
+                    if papers.iter().all(|span| span.to < *needs) =>
+                {
+                    (format!("{plugin} {version}"), words::api_version(needs))
+                }
                 Some(newest) => {
                     let oldest_asked = papers.first().map(|span| &span.from);
                     let line = match &newest.up_to {
                         Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
-                            format!("its newest, of {}, is listed up to {up_to} ({read})", date(newest.published))
+                            format!("its newest, {}, is listed up to {up_to} ({read})", of(newest.published))
                         }
                         Some(_) | None => {
                             format!(
-                                "its newest, of {}, is not listed for {} ({read})",
-                                date(newest.published),
+                                "its newest, {}, is not listed for {} ({read})",
+                                of(newest.published),
                                 spans(papers)
                             )
                         }
@@ -89,7 +94,7 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
                 0 => String::new(),
                 n => format!(" (so are {n} older ones)"),
             };
-            let head = format!("{plugin} {version}, of {}{listed}", date(*published));
+            let head = format!("{plugin} {version}, {}{listed}", of(*published));
             (head, format!("{}{older}", words::unusable(unusable)))
         }
         Reason::Needs { plugin, version, older, needs, at_least, guessed } => {

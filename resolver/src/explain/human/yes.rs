@@ -1,8 +1,9 @@
 //! Pure. The text of a yes.
 
-use super::super::words::{self, build_channel, channel, count, date, list, month, read, sentence, source};
+use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
 use super::super::{Because, ChosenPlugin, Holder, Listing, NewerPaper, Solved, Unfollowed, Warning};
 use super::{Page, hint, paper, short};
+use crate::catalog::Source;
 use crate::version::Minecraft;
 
 /// Writes it.
@@ -84,7 +85,7 @@ fn newest(solved: &Solved) -> String {
 }
 
 fn plugin(plugin: &ChosenPlugin) -> (String, Vec<String>) {
-    let mut line = format!("of {}", date(plugin.published));
+    let mut line = of(plugin.published);
     if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
         line = format!("{line} (needed by {})", list(&plugin.needed_by, 4));
     }
@@ -184,22 +185,27 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
             let object = holder.object.as_deref().unwrap_or(&holder.name);
             format!("pinned by you (Plugin {object}, `spec.version`).")
         }
-        (None, Some(newest)) => format!("newest, of {}.", date(newest.published)),
+        (None, Some(newest)) => format!("newest, {}.", of(newest.published)),
         (None, None) => format!("has no release that may be used ({read})."),
     };
+    let needs = holder.newest.as_ref().and_then(|newest| newest.api_version.as_ref());
+    let refused = needs.is_some_and(|needs| minecraft < needs);
     let listing = holder.newest.as_ref().map(|newest| match &newest.up_to {
+        _ if refused => needs.map(|needs| format!(" It {}.", words::api_version(needs))).unwrap_or_default(),
+        _ if holder.key.source == Source::Url => format!(" Your compatibilityOverride does not name {minecraft}."),
         Some(up_to) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
         Some(_) | None => format!(" {page} does not list {minecraft} ({read})."),
     });
     lines.push(format!("{what}{}", listing.unwrap_or_default()));
     match &holder.nearly {
-        Some(nearly) => lines.push(format!(
-            "{} of {} is listed for {minecraft}, but {}.",
-            nearly.version,
-            date(nearly.published),
-            but(&nearly.unusable)
-        )),
-        None if holder.newest.is_some() && holder.pinned.is_none() => {
+        Some(nearly) => {
+            let would = match nearly.published {
+                Some(_) => format!("{} is listed for {minecraft}", of(nearly.published)),
+                None => format!("would do for {minecraft}"),
+            };
+            lines.push(format!("{} {would}, but {}.", nearly.version, but(&nearly.unusable)));
+        }
+        None if holder.newest.is_some() && holder.pinned.is_none() && !refused => {
             lines.push(format!("Nobody has said that it fails on {minecraft}."));
         }
         None => {}
@@ -253,10 +259,7 @@ fn not_taken(page: &mut Page, solved: &Solved) {
                 Because::Pinned => format!("you pinned {} (`spec.version`)", plugin.version),
                 Because::Others { with } => format!("does not go together with {}", list(with, 4)),
             };
-            Some((
-                format!("{} {}", plugin.name, newest.version),
-                vec![format!("of {}: {because}", date(newest.published))],
-            ))
+            Some((format!("{} {}", plugin.name, newest.version), vec![format!("{}: {because}", of(newest.published))]))
         })
         .collect();
     if !rows.is_empty() {
@@ -275,6 +278,9 @@ fn warned(warning: &Warning) -> String {
         ),
         Warning::NoList { plugin, version } => {
             format!("{plugin} {version} lists no Minecraft version; nobody has said that it runs, nor that it fails.")
+        }
+        Warning::FallbackVersion { plugin, version } => {
+            format!("{plugin} is shown as {version}: its JAR states no version.")
         }
         Warning::GuessedBound { plugin, version, needs, at_least } => format!(
             "{plugin} {version} is taken to need {needs} {at_least} or newer: a guess from their dates, no page states it."

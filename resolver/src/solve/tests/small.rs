@@ -49,7 +49,9 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
     Release {
         id: format!("{project}-{number}"),
         version: format!("{number}.0"),
-        published: day(published),
+        published: Some(day(published)),
+        api_version: None,
+        provides: Vec::new(),
         channel: Channel::Release,
         minecraft: minecraft.iter().map(|&at| PAPERS[at].parse().unwrap()).collect(),
         loaders: vec!["paper".to_owned()],
@@ -237,7 +239,7 @@ pub(super) fn best(problem: &Problem) -> Option<Named> {
         let mut releases: Vec<&Release> = project
             .releases
             .iter()
-            .filter(|release| release.published + DELAY <= problem.now)
+            .filter(|release| release.published.is_some_and(|published| published + DELAY <= problem.now))
             .filter(|release| release.file.as_ref().unwrap().hash.is_some())
             .collect();
         releases.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| b.version.cmp(&a.version)));

@@ -1,9 +1,11 @@
 //! Edge (writes). One download: where it may go, how large it may get, and that it is what was announced.
 
+use std::collections::BTreeMap;
 use std::error::Error;
+use std::fmt;
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::LOCATION;
@@ -12,9 +14,17 @@ use reqwest::{Client, Response, Url};
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 
-use super::address::{NotPublic, PublicOnly, is_inside};
-use super::error::FetchError;
-use super::hash::{Hash, Hasher};
+use crate::jar::{Hash, Hasher};
+use crate::upstream::{StartError, client};
+
+mod address;
+mod error;
+
+use address::{NotPublic, PublicOnly, is_inside};
+pub use error::DownloadError;
+
+/// The folder, beside those of the algorithms, for what is not complete yet. No algorithm is called so.
+pub const UNFINISHED: &str = "unfinished";
 
 /// Redirects followed, each checked as the first address is. CDNs of the known sources use one or two.
 const REDIRECTS: usize = 5;
@@ -27,55 +37,82 @@ const WHOLE: Duration = Duration::from_mins(17);
 
 /// What may be downloaded.
 #[derive(Debug, Clone)]
-pub(crate) struct Policy {
+pub struct Policy {
     /// The configured upstreams. Whatever has the origin (scheme, host, port) of one of them may be downloaded, plain http
     /// and private addresses too, because an admin wrote it.
-    pub(crate) upstreams: Vec<Url>,
+    pub upstreams: Vec<Url>,
     /// The largest file, in bytes.
-    pub(crate) largest: u64,
-    /// How many bytes all files may have together, beside the one used last. The volume needs room for one more file.
-    pub(crate) room: u64,
+    pub largest: u64,
     /// A mail address or page of whoever runs this, for the `User-Agent`.
-    pub(crate) contact: Option<String>,
+    pub contact: Option<String>,
 }
 
 impl Policy {
-    /// 512 MiB a file: the largest known plugins have 100 MB, Paper and Mojang's JAR 50. 4 GiB in all: forty versions of Paper.
-    pub(crate) fn new(upstreams: Vec<Url>) -> Self {
-        Self { upstreams, largest: 512 << 20, room: 4 << 30, contact: None }
+    /// 512 MiB a file: the largest known plugins have 100 MB, Paper and Mojang's JAR 50.
+    pub fn new(upstreams: Vec<Url>) -> Self {
+        Self { upstreams, largest: 512 << 20, contact: None }
     }
 }
 
-/// The two clients: one for the public Internet, one for what an admin wrote.
-pub(super) struct Downloads {
+/// Where a file with this hash lies below a directory of files: `<algorithm>/<hex>`.
+pub fn path_of(dir: &Path, hash: &Hash) -> PathBuf {
+    dir.join(hash.algorithm().as_str()).join(hash.hex())
+}
+
+/// Brings files into one directory, each named by its hash ([`path_of`]). Several may share the directory.
+pub struct Downloads {
+    dir: PathBuf,
     policy: Policy,
+    /// For the public Internet.
     public: Client,
+    /// For what an admin wrote.
     trusted: Client,
+    /// Addresses whose content does not have this hash: asking again would bring the same again.
+    wrong: Mutex<BTreeMap<(Hash, String), DownloadError>>,
+}
+
+impl fmt::Debug for Downloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Downloads").field("dir", &self.dir).finish_non_exhaustive()
+    }
 }
 
 impl Downloads {
-    pub(super) fn new(policy: Policy) -> Result<Self, resolver::upstream::StartError> {
+    /// Into this directory; it is made when the first file comes.
+    pub fn new(dir: &Path, policy: Policy) -> Result<Self, StartError> {
         let client = |public: bool| {
-            resolver::upstream::client(policy.contact.as_deref(), |builder| {
+            client(policy.contact.as_deref(), |builder| {
                 // Redirects are followed by hand: each address is checked.
                 let builder = builder.redirect(redirect::Policy::none()).read_timeout(SILENCE).timeout(WHOLE);
                 // A proxy would look names up by itself, and nobody would check what comes of it.
                 if public { builder.dns_resolver(PublicOnly).https_only(true).no_proxy() } else { builder }
             })
         };
-        Ok(Self { public: client(true)?, trusted: client(false)?, policy })
+        let (public, trusted) = (client(true)?, client(false)?);
+        Ok(Self { dir: dir.to_owned(), policy, public, trusted, wrong: Mutex::default() })
     }
 
-    /// Downloads `url`, and names it `path` once it is whole, has the `hash` and is on the disk. Its size in bytes.
-    pub(super) async fn get(
-        &self,
-        url: &str,
-        size: Option<u64>,
-        hash: &Hash,
-        unfinished: &Path,
-        path: &Path,
-    ) -> Result<u64, FetchError> {
-        let too_large = || FetchError::TooLarge { url: url.to_owned(), limit: self.policy.largest };
+    /// Downloads `url`, and names it by its hash once it is whole, has the `hash` and is on the disk. Its size in bytes.
+    /// What is there already is replaced. A wrong hash is remembered until the process ends.
+    pub async fn get(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
+        let name = || (hash.clone(), url.to_owned());
+        if let Some(error) = self.wrong().get(&name()) {
+            return Err(error.clone());
+        }
+        let brought = self.bring(url, size, hash).await;
+        if let Err(error @ DownloadError::WrongHash { .. }) = &brought {
+            self.wrong().insert(name(), error.clone());
+        }
+        brought
+    }
+
+    fn wrong(&self) -> MutexGuard<'_, BTreeMap<(Hash, String), DownloadError>> {
+        // Each change under this lock is one insert: never half done.
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn bring(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
+        let too_large = || DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.largest };
         if size.is_some_and(|size| size > self.policy.largest) {
             return Err(too_large());
         }
@@ -83,6 +120,8 @@ impl Downloads {
         if response.content_length().is_some_and(|length| length > self.policy.largest) {
             return Err(too_large());
         }
+        let unfinished = self.dir.join(UNFINISHED);
+        std::fs::create_dir_all(&unfinished).map_err(disk)?;
         let temporary = NamedTempFile::new_in(unfinished).map_err(disk)?;
         let mut file = tokio::fs::File::from_std(temporary.reopen().map_err(disk)?);
         let mut hasher = Hasher::new(hash.algorithm());
@@ -97,22 +136,22 @@ impl Downloads {
         }
         let found = hasher.finish();
         if found != *hash {
-            return Err(FetchError::WrongHash {
+            return Err(DownloadError::WrongHash {
                 url: url.to_owned(),
                 expected: hash.to_string(),
                 found: found.to_string(),
             });
         }
         file.sync_all().await.map_err(disk)?;
-        let path = path.to_owned();
+        let path = path_of(&self.dir, hash);
         let named = tokio::task::spawn_blocking(move || name(temporary, &path)).await;
         named.map_err(|error| disk(io::Error::other(error)))?.map_err(disk)?;
         Ok(written)
     }
 
     /// The answer at the end of all redirects.
-    async fn follow(&self, first: &str) -> Result<Response, FetchError> {
-        let mut url = Url::parse(first).map_err(|_| FetchError::NotHttps { url: first.to_owned() })?;
+    async fn follow(&self, first: &str) -> Result<Response, DownloadError> {
+        let mut url = Url::parse(first).map_err(|_| DownloadError::NotHttps { url: first.to_owned() })?;
         for _ in 0..=REDIRECTS {
             let response =
                 self.client(&url)?.get(url.clone()).send().await.map_err(|error| unreachable(url.as_str(), error))?;
@@ -123,23 +162,23 @@ impl Downloads {
             let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).and_then(|to| url.join(to).ok());
             match to {
                 Some(to) if status.is_redirection() => url = to,
-                _ => return Err(FetchError::Status { url: url.to_string(), status: status.as_u16() }),
+                _ => return Err(DownloadError::Status { url: url.to_string(), status: status.as_u16() }),
             }
         }
-        Err(FetchError::Redirects { url: first.to_owned(), limit: REDIRECTS })
+        Err(DownloadError::Redirects { url: first.to_owned(), limit: REDIRECTS })
     }
 
     /// Who may ask there.
-    fn client(&self, url: &Url) -> Result<&Client, FetchError> {
+    fn client(&self, url: &Url) -> Result<&Client, DownloadError> {
         if self.policy.upstreams.iter().any(|upstream| upstream.origin() == url.origin()) {
             return Ok(&self.trusted);
         }
         let host = url.host_str().unwrap_or_default();
         if url.scheme() != "https" {
-            return Err(FetchError::NotHttps { url: url.to_string() });
+            return Err(DownloadError::NotHttps { url: url.to_string() });
         }
         if is_inside(host) {
-            return Err(FetchError::Private { url: url.to_string(), host: host.to_owned() });
+            return Err(DownloadError::Private { url: url.to_string(), host: host.to_owned() });
         }
         Ok(&self.public)
     }
@@ -153,18 +192,18 @@ fn name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-fn disk(error: io::Error) -> FetchError {
-    FetchError::Disk(Arc::new(error))
+fn disk(error: io::Error) -> DownloadError {
+    DownloadError::Disk(Arc::new(error))
 }
 
 /// A connection that failed; if the reason was ours, it says so.
-fn unreachable(url: &str, error: reqwest::Error) -> FetchError {
+fn unreachable(url: &str, error: reqwest::Error) -> DownloadError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(inner) = cause {
         if let Some(NotPublic(host)) = inner.downcast_ref() {
-            return FetchError::Private { url: url.to_owned(), host: host.clone() };
+            return DownloadError::Private { url: url.to_owned(), host: host.clone() };
         }
         cause = inner.source();
     }
-    FetchError::Unreachable { url: url.to_owned(), source: Arc::new(error.without_url()) }
+    DownloadError::Unreachable { url: url.to_owned(), source: Arc::new(error.without_url()) }
 }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::error::FactsError;
-use super::jar::Jar;
+use super::{FactsError, Jar};
 
 const PAPER: &str = "paper-plugin.yml";
 const BUKKIT: &str = "plugin.yml";
@@ -19,32 +18,33 @@ const LARGEST: u64 = 1 << 20;
 const CLASS_MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
 
 /// What is known of a plugin's JAR. All lists are sorted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PluginFacts {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginFacts {
     /// What other plugins, and the server's own list, call it.
-    pub(crate) name: String,
+    pub name: String,
     /// As its authors write it.
-    pub(crate) version: Option<String>,
+    pub version: Option<String>,
     /// The least Minecraft: an older server refuses the plugin.
-    pub(crate) api_version: Option<String>,
+    pub api_version: Option<String>,
     /// Plugins without which it does not load, by name.
-    pub(crate) depend: Vec<String>,
+    pub depend: Vec<String>,
     /// Plugins that it uses when they are there.
-    pub(crate) soft_depend: Vec<String>,
+    pub soft_depend: Vec<String>,
     /// Plugins that load after it.
-    pub(crate) load_before: Vec<String>,
+    pub load_before: Vec<String>,
     /// Further names that satisfy somebody's `depend`.
-    pub(crate) provides: Vec<String>,
+    pub provides: Vec<String>,
     /// Maven coordinates that the server fetches at its start.
-    pub(crate) libraries: Vec<String>,
+    pub libraries: Vec<String>,
     /// Whether it says that it works on Folia.
-    pub(crate) folia: bool,
+    pub folia: bool,
     /// The Java that its main class was compiled for, when that class is there.
-    pub(crate) java: Option<u16>,
+    pub java: Option<u16>,
 }
 
 /// Reads a plugin's JAR. Blocks, for a few milliseconds.
-pub(crate) fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
+pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
     let mut jar = Jar::open(path)?;
     let (entry, description) = if let Some(bytes) = jar.entry(PAPER, LARGEST)? {
         (PAPER, Description::from(parse::<PaperYml>(PAPER, &bytes)?))

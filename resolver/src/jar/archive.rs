@@ -13,12 +13,14 @@ use super::error::FactsError;
 const ENTRIES: usize = 200_000;
 
 /// An open JAR.
-pub(super) struct Jar {
+#[derive(Debug)]
+pub struct Jar {
     zip: ZipArchive<BufReader<File>>,
 }
 
 impl Jar {
-    pub(super) fn open(path: &Path) -> Result<Self, FactsError> {
+    /// Opens a file. Blocks.
+    pub fn open(path: &Path) -> Result<Self, FactsError> {
         let file = File::open(path).map_err(FactsError::Open)?;
         let zip = ZipArchive::new(BufReader::new(file)).map_err(FactsError::NotAJar)?;
         if zip.len() > ENTRIES {
@@ -28,7 +30,7 @@ impl Jar {
     }
 
     /// An entry, unpacked; None when there is none. What it unpacks to is counted, whatever the archive says about it.
-    pub(super) fn entry(&mut self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, FactsError> {
+    pub fn entry(&mut self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, FactsError> {
         let bytes = self.start(name, limit + 1)?;
         match bytes {
             Some(bytes) if bytes.len() as u64 > limit => {
@@ -39,7 +41,7 @@ impl Jar {
     }
 
     /// The start of an entry: at most so many bytes.
-    pub(super) fn start(&mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, FactsError> {
+    pub fn start(&mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, FactsError> {
         let entry = match self.zip.by_name(name) {
             Ok(entry) => entry,
             Err(ZipError::FileNotFound) => return Ok(None),

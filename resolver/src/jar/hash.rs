@@ -9,16 +9,20 @@ use sha2::{Digest, Sha256, Sha512};
 
 /// What sources publish: Fill and Hangar sha256, Modrinth sha512, some only sha1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Algorithm {
+pub enum Algorithm {
+    /// 40 hex digits; only some old pages have nothing better.
     Sha1,
+    /// 64 hex digits.
     Sha256,
+    /// 128 hex digits.
     Sha512,
 }
 
 impl Algorithm {
     const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
 
-    pub(crate) fn as_str(self) -> &'static str {
+    /// The name before the colon, and of the folder with such files.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Sha1 => "sha1",
             Self::Sha256 => "sha256",
@@ -37,35 +41,37 @@ impl Algorithm {
 
 /// A hash that was checked for its form: its parts can be names of files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Hash {
+pub struct Hash {
     algorithm: Algorithm,
     hex: String,
 }
 
 impl Hash {
     /// `sha256:<64 hex digits>`; None for anything else.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (algorithm, hex) = text.split_once(':')?;
         Self::of_parts(algorithm, hex)
     }
 
     /// From an address: `sha256`, `<64 hex digits>`.
-    pub(crate) fn of_parts(algorithm: &str, hex: &str) -> Option<Self> {
+    pub fn of_parts(algorithm: &str, hex: &str) -> Option<Self> {
         let algorithm = Algorithm::ALL.into_iter().find(|known| known.as_str() == algorithm)?;
         let right = hex.len() == algorithm.digits() && hex.bytes().all(|b| b.is_ascii_hexdigit());
         right.then(|| Self { algorithm, hex: hex.to_ascii_lowercase() })
     }
 
-    pub(crate) fn algorithm(&self) -> Algorithm {
+    /// By which it was made.
+    pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    pub(crate) fn hex(&self) -> &str {
+    /// The digits, in lower case.
+    pub fn hex(&self) -> &str {
         &self.hex
     }
 
     /// Whether this file has this hash. Blocks.
-    pub(crate) fn of_file(&self, path: &Path) -> io::Result<bool> {
+    pub fn of_file(&self, path: &Path) -> io::Result<bool> {
         let mut file = std::fs::File::open(path)?;
         let mut hasher = Hasher::new(self.algorithm);
         let mut buffer = vec![0; 64 << 10];
@@ -85,34 +91,41 @@ impl fmt::Display for Hash {
 }
 
 /// A hash in the making.
-pub(crate) enum Hasher {
+#[derive(Debug)]
+pub struct Hasher(State);
+
+#[derive(Debug)]
+enum State {
     Sha1(Sha1),
     Sha256(Sha256),
     Sha512(Box<Sha512>),
 }
 
 impl Hasher {
-    pub(crate) fn new(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::Sha1 => Self::Sha1(Sha1::new()),
-            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
-            Algorithm::Sha512 => Self::Sha512(Box::new(Sha512::new())),
+    /// One that has seen nothing yet.
+    pub fn new(algorithm: Algorithm) -> Self {
+        Self(match algorithm {
+            Algorithm::Sha1 => State::Sha1(Sha1::new()),
+            Algorithm::Sha256 => State::Sha256(Sha256::new()),
+            Algorithm::Sha512 => State::Sha512(Box::new(Sha512::new())),
+        })
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            State::Sha1(hasher) => hasher.update(bytes),
+            State::Sha256(hasher) => hasher.update(bytes),
+            State::Sha512(hasher) => hasher.update(bytes),
         }
     }
 
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Sha1(hasher) => hasher.update(bytes),
-            Self::Sha256(hasher) => hasher.update(bytes),
-            Self::Sha512(hasher) => hasher.update(bytes),
-        }
-    }
-
-    pub(crate) fn finish(self) -> Hash {
-        let (algorithm, hex) = match self {
-            Self::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
-            Self::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
-            Self::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
+    /// The hash of all that was taken.
+    pub fn finish(self) -> Hash {
+        let (algorithm, hex) = match self.0 {
+            State::Sha1(hasher) => (Algorithm::Sha1, hex::encode(hasher.finalize())),
+            State::Sha256(hasher) => (Algorithm::Sha256, hex::encode(hasher.finalize())),
+            State::Sha512(hasher) => (Algorithm::Sha512, hex::encode(hasher.finalize())),
         };
         Hash { algorithm, hex }
     }

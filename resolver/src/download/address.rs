@@ -47,7 +47,7 @@ pub(super) fn is_inside(host: &str) -> bool {
 }
 
 /// Whether an address belongs to the public Internet.
-pub(super) fn is_public(address: IpAddr) -> bool {
+fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

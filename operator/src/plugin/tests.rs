@@ -1,0 +1,99 @@
+//! Pure. What a Plugin's status says.
+
+use std::collections::BTreeMap;
+
+use resolver::catalog::Release;
+
+use super::*;
+
+const NOW: &str = "2026-01-21T12:00:00Z";
+
+fn at() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn key() -> ProjectKey {
+    ProjectKey::of_file("https://example.org/dl/HouseRules.jar", &"ab".repeat(32))
+}
+
+fn plugin(source: &serde_json::Value) -> Plugin {
+    let object = json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "rules", "namespace": "games"},
+        "spec": {"source": source, "instanceSelector": {}},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+fn by_url() -> Plugin {
+    plugin(&json!({"type": "url", "url": "https://example.org/dl/HouseRules.jar", "checksum": "AB".repeat(32)}))
+}
+
+fn read(version: &str) -> Snapshot {
+    let release = Release {
+        id: format!("sha256:{}", "ab".repeat(32)),
+        version: version.to_owned(),
+        published: None,
+        channel: Channel::Release,
+        minecraft: Vec::new(),
+        api_version: None,
+        provides: Vec::new(),
+        loaders: Vec::new(),
+        dependencies: Vec::new(),
+        file: None,
+    };
+    let (key, name) = (key(), "HouseRules".to_owned());
+    let project = Project { id: key.project.clone(), key, name, read_at: at(), releases: vec![release] };
+    let catalog = Catalog { projects: vec![project], ..Catalog::unread_at(at()) };
+    Snapshot::of(catalog, BTreeMap::new())
+}
+
+fn unread(category: &'static str) -> Snapshot {
+    let problem = Problem { category, words: "it went wrong".to_owned() };
+    Snapshot::of(Catalog::unread_at(at()), BTreeMap::from([(key().to_string(), problem)]))
+}
+
+/// Project, newest, whether ready, reason and message.
+fn said(plugin: &Plugin, snapshot: &Snapshot) -> (Option<String>, Option<String>, String, String, String) {
+    let matched = vec![MatchedInstance { name: "lobby".to_owned(), version: None, compatible: None }];
+    let status = build_status(plugin, Some(snapshot), matched, at(), &PluginStatus::default());
+    let [Condition { status: ready, reason, message, .. }] = status.conditions.try_into().unwrap();
+    (status.project, status.newest, ready, reason, message)
+}
+
+fn words(of: (Option<String>, Option<String>, String, String, String)) -> String {
+    let (project, newest, ready, reason, message) = of;
+    format!("{} {} {ready} {reason}: {message}", project.unwrap_or_default(), newest.unwrap_or_default())
+}
+
+#[test]
+fn a_file_is_shown_by_what_its_jar_says() {
+    let status = build_status(&by_url(), Some(&read("2.1")), Vec::new(), at(), &PluginStatus::default());
+    assert_eq!(status.available_versions[0].released_at, None, "nobody says when");
+    assert_eq!(words(said(&by_url(), &read("2.1"))), "HouseRules 2.1 True Available: HouseRules 2.1, as its JAR says");
+    assert_eq!(
+        words(said(&by_url(), &read("0.0.0"))),
+        "HouseRules 0.0.0 True FallbackVersion: HouseRules is shown as 0.0.0: its JAR states no version"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_had_says_why_in_a_word() {
+    for (category, reason) in [
+        ("wrong-hash", "ChecksumMismatch"),
+        ("not-a-plugin", "NotAPlugin"),
+        ("private-address", "UrlRefused"),
+        ("unreachable", "RepositoryUnavailable"),
+    ] {
+        let expected = format!("HouseRules.jar  False {reason}: it went wrong");
+        assert_eq!(words(said(&by_url(), &unread(category))), expected);
+    }
+}
+
+#[test]
+fn a_spec_that_is_older_than_the_schema_is_told_what_is_wrong() {
+    let without = plugin(&json!({"type": "url", "url": "https://example.org/x.jar"}));
+    let said = words(said(&without, &read("2.1")));
+    assert!(said.starts_with("x.jar  False Invalid: `spec.source.checksum` is missing"), "{said}");
+    let site = plugin(&json!({"type": "modrinth", "project": "warps"}));
+    assert!(words(super::tests::said(&site, &read("2.1"))).starts_with("warps  False NotRead: "));
+}

@@ -1,0 +1,106 @@
+//! Edge (writes). What is read of plugins' JARs.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use fixtures::jar::{self, Entry, PluginYml};
+
+use super::{FactsError, plugin};
+
+struct Written {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn written(bytes: &[u8]) -> Written {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.jar");
+    std::fs::write(&path, bytes).unwrap();
+    Written { _dir: dir, path }
+}
+
+fn of_plugin(entries: &[Entry]) -> Result<plugin::PluginFacts, FactsError> {
+    plugin::facts(&written(&jar::archive(entries)).path)
+}
+
+#[test]
+fn a_plugin_yml_is_read() {
+    let mut yml = PluginYml::new("ViaBackwards", "5.7.1");
+    yml.depend = vec!["ViaVersion".to_owned()];
+    yml.soft_depend = vec!["Zed".to_owned(), "Alpha".to_owned()];
+    yml.load_before = vec!["ProtocolLib".to_owned()];
+    yml.provides = vec!["OldName".to_owned()];
+    yml.libraries = vec!["org.x:y:1".to_owned()];
+    yml.api_version = Some("1.20".to_owned());
+    yml.folia_supported = true;
+    let facts = plugin::facts(&written(&jar::plugin_with(&yml, 21, &[])).path).unwrap();
+    assert_eq!(
+        facts,
+        plugin::PluginFacts {
+            name: "ViaBackwards".to_owned(),
+            version: Some("5.7.1".to_owned()),
+            api_version: Some("1.20".to_owned()),
+            depend: vec!["ViaVersion".to_owned()],
+            soft_depend: vec!["Alpha".to_owned(), "Zed".to_owned()],
+            load_before: vec!["ProtocolLib".to_owned()],
+            provides: vec!["OldName".to_owned()],
+            libraries: vec!["org.x:y:1".to_owned()],
+            folia: true,
+            java: Some(21),
+        }
+    );
+}
+
+#[test]
+fn numbers_without_quotes_stay_as_they_were_written() {
+    let yml = "\u{feff}name: Foo\nversion: 1.10\napi-version: 1.20\nmain: a.B\ndepend: Vault\nsoftdepend: []\nloadbefore:\nname: Bar\ncommands:\n  x: {aliases: [y]}\n";
+    let facts = of_plugin(&[Entry::new("plugin.yml", yml)]).unwrap();
+    assert_eq!(facts.name, "Bar", "the last one counts, as in SnakeYAML");
+    assert_eq!((facts.version.as_deref(), facts.api_version.as_deref()), (Some("1.10"), Some("1.20")));
+    assert_eq!(facts.depend, ["Vault"]);
+    assert_eq!((facts.java, facts.folia), (None, false));
+    assert!(facts.soft_depend.is_empty() && facts.load_before.is_empty());
+}
+
+#[test]
+fn a_paper_plugin_yml_comes_first() {
+    let paper = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    \
+                 Hard:\n      load: BEFORE\n      required: true\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
+    let entries = [Entry::new("plugin.yml", "name: Old\nmain: a.B\n"), Entry::new("paper-plugin.yml", paper)];
+    let facts = of_plugin(&entries).unwrap();
+    assert_eq!((facts.name.as_str(), facts.api_version.as_deref()), ("New", Some("1.21")));
+    assert_eq!(facts.depend, ["Bare", "Boot", "Hard"]);
+    assert_eq!((facts.soft_depend, facts.load_before), (vec!["Soft".to_owned()], vec!["Soft".to_owned()]));
+}
+
+#[test]
+fn what_is_no_plugin_is_told_apart() {
+    assert!(matches!(plugin::facts(&written(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin::facts(&written(b"<html>").path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(of_plugin(&[Entry::new("velocity-plugin.json", "{}")]), Err(FactsError::NoDescription)));
+    for bad in ["name: [", "version: 1", "name: 'a/b'", "name: ''", "- name", "name: \"x\\ny\""] {
+        let error = of_plugin(&[Entry::new("plugin.yml", bad)]).unwrap_err();
+        assert!(matches!(&error, FactsError::Nonsense { entry: "plugin.yml", .. }), "{bad}: {error}");
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    }
+    assert!(matches!(plugin::facts(&PathBuf::from("/nowhere/x.jar")), Err(FactsError::Open(_))));
+}
+
+#[test]
+fn what_unpacks_to_too_much_is_not_unpacked() {
+    let huge = "a".repeat((1 << 20) + 1);
+    let error = of_plugin(&[Entry::new("plugin.yml", huge)]).unwrap_err();
+    assert!(matches!(error, FactsError::EntryTooLarge { .. }), "{error}");
+}
+
+#[test]
+fn a_description_that_explodes_is_refused() {
+    let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for (this, last) in ('b'..='j').zip('a'..) {
+        let row = format!("*{last},").repeat(9);
+        writeln!(bomb, "{this}: &{this} [{}]", row.trim_end_matches(',')).unwrap();
+    }
+    bomb.push_str("name: Bomb\ndepend: *j\n");
+    let error = of_plugin(&[Entry::new("plugin.yml", bomb)]).unwrap_err();
+    assert!(matches!(error, FactsError::Nonsense { .. }), "{error}");
+}

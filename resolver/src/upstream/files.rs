@@ -1,0 +1,133 @@
+//! Edge (writes). Files that were named by their address and hash, as projects with one release: brought once, read once.
+//!
+//! They lie in a directory as [`crate::download`] lays it out; the operator's store works in the same one. What a JAR says
+//! is kept for ever: its name is its hash.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::cache::{Fetched, Found, Pages};
+use super::listing::Listing;
+use super::store::{Held, Store};
+use super::{FetchError, StartError, Upstreams};
+use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FALLBACK_VERSION, Project, ProjectKey, Release};
+use crate::download::{Downloads, Policy, path_of};
+use crate::jar::plugin::{PluginFacts, facts};
+use crate::jar::{FactsError, Hash};
+
+/// What is kept of a JAR.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Read {
+    size: u64,
+    facts: PluginFacts,
+}
+
+/// The files.
+pub(super) struct Files {
+    dir: PathBuf,
+    /// None: offline, nothing is ever brought.
+    downloads: Option<Downloads>,
+    read: Pages<Read>,
+}
+
+impl Files {
+    /// Ones that are brought; whatever has the origin of an upstream is trusted as that one is.
+    pub(super) fn new(
+        dir: &Path,
+        upstreams: &Upstreams,
+        contact: Option<&str>,
+        store: &Store,
+    ) -> Result<Self, StartError> {
+        let policy = Policy { contact: contact.map(str::to_owned), ..Policy::new(upstreams.all()) };
+        let downloads = Some(Downloads::new(dir, policy)?);
+        Ok(Self { downloads, ..Self::offline(dir, store) })
+    }
+
+    /// Ones that are here already.
+    pub(super) fn offline(dir: &Path, store: &Store) -> Self {
+        Self { dir: dir.to_owned(), downloads: None, read: Pages::new("jars", 1_000, store, false) }
+    }
+
+    /// The project that a file is.
+    pub(super) async fn project(&self, key: &ProjectKey, now: Timestamp) -> Result<Found<Listing>, Arc<FetchError>> {
+        let not_a_file = || FetchError::NotAFile { project: key.project.clone() };
+        let (url, sha256) = key.file().ok_or_else(not_a_file)?;
+        let hash = Hash::of_parts("sha256", sha256).ok_or_else(not_a_file)?;
+        let page = Url::parse(url).map_err(|_| not_a_file())?;
+        let fetch = |_| async { self.bring(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
+        // The address is part of the name: another one may have the right bytes where this one failed.
+        let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
+        let Held { stamp, body } = found.held;
+        let project = project(key, url, &hash, &body, stamp.checked_at);
+        let held = Held { stamp, body: Arc::new(Listing { project, walk: None }) };
+        Ok(Found { held, stale: None })
+    }
+
+    async fn bring(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
+        let path = path_of(&self.dir, hash);
+        if !is_there(&path, hash).await {
+            let Some(downloads) = &self.downloads else { return Err(FetchError::FileOffline { url: url.to_owned() }) };
+            let size = downloads.get(url, None, hash).await?;
+            tracing::info!(url, %hash, size, "downloaded a plugin to read it");
+        }
+        let read = tokio::task::spawn_blocking(move || {
+            let size = path.metadata().map_err(FactsError::Open)?.len();
+            Ok(Read { size, facts: facts(&path)? })
+        });
+        let read = read.await.unwrap_or_else(|error| Err(FactsError::Open(io::Error::other(error))));
+        read.map_err(|source| FetchError::NotAPlugin { url: url.to_owned(), source })
+    }
+}
+
+/// Whether the file is here with the right content; anything else is brought again.
+async fn is_there(path: &Path, hash: &Hash) -> bool {
+    let (path, hash) = (path.to_owned(), hash.clone());
+    let same = tokio::task::spawn_blocking(move || hash.of_file(&path)).await;
+    same.is_ok_and(|same| same.is_ok_and(|same| same))
+}
+
+/// A file as a project with one release.
+fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Timestamp) -> Project {
+    let Read { size, facts } = read;
+    let version = facts.version.clone().filter(|version| !version.trim().is_empty());
+    let version = version.unwrap_or_else(|| FALLBACK_VERSION.to_owned());
+    let needs = |name: &String| Dependency {
+        project_id: None,
+        name: Some(name.clone()),
+        version_id: None,
+        kind: DependencyKind::Required,
+    };
+    Project {
+        key: key.clone(),
+        id: key.project.clone(),
+        name: facts.name.clone(),
+        read_at,
+        releases: vec![Release {
+            // Not the address: the same bytes from a mirror are no news for a server.
+            id: hash.to_string(),
+            // No date is true for it: those inside a zip are whatever its maker's clock said, and an address has none.
+            published: None,
+            channel: Channel::Release,
+            // A JAR has no list. What it says is the least version, and that binds.
+            minecraft: Vec::new(),
+            api_version: facts.api_version.as_deref().and_then(|version| version.parse().ok()),
+            loaders: vec!["paper".to_owned()],
+            provides: facts.provides.clone(),
+            dependencies: facts.depend.iter().map(needs).collect(),
+            file: Some(Artifact {
+                // By what it is: the end of an address may be anything, `download?id=7` for one.
+                name: format!("{}-{version}.jar", facts.name),
+                url: url.to_owned(),
+                size: Some(*size),
+                hash: Some(hash.to_string()),
+            }),
+            version,
+        }],
+    }
+}

@@ -1,0 +1,155 @@
+//! Edge (writes). Files that are named by their address and hash.
+
+use axum::routing::get;
+use fixtures::jar::{self, Entry, PluginYml};
+use sha2::{Digest, Sha256};
+
+use super::*;
+use crate::catalog::{DependencyKind, FALLBACK_VERSION};
+use crate::upstream::Problem;
+
+/// A server with JARs, trusted because it has the origin of an upstream.
+async fn serve(files: &[(&str, Vec<u8>)]) -> Server {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut router = Router::new();
+    for (path, bytes) in files {
+        let bytes = bytes.clone();
+        router = router.route(path, get(move || std::future::ready(bytes)));
+    }
+    Server::of(listener, router)
+}
+
+fn rules() -> Vec<u8> {
+    let mut yml = PluginYml::new("HouseRules", "2.1");
+    yml.api_version = Some("1.21".to_owned());
+    yml.depend = vec!["Vault".to_owned()];
+    yml.soft_depend = vec!["LuckPerms".to_owned()];
+    yml.provides = vec!["Rules".to_owned()];
+    jar::plugin(&yml)
+}
+
+fn hash_of(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+async fn read(fetcher: &Fetcher, key: &ProjectKey) -> Reading {
+    let keys = [key.clone()];
+    fetcher.catalog(Wanted { projects: &keys, images: None, oldest: None }, none, now()).await
+}
+
+/// What went wrong with the file alone; there is no Paper here.
+fn problem<'a>(reading: &'a Reading, key: &ProjectKey) -> Option<&'a Problem> {
+    reading.problems.iter().find(|problem| problem.subject == key.to_string())
+}
+
+fn fetcher(dir: &TempDir, server: &Server) -> Fetcher {
+    Fetcher::new(settings(dir.path(), &server.base)).unwrap()
+}
+
+#[tokio::test]
+async fn a_file_is_brought_once_and_known_for_ever() {
+    let server = serve(&[("/rules.jar", rules())]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (url, sha256) = (format!("{}/rules.jar", server.base), hash_of(&rules()));
+    let key = ProjectKey::of_file(&url, &sha256.to_uppercase());
+    let reading = read(&fetcher(&dir, &server), &key).await;
+    let project = reading.catalog.project(&key).unwrap_or_else(|| panic!("{:?}", reading.problems));
+    assert_eq!((project.name.as_str(), &project.key, project.releases.len()), ("HouseRules", &key, 1));
+    let release = &project.releases[0];
+    assert_eq!((release.version.as_str(), release.published), ("2.1", None));
+    assert_eq!(release.api_version.as_ref().map(ToString::to_string).as_deref(), Some("1.21"));
+    assert_eq!((release.minecraft.len(), &release.provides), (0, &vec!["Rules".to_owned()]));
+    let needs: Vec<_> = release.dependencies.iter().map(|it| (it.name.as_deref(), it.kind)).collect();
+    assert_eq!(needs, [(Some("Vault"), DependencyKind::Required)], "what it can do without is nobody's concern");
+    let file = release.file.as_ref().unwrap();
+    assert_eq!((file.name.as_str(), &file.url, file.size), ("HouseRules-2.1.jar", &url, Some(rules().len() as u64)));
+    assert_eq!(file.hash.as_deref(), Some(format!("sha256:{sha256}").as_str()));
+    let stored = dir.path().join("files/sha256").join(&sha256);
+    assert_eq!(std::fs::read(&stored).unwrap(), rules(), "as the operator's store has it");
+
+    let asked = |seen: &[Seen]| seen.iter().filter(|(path, _, _)| path == "/rules.jar").count();
+    assert_eq!(asked(&server.take()), 1);
+    let again = read(&fetcher(&dir, &server), &key).await;
+    assert_eq!(again.catalog.projects, reading.catalog.projects);
+    std::fs::remove_file(&stored).unwrap();
+    let offline = read(&Fetcher::offline(dir.path()), &key).await;
+    assert_eq!(offline.catalog.projects, reading.catalog.projects, "what was read does not need the file");
+    assert_eq!(asked(&server.take()), 0);
+}
+
+#[tokio::test]
+async fn a_file_that_the_store_has_already_is_not_downloaded() {
+    let server = serve(&[]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("files/sha256");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(hash_of(&rules())), rules()).unwrap();
+    let key = ProjectKey::of_file("https://example.invalid/rules.jar", &hash_of(&rules()));
+    for fetcher in [fetcher(&dir, &server), Fetcher::offline(dir.path())] {
+        let reading = read(&fetcher, &key).await;
+        assert_eq!(reading.catalog.project(&key).unwrap().name, "HouseRules");
+    }
+}
+
+#[tokio::test]
+async fn other_bytes_than_were_named_are_final_and_told_with_both_hashes() {
+    let server = serve(&[("/rules.jar", rules())]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (url, expected) = (format!("{}/rules.jar", server.base), "ab".repeat(32));
+    let key = ProjectKey::of_file(&url, &expected);
+    let fetcher = fetcher(&dir, &server);
+    for minute in [0, 5, 500] {
+        let keys = [key.clone()];
+        let wanted = Wanted { projects: &keys, images: None, oldest: None };
+        let reading = fetcher.catalog(wanted, none, now() + minutes(minute)).await;
+        let problem = problem(&reading, &key).unwrap();
+        assert_eq!(problem.error.category(), "wrong-hash");
+        let text = problem.to_string();
+        for part in [&url, &format!("sha256:{expected}"), &format!("sha256:{}", hash_of(&rules()))] {
+            assert!(text.contains(part.as_str()), "{text}");
+        }
+        assert!(reading.catalog.unread_because(&key).is_some() && reading.catalog.project(&key).is_none());
+    }
+    assert_eq!(server.take().iter().filter(|(path, _, _)| path == "/rules.jar").count(), 1, "it brings the same again");
+    assert!(!dir.path().join("files/sha256").exists());
+}
+
+#[tokio::test]
+async fn what_is_no_plugin_or_not_here_or_inside_is_told_apart() {
+    let html = b"<html>please log in</html>".to_vec();
+    let server = serve(&[("/login", html.clone())]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = fetcher(&dir, &server);
+    let any = "ab".repeat(32);
+    let cases = [
+        (format!("{}/login", server.base), hash_of(&html), "not-a-plugin"),
+        (format!("{}/gone.jar", server.base), any.clone(), "status"),
+        ("https://169.254.169.254/latest/meta-data".to_owned(), any.clone(), "private-address"),
+        ("https://localhost/x.jar".to_owned(), any.clone(), "private-address"),
+        ("http://example.org/x.jar".to_owned(), any.clone(), "not-https"),
+        ("nonsense".to_owned(), any.clone(), "not-a-file"),
+    ];
+    for (url, sha256, category) in cases {
+        let key = ProjectKey::of_file(&url, &sha256);
+        let reading = read(&fetcher, &key).await;
+        let problem = problem(&reading, &key).unwrap();
+        assert_eq!(problem.error.category(), category, "{problem}");
+        assert!(problem.to_string().contains(&url), "{problem}");
+    }
+    let key = ProjectKey::of_file("https://example.org/x.jar", &any);
+    let reading = read(&Fetcher::offline(dir.path()), &key).await;
+    let said = problem(&reading, &key).unwrap().to_string();
+    assert_eq!(said, "nothing is stored of `https://example.org/x.jar`; fetch the catalog once with a network");
+}
+
+#[tokio::test]
+async fn a_jar_without_a_version_gets_one_that_stands_for_it() {
+    let jar = jar::archive(&[Entry::new("plugin.yml", "name: Bare\nmain: a.B\nversion: ''\n")]);
+    let server = serve(&[("/download", jar.clone())]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let key = ProjectKey::of_file(&format!("{}/download?id=7", server.base), &hash_of(&jar));
+    let reading = read(&fetcher(&dir, &server), &key).await;
+    let release = &reading.catalog.project(&key).unwrap().releases[0];
+    assert_eq!(release.version, FALLBACK_VERSION);
+    assert_eq!(release.file.as_ref().unwrap().name, "Bare-0.0.0.jar");
+}

@@ -1,0 +1,89 @@
+//! Edge (reads). Plugins that are named by a URL and a checksum.
+
+use std::fs;
+
+use fixtures::jar::{self, PluginYml};
+use sha2::{Digest, Sha256};
+
+use super::{Desk, WORLD, assert_shown, plugin, server};
+
+/// A JAR in the cache, as if it had been downloaded before: the replay speaks no https. Its sha256.
+fn cached(yml: &PluginYml) -> String {
+    let jar = jar::plugin(yml);
+    let sha256 = hex::encode(Sha256::digest(&jar));
+    let folder = WORLD.cache.path().join("nightshift/catalog/files/sha256");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(&sha256), jar).unwrap();
+    sha256
+}
+
+/// A Plugin called `house-rules` with this source.
+fn rules(source: &str) -> String {
+    format!(
+        "---\napiVersion: nightshift.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: house-rules, namespace: games}}\n\
+         spec:\n  source: {{{source}}}\n  instanceSelector: {{}}\n"
+    )
+}
+
+fn file(sha256: &str) -> String {
+    rules(&format!("type: url, url: \"https://example.org/HouseRules.jar\", checksum: \"{sha256}\""))
+}
+
+fn shown(name: &str, plugins: &str) {
+    let desk = Desk::new(&[("lobby.yaml", &(server("  updateStrategy: auto\n") + plugins))]);
+    assert_shown(name, &desk.run(&["explain", "-f", "lobby.yaml"]));
+}
+
+fn yml() -> PluginYml {
+    let mut yml = PluginYml::new("HouseRules", "2.1");
+    yml.api_version = Some("1.21".to_owned());
+    yml
+}
+
+#[test]
+fn a_file_is_solved_with_plugins_of_a_site_that_it_needs_by_name() {
+    let mut yml = yml();
+    yml.depend = vec!["GriefPrevention".to_owned()];
+    shown("file", &(file(&cached(&yml)) + &plugin("griefprevention", "")));
+}
+
+#[test]
+fn a_plugin_that_a_file_needs_and_nobody_asks_for_is_named() {
+    let mut yml = yml();
+    yml.depend = vec!["Vault".to_owned()];
+    shown("file-needs-vault", &file(&format!("sha256:{}", cached(&yml).to_uppercase())));
+}
+
+#[test]
+fn a_file_over_plain_http_is_refused() {
+    let http = file(&"ab".repeat(32)).replace("https://", "http://");
+    shown("file-http", &http);
+}
+
+#[test]
+fn a_file_without_a_checksum_is_refused() {
+    shown("file-without-checksum", &rules("type: url, url: \"https://example.org/HouseRules.jar\""));
+}
+
+#[test]
+fn a_password_in_an_address_is_refused_and_not_printed() {
+    let secret = file(&"ab".repeat(32)).replace("https://", "https://me:hunter2@");
+    shown("file-with-password", &secret);
+}
+
+#[test]
+fn everything_that_does_not_go_together_is_said_at_once() {
+    let wrong = rules("type: url, project: warps") + &plugin("viaversion", "");
+    shown("file-many", &wrong);
+    let wrong =
+        file(&"ab".repeat(32)).replace("instanceSelector", "updateStrategy: pin\n  version: \"2\"\n  instanceSelector");
+    let swapped = plugin("viaversion", "").replace("modrinth,", "modrinth, url: \"https://example.org/x.jar\",");
+    shown("file-pinned", &(wrong + &swapped));
+}
+
+#[test]
+fn a_file_that_cannot_be_had_leaves_the_question_open() {
+    // Nothing is downloaded from inside a private network, so nobody is asked here.
+    let inside = file(&"cd".repeat(32)).replace("example.org", "10.0.0.1");
+    shown("file-inside", &inside);
+}
