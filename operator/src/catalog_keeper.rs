@@ -2,7 +2,7 @@
 //! content changed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use crate::clock::now;
+use crate::requests::Requests;
 use crate::revision::digest;
 
 /// One reading of all upstreams.
@@ -47,13 +48,14 @@ pub(crate) struct Problem {
 #[derive(Clone)]
 pub(crate) struct CatalogKeeper {
     newest: watch::Sender<Option<Arc<Snapshot>>>,
-    requests: Arc<Mutex<BTreeMap<(String, String), Request>>>,
+    /// What all servers ask for.
+    pub(crate) requests: Requests,
     poke: Arc<Notify>,
 }
 
 impl Default for CatalogKeeper {
     fn default() -> Self {
-        Self { newest: watch::Sender::new(None), requests: Arc::default(), poke: Arc::new(Notify::new()) }
+        Self { newest: watch::Sender::new(None), requests: Requests::default(), poke: Arc::new(Notify::new()) }
     }
 }
 
@@ -63,20 +65,16 @@ impl CatalogKeeper {
         self.newest.borrow().clone()
     }
 
-    /// Notes what a server asks for. A project that no reading was asked for yet is read soon, not at the next turn.
-    pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = keys(requests.values());
-        requests.insert((namespace.to_owned(), server.to_owned()), request.clone());
-        if keys(requests.values()).difference(&before).next().is_some() || self.newest.borrow().is_none() {
+    /// Notes what a server asks for, and says whether that is something new. A project that no reading was asked for yet is
+    /// read soon, not at the next turn.
+    pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {
+        let before = self.requests.projects();
+        let new = self.requests.note(namespace, server, Some(request));
+        let unread = request.plugins.iter().any(|wish| !before.contains(&wish.key));
+        if unread || self.newest.borrow().is_none() {
             self.poke.notify_one();
         }
-    }
-
-    /// Forgets a server that is gone.
-    pub(crate) fn forget(&self, namespace: &str, server: &str) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.remove(&(namespace.to_owned(), server.to_owned()));
+        new
     }
 
     /// One item per reading whose content differs from the one before.
@@ -92,10 +90,7 @@ impl CatalogKeeper {
     /// Reads for ever, every `pause` and whenever somebody needs something new.
     pub(crate) async fn run(self, fetcher: Fetcher, image_repository: Option<String>, pause: Duration) {
         loop {
-            let requests: Vec<Request> = {
-                let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-                requests.values().cloned().collect()
-            };
+            let requests = self.requests.all();
             if !requests.is_empty() {
                 self.read(&fetcher, image_repository.as_deref(), &requests).await;
             }
@@ -107,7 +102,8 @@ impl CatalogKeeper {
 
     async fn read(&self, fetcher: &Fetcher, images: Option<&str>, requests: &[Request]) {
         let at = now();
-        let projects: Vec<ProjectKey> = keys(requests.iter()).into_iter().collect();
+        let named = requests.iter().flat_map(|request| request.plugins.iter().map(|wish| wish.key.clone()));
+        let projects: Vec<ProjectKey> = named.collect::<BTreeSet<_>>().into_iter().collect();
         let missing = |catalog: &Catalog| {
             let missing: BTreeSet<ProjectKey> =
                 requests.iter().flat_map(|request| resolver::needed_projects(catalog, request)).collect();
@@ -143,10 +139,6 @@ impl CatalogKeeper {
             self.newest.send_replace(Some(snapshot));
         }
     }
-}
-
-fn keys<'a>(requests: impl Iterator<Item = &'a Request>) -> BTreeSet<ProjectKey> {
-    requests.flat_map(|request| request.plugins.iter().map(|wish| wish.key.clone())).collect()
 }
 
 fn content_of(catalog: &Catalog) -> [u8; 32] {

@@ -26,6 +26,7 @@ mod leader;
 mod memory;
 mod plugin;
 mod quantity;
+mod requests;
 mod requeue;
 mod revision;
 mod secret;

@@ -11,7 +11,7 @@ use kube::runtime::reflector::ObjectRef;
 use resolver::catalog::Catalog;
 use resolver::lock::Lock;
 use resolver::request::Request;
-use resolver::{Resolution, Unsolvable};
+use resolver::{Budget, Fleet, Resolution, Unsolvable};
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn, next_step};
 use tracing::{Instrument as _, info, info_span, warn};
@@ -27,6 +27,7 @@ pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod change;
 pub(crate) mod check;
+mod company;
 pub(crate) mod files;
 pub(crate) mod observe;
 pub(crate) mod plan;
@@ -117,6 +118,7 @@ pub(crate) async fn reconcile(
                     // The namespace is going away and takes the server with it.
                     return Outcome::Waiting { until: None };
                 }
+                ctx.catalog.requests.note_silent(&namespace, &name);
                 let attempt = ctx.memory.attempts.get(&key).unwrap_or(0);
                 ctx.memory.attempts.put(key.clone(), attempt.saturating_add(1));
                 let blame = error.blame();
@@ -143,7 +145,7 @@ pub(crate) async fn reconcile(
 fn forget(ctx: &Context, server: &PaperMCServer) {
     let namespace = server.namespace().unwrap_or_default();
     ctx.memory.forget(&namespace, &server.name_any());
-    ctx.catalog.forget(&namespace, &server.name_any());
+    ctx.catalog.requests.forget(&namespace, &server.name_any());
     if let Some(uid) = server.uid() {
         ctx.events.forget(&uid);
     }
@@ -156,12 +158,12 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         Ok(checked) => checked,
         Err(complaints) => {
             let words = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            return trouble(ctx, server, &seen, Trouble::Spec(words), at).await;
+            return unread(ctx, server, &seen, Trouble::Spec(words), at).await;
         }
     };
     if !checked.eula {
         let words = "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
-        return trouble(ctx, server, &seen, Trouble::Eula(words.to_owned()), at).await;
+        return unread(ctx, server, &seen, Trouble::Eula(words.to_owned()), at).await;
     }
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
@@ -172,14 +174,22 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let by_hand = plan::requested_by_hand(server, at);
     let request = match plan::request(server, &plugins, &runs, &ctx.config, by_hand.is_some()) {
         Ok(request) => request,
-        Err(words) => return trouble(ctx, server, &seen, Trouble::Spec(words), at).await,
+        Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
     };
-    ctx.catalog.want(&checked.namespace, &checked.name, &request);
+    let is_news = ctx.catalog.want(&checked.namespace, &checked.name, &request);
     let snapshot = ctx.catalog.newest();
     if snapshot.is_none() && !Plan::is_on_trial(&seen) {
         return trouble(ctx, server, &seen, Trouble::NoCatalog, at).await;
     }
-    let resolved = solve(ctx, snapshot.as_deref(), &request, at);
+    if company::is_unknown(ctx, server, &request) && !Plan::is_on_trial(&seen) {
+        // All of them are looked at right after the start; a server that was solved without them might take too much.
+        return Ok(Outcome::Under { until: None });
+    }
+    let together = ctx.catalog.requests.together(&checked.namespace, &request);
+    if is_news {
+        company::wake(ctx, &checked.namespace, &request, &together);
+    }
+    let resolved = solve(ctx, snapshot.as_deref(), &request, &together, at);
     let answer = plan::answer(resolved, &runs);
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
@@ -234,11 +244,13 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     Ok(outcome_of(step, done == Done::StagingAsked || plan.is_staging(&seen)))
 }
 
-/// Asks the solver. Without any catalog its answer is "not known yet", and what runs stays the goal.
+/// Asks the solver, about all servers that share a plugin at once. Without any catalog its answer is "not known yet", and
+/// what runs stays the goal.
 fn solve(
     ctx: &Context,
     snapshot: Option<&Snapshot>,
     request: &Request,
+    together: &[Request],
     at: Timestamp,
 ) -> Result<Resolution, Unsolvable> {
     let Some(snapshot) = snapshot else {
@@ -246,7 +258,9 @@ fn solve(
     };
     ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
     let solving = std::time::Instant::now();
-    let resolved = resolver::resolve(&snapshot.catalog, request, at);
+    let fleet = Fleet::read(&snapshot.catalog, together, at);
+    let answer = fleet.decide(Budget::default()).answer(&request.server);
+    let resolved = answer.expect("the server is among those it is solved with");
     ctx.metrics.resolve_seconds.observe(solving.elapsed().as_secs_f64());
     resolved
 }
@@ -313,6 +327,18 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, checked: &check::Check
     if let Err(error) = ctx.alarm.wake_at(key, opens, ring).await {
         warn!(error = %Chain(&error), opens = %opens, now = %at, "no alarm for the window; the timer of this pass serves instead");
     }
+}
+
+/// Trouble with a spec that asks for nothing readable: nobody is solved together with it.
+async fn unread(
+    ctx: &Context,
+    server: &PaperMCServer,
+    seen: &observe::Observed,
+    what: Trouble,
+    at: Timestamp,
+) -> Result<Outcome, PassError> {
+    ctx.catalog.requests.note(&server.namespace().unwrap_or_default(), &server.name_any(), None);
+    trouble(ctx, server, seen, what, at).await
 }
 
 async fn trouble(

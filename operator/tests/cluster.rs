@@ -20,6 +20,7 @@ mod cluster {
     mod offline;
     mod outside;
     mod server;
+    mod shared;
     mod stops;
     mod two_servers;
     mod update;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Catalog, Channel, ProjectKey};
 use crate::shelf::World;
+use crate::solve::joint::company::Company;
 use crate::solve::provider::Meter;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -15,16 +16,22 @@ pub mod human;
 pub(crate) mod no;
 mod refusal;
 pub(crate) mod target;
+pub(crate) mod together;
 mod words;
 pub(crate) mod yes;
 
-pub use refusal::{Hint, HintStep, Impossible, Reason, RunningNow, Span, Unanswerable, WhyNot};
+pub(crate) use hint::apply_to_others;
+pub use refusal::{
+    Hint, HintStep, Impossible, OneVersion, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable, WhyNot,
+};
 
 /// What every part of an explanation asks of.
 pub(crate) struct Asked<'x, 'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) world: &'x World<'a>,
     pub(crate) meter: &'x Meter,
+    /// The others that share a plugin with the server, if there are any.
+    pub(crate) company: Option<&'x Company<'x, 'a>>,
 }
 
 /// What can be said about an answer. Serialises for `--format json`.
@@ -43,19 +50,29 @@ pub enum Explanation {
     GaveUp(crate::solve::GaveUp),
 }
 
+impl Holder {
+    /// Whether the plugin of this name cannot be had because of it.
+    pub(crate) fn stops(&self, name: &str) -> bool {
+        self.name == name || self.together_with.iter().chain(&self.needed_by).any(|other| other == name)
+    }
+}
+
 impl Explanation {
     /// Who holds Paper back, by the name people know, in order; empty when nobody does. For the `HELD BY` column.
     pub fn held_by(&self) -> Vec<&str> {
         match self {
-            Self::Solved(solved) => solved
-                .newer_paper
-                .first()
-                .map(|newer| newer.held_by.iter().map(|holder| holder.name.as_str()).collect())
-                .unwrap_or_default(),
-            Self::WhyNot(why) => why.holders.iter().map(|holder| holder.name.as_str()).collect(),
+            Self::Solved(solved) => {
+                solved.newer_paper.first().map(|newer| names(&newer.held_by, &newer.one_version)).unwrap_or_default()
+            }
+            Self::WhyNot(why) => names(&why.holders, &why.one_version),
             Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }
+}
+
+fn names<'x>(holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
+    let holders = holders.iter().map(|holder| holder.name.as_str());
+    holders.chain(shared.iter().flat_map(|one| one.plugins.iter().map(|plugin| plugin.plugin.as_str()))).collect()
 }
 
 /// The yes: what was chosen, and why nothing newer.
@@ -68,6 +85,9 @@ pub struct Solved {
     pub paper: ChosenPaper,
     /// The chosen plugins, in the lock's order.
     pub plugins: Vec<ChosenPlugin>,
+    /// Plugins that run now and are removed, because nobody asks for them and nothing needs them: name and version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<(String, String)>,
     /// Newer Papers that were not chosen: the next one up, then the newest of all if that is another; at most two.
     pub newer_paper: Vec<NewerPaper>,
     /// Plugins that strategy `latest` left behind.
@@ -120,8 +140,9 @@ pub struct PaperName {
 pub struct NewerBuild {
     /// Its number.
     pub build: u32,
-    /// Why not.
-    pub unusable: Unusable,
+    /// Why not; `None`: the user pinned another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<Unusable>,
 }
 
 /// One chosen plugin.
@@ -200,10 +221,20 @@ pub enum Because {
     },
     /// The user pinned another one.
     Pinned,
-    /// It does not go together with these others, all of which were asked for.
+    /// It does not go together with these others, as they were chosen.
     Others {
-        /// Names people know.
+        /// Names people know, with the chosen versions.
         with: Vec<String>,
+    },
+    /// It needs these, which cannot be had with the rest.
+    Needs {
+        /// Names people know.
+        needs: Vec<String>,
+    },
+    /// It is one version on several servers, and some of them cannot take this one.
+    OneVersion {
+        /// Who.
+        one_version: OneVersion,
     },
 }
 
@@ -223,6 +254,9 @@ pub struct NewerPaper {
     pub pinned: Option<PaperPin>,
     /// The plugins that hold it, by name.
     pub held_by: Vec<Holder>,
+    /// Set when the server could have it alone: the plugins that are one version on several servers and hold it so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_version: Vec<OneVersion>,
     /// How many plugins are ready for it.
     pub ready: usize,
     /// Whether there is a way back: false when a world opened by it cannot return to the chosen one.
@@ -260,6 +294,9 @@ pub struct Holder {
     /// Set when each would do alone: the names that it does not go together with here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
+    /// Names of the plugins that it holds with it, because they need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_by: Vec<String>,
     /// The version that the user pinned, when that is what holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
@@ -282,6 +319,9 @@ pub struct ListedRelease {
     /// The least Minecraft that loads it, as its JAR says: older servers refuse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Minecraft>,
+    /// Set when its page lists the Paper in question, and the user's `compatibilityOverride` takes that away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overridden: bool,
 }
 
 /// A release that would do but may not be used.
@@ -301,7 +341,12 @@ pub struct Nearly {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Unfollowed {
-    /// Why: the same facts as for a holder.
+    /// The name people know.
+    pub name: String,
+    /// The Plugin object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Why: the same facts as for a holder. Its own, or those of something it needs.
     pub holder: Holder,
     /// The version that stays because it runs now; `None`: it is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

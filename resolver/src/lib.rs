@@ -26,4 +26,5 @@ pub mod upstream;
 pub mod version;
 
 pub use needed::needed_projects;
+pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
 pub use solve::{Budget, GaveUp, Resolution, Unsolvable, resolve, resolve_within, why_not};

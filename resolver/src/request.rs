@@ -79,7 +79,8 @@ pub struct PluginWish {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "strategy", rename_all = "kebab-case")]
 pub enum VersionWish {
-    /// Newest that works on all matched servers. (One server a request: the same as `Auto` until joint solves exist.)
+    /// One release on all matched servers: the newest that works on all of them. Alone ([`crate::resolve`]) it is as `Auto`;
+    /// [`crate::resolve_fleet`] sees them together.
     Latest,
     /// Newest that works on this server.
     Auto,

@@ -10,11 +10,14 @@ use crate::unusable::Unusable;
 
 mod closure;
 mod judge;
+mod judgements;
 mod link;
 pub(crate) mod listing;
 pub(crate) mod paper;
+pub(crate) mod table;
 
 pub(crate) use closure::Gap;
+use judgements::Judgements;
 use listing::{Known, Reader};
 use paper::Candidate;
 
@@ -59,6 +62,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) objects: Vec<&'a str>,
     /// The one whose fields decide.
     pub(crate) decides: &'a str,
+    /// Those that want one release on all their servers (`updateStrategy: latest`), by name.
+    pub(crate) latest: Vec<&'a str>,
 }
 
 /// One plugin with its releases, oldest first. Index of a release in the solve is its place here plus 1.
@@ -122,7 +127,11 @@ impl<'a> World<'a> {
         // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
         let reader = Reader::new(papers.iter().map(|paper| paper.version));
         let mut warnings = Vec::new();
-        let stocked = closure::stock(catalog, request, now, &mut warnings)?;
+        let mut gap = Gap::default();
+        let stocked = closure::stock(&mut Judgements::of_one(catalog, now), request, &mut warnings, &mut gap);
+        if gap != Gap::default() {
+            return Err(gap);
+        }
         let shelves = link::shelve(catalog, stocked, &reader, papers.len());
         Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader })
     }
@@ -148,6 +157,11 @@ impl Shelf<'_> {
     /// The newest release that may be used (its place), pin or not.
     pub(crate) fn newest_usable(&self) -> Option<usize> {
         self.usable.highest(self.releases.len()).and_then(|index| index.checked_sub(1))
+    }
+
+    /// The release (its place) that runs now and may stay.
+    pub(crate) fn runs(&self, world: &World<'_>) -> Option<usize> {
+        self.releases.iter().position(|stocked| stocked.unusable.is_none() && world.runs(stocked.release))
     }
 
     /// The name people know.

@@ -8,10 +8,12 @@ use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::{self, Explanation, Impossible, Unanswerable, WhyNot};
 use crate::lock::Lock;
 use crate::request::{PaperWish, Request};
+use crate::shelf::paper::wished;
 use crate::shelf::{Gap, World};
 use crate::version::Minecraft;
 
 pub(crate) mod answer;
+pub(crate) mod joint;
 pub(crate) mod provider;
 pub(crate) mod set;
 
@@ -69,18 +71,21 @@ pub struct GaveUp {
     pub steps: u64,
 }
 
-/// How much a question may cost, in steps: time would make the answer depend on the machine.
+/// How much a question may cost, in what can be counted: time would make the answer depend on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Choices and dependency look-ups, over all solves that the answer and its explanation take.
     pub steps: u64,
+    /// Words of 64 bits that sets of versions take, over the same. Steps alone bound no memory: two plugins with 900
+    /// releases each that chase each other make 400,000 facts in a few thousand steps.
+    pub words: u64,
 }
 
 impl Default for Budget {
-    /// 200,000 steps: a real server takes about 100 a solve, and the worst invented problem (two plugins with 900
-    /// releases each that chase each other) needs about as many and then holds 250 MB.
+    /// 200,000 steps and 8 million words (64 MiB, most of it for a moment): a real server takes about 100 steps a solve.
+    /// What it was measured on stands in `benches/README.md`.
     fn default() -> Self {
-        Self { steps: 200_000 }
+        Self { steps: 200_000, words: 8_000_000 }
     }
 }
 
@@ -105,7 +110,7 @@ pub fn resolve_within(
 ) -> Result<Resolution, Unsolvable> {
     let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
     let meter = Meter::new(budget);
-    let asked = explain::Asked { catalog, world: &world, meter: &meter };
+    let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
     match decide(&world, &meter) {
         Ok(decision) => Ok(Resolution {
             lock: answer::lock(catalog, &world, &decision),
@@ -122,22 +127,28 @@ pub fn resolve_within(
 pub fn why_not(catalog: &Catalog, request: &Request, target: &Minecraft, now: Timestamp) -> Result<WhyNot, Unsolvable> {
     let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
     let meter = Meter::new(Budget::default());
-    Ok(explain::target::explain(&explain::Asked { catalog, world: &world, meter: &meter }, target))
+    Ok(explain::target::explain(&explain::Asked { catalog, world: &world, meter: &meter, company: None }, target))
 }
 
-/// What a request comes down to, without the explanation; `None` when there is nothing. For proving hints.
-pub(crate) fn outcome(
-    catalog: &Catalog,
-    request: &Request,
-    now: Timestamp,
-    meter: &Meter,
-) -> Option<explain::PaperName> {
+/// What a request comes down to, without the explanation. For proving hints.
+pub(crate) struct BareAnswer {
+    pub(crate) paper: explain::PaperName,
+    /// Names of the plugins that strategy `latest` leaves behind.
+    pub(crate) unfollowed: Vec<String>,
+}
+
+/// What a request comes down to; `None` when there is nothing.
+pub(crate) fn outcome(catalog: &Catalog, request: &Request, now: Timestamp, meter: &Meter) -> Option<BareAnswer> {
+    if meter.is_spent() {
+        return None;
+    }
     let world = World::build(catalog, request, now).ok()?;
     let decision = decide(&world, meter).ok()?;
     let paper = &world.papers[decision.chosen.paper];
-    // A hint that only drops a plugin is none.
-    let build = paper.build.filter(|_| decision.unfollowed.is_empty())?;
-    Some(explain::PaperName { minecraft: paper.version.minecraft.clone(), build: build.number })
+    Some(BareAnswer {
+        paper: explain::PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
+        unfollowed: decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect(),
+    })
 }
 
 fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {
@@ -151,6 +162,8 @@ fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {
 /// What was decided.
 pub(crate) struct Decision {
     pub(crate) chosen: Chosen,
+    /// The question it answers: with `latest`, what is left of the whole one.
+    pub(crate) question: Question,
     /// Plugins that strategy `latest` left behind, and the release (its place) that stays.
     pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
 }
@@ -160,7 +173,7 @@ pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Decision, (Ques
     let question = Question::whole(world, papers(world));
     let follows = matches!(world.request.paper, PaperWish::Latest);
     match provider::solve(world, &question, meter) {
-        Ok(chosen) => Ok(Decision { chosen, unfollowed: Vec::new() }),
+        Ok(chosen) => Ok(Decision { chosen, question, unfollowed: Vec::new() }),
         Err(Failure::None(proof)) if follows => follow(world, &question, meter, proof),
         Err(failure) => Err((question, failure)),
     }
@@ -168,20 +181,11 @@ pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Decision, (Ques
 
 /// The Papers that the strategy leaves open.
 pub(crate) fn papers(world: &World<'_>) -> IndexSet {
-    let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
-    match &world.request.paper {
-        PaperWish::Auto => IndexSet::of(1..=world.papers.len()),
-        PaperWish::Latest => match world.papers.iter().rposition(|paper| paper.unusable.is_none()) {
-            Some(newest) => place(Some(newest)),
-            None => IndexSet::of(1..=world.papers.len()),
-        },
-        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
-            place(world.papers.iter().position(|paper| paper.version.minecraft == *version))
-        }
-    }
+    wished(&world.papers, &world.request.paper)
 }
 
-/// Strategy `latest`: as many plugins as can follow, in the order of their names; what runs stays, the rest is left out.
+/// Strategy `latest`: as many plugins as can follow, in the order of their names; what runs stays (with what
+/// it needs), the rest is left out.
 fn follow(
     world: &World<'_>,
     whole: &Question,
@@ -194,6 +198,7 @@ fn follow(
         // Not installed at first, but never another release than the pinned one.
         question.root[shelf] = whole.root[shelf].union(&IndexSet::absent());
     }
+    question.keep_running_needs(world);
     let mut chosen = match provider::solve(world, &question, meter) {
         Ok(chosen) => chosen,
         // Not even Paper alone: the whole request's proof says it better.
@@ -212,9 +217,7 @@ fn follow(
             Err(Failure::None(_)) => {}
             Err(failure) => return Err((with, failure)),
         }
-        let releases = &world.shelves[shelf].releases;
-        let runs = releases.iter().position(|stocked| stocked.unusable.is_none() && world.runs(stocked.release));
-        let stays = match runs {
+        let stays = match world.shelves[shelf].runs(world) {
             None => None,
             Some(runs) => {
                 with.stays[shelf] = IndexSet::of([runs + 1]);
@@ -231,7 +234,7 @@ fn follow(
         };
         unfollowed.push((shelf, stays));
     }
-    Ok(Decision { chosen, unfollowed })
+    Ok(Decision { chosen, question, unfollowed })
 }
 
 #[cfg(test)]

@@ -7,16 +7,25 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
-    Release, Source,
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, PaperVersion, Project,
+    ProjectKey, Release, Source,
 };
-use resolver::explain::human;
+use resolver::explain::{WhyNot, human};
 use resolver::request::{
     CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
 };
 use resolver::version::Minecraft;
-use resolver::{needed_projects, resolve, why_not};
+use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, why_not};
 use serde::Deserialize;
+
+#[path = "support/checker.rs"]
+mod checker;
+#[path = "support/needs.rs"]
+mod needs;
+#[path = "support/rules.rs"]
+mod rules;
+#[path = "support/texts.rs"]
+mod texts;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,8 +45,24 @@ struct Scenario {
     /// Plugins that are named by a URL: one release each, without a date and without a list.
     #[serde(default)]
     files: Vec<String>,
+    /// Names people know, where they differ from the project's.
+    #[serde(default)]
+    names: BTreeMap<String, String>,
+    /// Projects that could not be read, and why.
+    #[serde(default)]
+    unread: BTreeMap<String, String>,
     #[serde(default)]
     plugin: BTreeMap<String, PluginFields>,
+    expect: Expect,
+    /// Further servers of the same namespace; the one above is `lobby`. Without any it is solved alone.
+    #[serde(default)]
+    server: BTreeMap<String, Another>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Another {
+    request: Wanted,
     expect: Expect,
 }
 
@@ -47,6 +72,9 @@ struct Policy {
     delay: Option<String>,
     channel: Option<BuildChannel>,
     image: Option<String>,
+    /// Tags of the server image that are published.
+    #[serde(default)]
+    images: Vec<String>,
     #[serde(default)]
     dependencies: Dependencies,
 }
@@ -59,6 +87,7 @@ struct Wanted {
     floor: Option<Minecraft>,
     /// `1.21.3#7`, then `plugin version`.
     running: Option<Vec<String>>,
+    /// `*`, `latest` (one version on all servers), or `=version`.
     plugins: BTreeMap<String, String>,
 }
 
@@ -69,6 +98,8 @@ fn auto() -> String {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct PluginFields {
+    /// The project, where it is not called as the object.
+    project: Option<String>,
     channel: Option<Channel>,
     delay: Option<String>,
     #[serde(rename = "override")]
@@ -87,6 +118,8 @@ struct Says {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReleaseFields {
+    /// The version, where several releases share one: the key of the table is then the id.
+    version: Option<String>,
     minecraft: Option<toml::Value>,
     published: Option<String>,
     channel: Option<Channel>,
@@ -101,8 +134,17 @@ struct ReleaseFields {
     api_version: Option<Minecraft>,
     #[serde(default)]
     provides: Vec<String>,
+    #[serde(default)]
+    optional: Vec<String>,
+    #[serde(default)]
+    embedded: Vec<String>,
+    /// Required, by a name that the source does not have.
+    #[serde(default)]
+    outside: Vec<String>,
     #[serde(default = "yes")]
     hash: bool,
+    #[serde(default = "yes")]
+    file: bool,
 }
 
 fn yes() -> bool {
@@ -111,10 +153,25 @@ fn yes() -> bool {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Default)]
 struct PaperFields {
     published: Option<String>,
     channel: Option<BuildChannel>,
     java: Option<u32>,
+    #[serde(default)]
+    unsupported: bool,
+    /// Instead of the one build 7.
+    builds: Option<Vec<BuildFields>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BuildFields {
+    number: u32,
+    published: Option<String>,
+    channel: Option<BuildChannel>,
+    #[serde(default = "yes")]
+    hash: bool,
 }
 
 #[derive(Deserialize)]
@@ -136,8 +193,10 @@ struct Expect {
     fetch: Vec<String>,
 }
 
+/// A day, or an instant.
 fn day(text: Option<&str>) -> Timestamp {
-    format!("{}T00:00:00Z", text.unwrap_or("2024-01-01")).parse().unwrap()
+    let text = text.unwrap_or("2024-01-01");
+    text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
 }
 
 fn delay(text: Option<&str>) -> SignedDuration {
@@ -157,23 +216,38 @@ fn artifact(name: &str, hash: bool) -> Artifact {
     }
 }
 
+fn image(tag: &str) -> ImageTag {
+    ImageTag {
+        repository: "docker.io/itzg/minecraft-server".to_owned(),
+        tag: tag.to_owned(),
+        digest: format!("sha256:{:b<64}", ""),
+        pushed: day(None),
+    }
+}
+
 fn papers(table: &toml::Table) -> Vec<PaperVersion> {
     let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
     versions
         .map(|version| {
             let fields: Option<PaperFields> = table.get(version).map(|fields| fields.clone().try_into().unwrap());
-            let fields = fields.unwrap_or(PaperFields { published: None, channel: None, java: None });
+            let fields = fields.unwrap_or_default();
+            let build = |number, published: Option<&str>, channel: Option<BuildChannel>, hash| Build {
+                number,
+                published: day(published),
+                channel: channel.unwrap_or(BuildChannel::Stable),
+                file: artifact(&format!("paper-{version}-{number}"), hash),
+            };
             PaperVersion {
                 minecraft: version.parse().unwrap(),
                 java: fields.java,
                 jvm_flags: Vec::new(),
-                unsupported: false,
-                builds: vec![Build {
-                    number: 7,
-                    published: day(fields.published.as_deref()),
-                    channel: fields.channel.unwrap_or(BuildChannel::Stable),
-                    file: artifact(&format!("paper-{version}-7"), true),
-                }],
+                unsupported: fields.unsupported,
+                builds: match &fields.builds {
+                    None => vec![build(7, fields.published.as_deref(), fields.channel, true)],
+                    Some(builds) => {
+                        builds.iter().map(|b| build(b.number, b.published.as_deref(), b.channel, b.hash)).collect()
+                    }
+                },
             }
         })
         .collect()
@@ -234,32 +308,37 @@ impl Scenario {
         let projects = self.catalog.iter().filter(|(name, _)| *name != "minecraft").map(|(name, releases)| {
             let releases = releases.iter().map(|(version, fields)| {
                 let fields: ReleaseFields = fields.clone().try_into().unwrap();
-                let required = fields.needs.iter().map(|text| self.dependency(text, DependencyKind::Required));
-                let excluded =
-                    fields.incompatible.iter().map(|text| self.dependency(text, DependencyKind::Incompatible));
-                let named = fields.depend.iter().map(|name| Dependency {
+                let lines = |texts: &[String], kind| -> Vec<Dependency> {
+                    texts.iter().map(|text| self.dependency(text, kind)).collect()
+                };
+                let outside = fields.outside.iter().chain(&fields.depend).map(|name| Dependency {
                     project_id: None,
                     name: Some(name.clone()),
                     version_id: None,
                     kind: DependencyKind::Required,
                 });
+                let mut dependencies = lines(&fields.needs, DependencyKind::Required);
+                dependencies.extend(lines(&fields.optional, DependencyKind::Optional));
+                dependencies.extend(lines(&fields.incompatible, DependencyKind::Incompatible));
+                dependencies.extend(lines(&fields.embedded, DependencyKind::Embedded));
+                dependencies.extend(outside);
                 Release {
                     id: format!("{name}-{version}"),
-                    version: version.clone(),
+                    version: fields.version.unwrap_or_else(|| version.clone()),
                     published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
                     channel: fields.channel.unwrap_or(Channel::Release),
                     minecraft: if self.is_file(name) { Vec::new() } else { listed(fields.minecraft.as_ref(), &paper) },
                     api_version: fields.api_version,
                     provides: fields.provides,
                     loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
-                    dependencies: required.chain(excluded).chain(named).collect(),
-                    file: Some(artifact(&format!("{name}-{version}"), fields.hash)),
+                    dependencies,
+                    file: fields.file.then(|| artifact(&format!("{name}-{version}"), fields.hash)),
                 }
             });
             Project {
                 key: self.key(name),
                 id: self.id(name),
-                name: name.clone(),
+                name: self.names.get(name).cloned().unwrap_or_else(|| name.clone()),
                 read_at: self.at,
                 releases: releases.collect(),
             }
@@ -268,19 +347,20 @@ impl Scenario {
             projects: projects.collect(),
             paper,
             paper_read_at: self.at,
-            images: Vec::new(),
-            unread: BTreeMap::new(),
+            images: self.policy.images.iter().map(|tag| image(tag)).collect(),
+            unread: self.unread.clone(),
         }
     }
 
-    fn request(&self) -> Request {
-        let plugins = self.request.plugins.iter().map(|(name, version)| {
+    fn request(&self, server: &str, wanted: &Wanted) -> Request {
+        let plugins = wanted.plugins.iter().map(|(name, version)| {
             let fields = self.plugin.get(name);
             PluginWish {
                 object: name.clone(),
-                key: self.key(name),
+                key: self.key(fields.and_then(|fields| fields.project.as_deref()).unwrap_or(name)),
                 version: match version.strip_prefix('=') {
                     Some(version) => VersionWish::Pin { version: version.to_owned() },
+                    None if version == "latest" => VersionWish::Latest,
                     None => VersionWish::Auto,
                 },
                 delay: delay(fields.and_then(|fields| fields.delay.as_deref()).or(self.policy.delay.as_deref())),
@@ -298,7 +378,7 @@ impl Scenario {
             }
             None => PaperWish::Pin { version: text.parse().unwrap() },
         };
-        let running = self.request.running.as_ref().map(|running| {
+        let running = wanted.running.as_ref().map(|running| {
             let (minecraft, build) = running[0].split_once('#').unwrap();
             Running {
                 minecraft: minecraft.parse().unwrap(),
@@ -308,15 +388,15 @@ impl Scenario {
             }
         });
         Request {
-            server: "games/lobby".to_owned(),
-            paper: match self.request.paper.as_str() {
+            server: format!("games/{server}"),
+            paper: match wanted.paper.as_str() {
                 "auto" => PaperWish::Auto,
                 "latest" => PaperWish::Latest,
                 pin => pinned(pin),
             },
             delay: delay(self.policy.delay.as_deref()),
             channel: self.policy.channel.unwrap_or(BuildChannel::Stable),
-            floor: self.request.floor.clone(),
+            floor: wanted.floor.clone(),
             running,
             plugins: plugins.collect(),
             dependencies: self.policy.dependencies,
@@ -325,20 +405,90 @@ impl Scenario {
     }
 }
 
+/// A scenario that holds catalog and request as they are: what brute force prints when it finds a fault.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Verbatim {
+    name: String,
+    #[serde(rename = "why")]
+    _why: String,
+    at: Timestamp,
+    problem: Parts,
+    expect: Expect,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    request: Request,
+    catalog: Catalog,
+}
+
 fn scenario(path: &Path) -> datatest_stable::Result<()> {
-    let scenario: Scenario = toml::from_str(&std::fs::read_to_string(path)?)?;
-    assert_eq!(path.file_stem().unwrap().to_str(), Some(scenario.name.as_str()), "the file is called as the scenario");
-    let (catalog, request) = (scenario.catalog(), scenario.request());
-    let expect = &scenario.expect;
-    let fetch: Vec<String> = needed_projects(&catalog, &request).iter().map(|key| key.project.clone()).collect();
+    let table: toml::Table = toml::from_str(&std::fs::read_to_string(path)?)?;
+    let mut pages = Vec::new();
+    let name = if table.contains_key("problem") {
+        let Verbatim { name, at, problem: Parts { request, catalog }, expect, _why } = table.try_into()?;
+        let why = |target: &Minecraft| why_not(&catalog, &request, target, at);
+        pages.push(check(at, &catalog, &request, &expect, &resolve(&catalog, &request, at), &why));
+        name
+    } else {
+        let scenario: Scenario = table.try_into()?;
+        pages.extend(scenario.pages());
+        scenario.name
+    };
+    assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()), "the file is called as the scenario");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("scenarios/answers");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, pages.join("\n")));
+    Ok(())
+}
+
+impl Scenario {
+    /// The answer for each server, checked.
+    fn pages(&self) -> Vec<String> {
+        let catalog = self.catalog();
+        let request = self.request("lobby", &self.request);
+        if self.server.is_empty() {
+            let answer = resolve(&catalog, &request, self.at);
+            let why = |target: &Minecraft| why_not(&catalog, &request, target, self.at);
+            return vec![check(self.at, &catalog, &request, &self.expect, &answer, &why)];
+        }
+        let others = self.server.iter().map(|(name, another)| (self.request(name, &another.request), &another.expect));
+        let all: Vec<(Request, &Expect)> = std::iter::once((request, &self.expect)).chain(others).collect();
+        let requests: Vec<Request> = all.iter().map(|(request, _)| request.clone()).collect();
+        let answers = resolve_fleet(&catalog, &requests, self.at, Budget::default());
+        let fleet = Fleet::read(&catalog, &requests, self.at);
+        let decided = fleet.decide(Budget::default());
+        all.iter()
+            .map(|(request, expect)| {
+                let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
+                let why = |target: &Minecraft| decided.why_not(&request.server, target).unwrap();
+                check(self.at, &catalog, request, expect, answer, &why)
+            })
+            .collect()
+    }
+}
+
+/// Compares an answer with what is expected of it, and returns its text.
+fn check(
+    at: Timestamp,
+    catalog: &Catalog,
+    request: &Request,
+    expect: &Expect,
+    answer: &Result<Resolution, Unsolvable>,
+    why_not: &dyn Fn(&Minecraft) -> Result<WhyNot, Unsolvable>,
+) -> String {
+    let fetch: Vec<String> = needed_projects(catalog, request).iter().map(|key| key.project.clone()).collect();
     assert_eq!(fetch, expect.fetch, "projects to fetch");
-    let answer = resolve(&catalog, &request, scenario.at);
-    let mut text = match &answer {
-        Ok(resolution) => human::render(&resolution.explanation, scenario.at),
-        Err(unsolvable) => human::render(&unsolvable.explanation(), scenario.at),
+    let mut text = match answer {
+        Ok(resolution) => human::render(&resolution.explanation, at),
+        Err(unsolvable) => human::render(&unsolvable.explanation(), at),
     };
     assert_eq!(answer.is_ok(), expect.solvable, "{text}");
-    if let Ok(resolution) = &answer {
+    if let Ok(resolution) = answer {
         if let Some(paper) = &expect.paper {
             assert_eq!(resolution.lock.minecraft.as_str(), paper, "{text}");
             let chosen = resolution.lock.plugins.iter().map(|plugin| (plugin.name.clone(), plugin.version.clone()));
@@ -347,10 +497,17 @@ fn scenario(path: &Path) -> datatest_stable::Result<()> {
         if let Some(held_by) = &expect.held_by {
             assert_eq!(&resolution.explanation.held_by(), held_by, "{text}");
         }
+        // The checker knows the rules of the sites, where every release has a date and a list.
+        if request.plugins.iter().all(|wish| wish.key.source != Source::Url) {
+            assert_eq!(checker::complaints(catalog, request, at, &resolution.lock), [""; 0], "{text}");
+        }
     }
     if let Some(target) = &expect.why_not {
-        let why = why_not(&catalog, &request, target, scenario.at)?;
-        text.push_str(&human::render(&resolver::explain::Explanation::WhyNot(why), scenario.at));
+        let why = why_not(target).unwrap();
+        text.push_str("\n-- why not ");
+        text.push_str(target.as_str());
+        text.push_str("? --\n");
+        text.push_str(&human::render(&resolver::explain::Explanation::WhyNot(why), at));
     }
     for mention in &expect.mentions {
         assert!(text.contains(mention.as_str()), "`{mention}` is not in:\n{text}");
@@ -358,7 +515,7 @@ fn scenario(path: &Path) -> datatest_stable::Result<()> {
     for never in &expect.never {
         assert!(!text.contains(never.as_str()), "`{never}` is in:\n{text}");
     }
-    Ok(())
+    text
 }
 
 datatest_stable::harness! {

@@ -12,9 +12,8 @@ use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human};
-use crate::request::Request;
 use crate::upstream::{FetchError, Fetcher, Problem, Reading, Settings, Upstream, Wanted, in_words};
-use crate::{needed_projects, resolve, why_not};
+use crate::{Budget, Decided, Fleet, needed_projects};
 
 /// How often a solve may name further projects before we stop. One such round is rare, two were never seen.
 const ROUNDS: usize = 4;
@@ -160,11 +159,10 @@ async fn ask(
     loop {
         let reading = read_upstreams(fetcher, &explain.reading, checked, &further, now).await;
         let mut lacking = Vec::new();
-        let answers: Vec<Explanation> = checked
-            .requests
-            .iter()
-            .map(|request| answer(explain, &reading.catalog, request, at, &mut lacking))
-            .collect();
+        let fleet = Fleet::read(&reading.catalog, &checked.requests, at);
+        let decided = fleet.decide(Budget::default());
+        let answers: Vec<Explanation> =
+            checked.requests.iter().map(|request| answer(explain, &decided, &request.server, &mut lacking)).collect();
         lacking.retain(|key| !further.contains(key));
         round += 1;
         if lacking.is_empty() || round == ROUNDS {
@@ -200,17 +198,12 @@ async fn read_upstreams(
 }
 
 /// The answer for one server; projects that it lacks still go to `lacking`.
-fn answer(
-    explain: &Explain,
-    catalog: &Catalog,
-    request: &Request,
-    at: Timestamp,
-    lacking: &mut Vec<ProjectKey>,
-) -> Explanation {
+fn answer(explain: &Explain, decided: &Decided<'_, '_>, server: &str, lacking: &mut Vec<ProjectKey>) -> Explanation {
     let answer = match &explain.why_not {
-        Some(target) => why_not(catalog, request, target, at).map(Explanation::WhyNot),
-        None => resolve(catalog, request, at).map(|resolution| resolution.explanation),
+        Some(target) => decided.why_not(server, target).map(|why| why.map(Explanation::WhyNot)),
+        None => decided.answer(server).map(|answer| answer.map(|resolution| resolution.explanation)),
     };
+    let answer = answer.expect("the fleet was read from the same requests");
     answer.unwrap_or_else(|unsolvable| {
         lacking.extend_from_slice(unsolvable.projects_to_fetch());
         unsolvable.explanation()

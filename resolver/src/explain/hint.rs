@@ -3,10 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, NewerPaper, PaperName, Reason, Unfollowed, WhyNot,
+    Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, NewerPaper, OneVersion, Reason, Unfollowed, WhyNot,
 };
 use crate::request::{CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, VersionWish};
-use crate::solve::outcome;
+use crate::solve::{BareAnswer, outcome};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -29,20 +29,20 @@ pub(super) fn for_newer(
         blockers.extend(newer.unusable.as_ref().map(against_paper));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
         blockers.extend(newer.held_by.iter().map(|holder| against_holder(request, holder, &newer.minecraft)));
+        blockers.extend(newer.one_version.iter().map(against_one_version));
         for steps in combinations(&blockers) {
-            let better = |paper: &PaperName| paper.minecraft >= newer.minecraft;
+            let better = |then: &BareAnswer| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
             hints.extend(proven(asked, request, steps, Some(&chosen.minecraft), better));
         }
     }
     for left in unfollowed {
         for step in against_holder(request, &left.holder, &chosen.minecraft) {
-            let object = left.holder.object.as_deref();
-            let alone = Request {
-                plugins: request.plugins.iter().filter(|wish| Some(wish.object.as_str()) == object).cloned().collect(),
-                paper: PaperWish::Pin { version: chosen.minecraft.clone() },
-                ..request.clone()
+            // It follows then, and nobody is left behind for it.
+            let better = |then: &BareAnswer| {
+                let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
+                then.unfollowed.iter().all(before)
             };
-            hints.extend(proven(asked, &alone, vec![step], None, |_| true));
+            hints.extend(proven(asked, request, vec![step], None, better));
         }
     }
     tidy(hints)
@@ -58,7 +58,7 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
         .filter(|steps| !steps.is_empty())
         .collect();
     let floor = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
-    let prove = |steps: Vec<HintStep>| proven(asked, request, steps, floor, |_| true);
+    let prove = |steps: Vec<HintStep>| proven(asked, request, steps, floor, |then| then.unfollowed.is_empty());
     let mut hints: Vec<Hint> = blockers.iter().flatten().filter_map(|step| prove(vec![step.clone()])).collect();
     if hints.is_empty() {
         hints.extend(combinations(&blockers).into_iter().filter_map(prove));
@@ -70,16 +70,21 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
 pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(against_paper));
+    blockers.extend(why.one_version.iter().map(against_one_version));
     blockers.extend(why.holders.iter().map(|holder| against_holder(asked.world.request, holder, &why.target)));
-    let pinned = Request { paper: PaperWish::Pin { version: why.target.clone() }, ..asked.world.request.clone() };
+    let mut pinned = asked.world.request.clone();
+    // A pinned build of this very version stays the one that is asked for.
+    if !matches!(&pinned.paper, PaperWish::BuildPin { version, .. } if *version == why.target) {
+        pinned.paper = PaperWish::Pin { version: why.target.clone() };
+    }
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let mut hints: Vec<Hint> = combinations(&blockers)
         .into_iter()
-        .filter_map(|steps| proven(asked, &pinned, steps, from, |paper| paper.minecraft == why.target))
+        .filter_map(|steps| proven(asked, &pinned, steps, from, |then| then.paper.minecraft == why.target))
         .collect();
     if why.pinned.is_some() && blockers.is_empty() {
-        hints.extend(proven(asked, asked.world.request, vec![HintStep::UnpinServer], from, |p| {
-            p.minecraft >= why.target
+        hints.extend(proven(asked, asked.world.request, vec![HintStep::UnpinServer], from, |then| {
+            then.unfollowed.is_empty() && then.paper.minecraft >= why.target
         }));
     }
     tidy(hints)
@@ -124,14 +129,18 @@ fn proven(
     request: &Request,
     steps: Vec<HintStep>,
     from: Option<&Minecraft>,
-    better: impl Fn(&PaperName) -> bool,
+    better: impl Fn(&BareAnswer) -> bool,
 ) -> Option<Hint> {
     let mut changed = request.clone();
     let mut now = asked.world.now;
     for step in &steps {
         apply(&mut changed, &mut now, step);
     }
-    let gives = outcome(asked.catalog, &changed, now, asked.meter).filter(better)?;
+    let then = match asked.company {
+        Some(company) => company.outcome(&changed, &steps, now, asked.meter),
+        None => outcome(asked.catalog, &changed, now, asked.meter),
+    };
+    let gives = then.filter(better)?.paper;
     Some(Hint { steps, no_way_back_to: from.filter(|from| gives.minecraft > **from).cloned(), gives })
 }
 
@@ -151,7 +160,9 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
         }),
         HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
         HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
-        HintStep::UnpinPlugin { object } => on(object, &|wish| wish.version = VersionWish::Auto),
+        HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
+            on(object, &|wish| wish.version = VersionWish::Auto);
+        }
         HintStep::PinPlugin { object, version } => {
             on(object, &|wish| wish.version = VersionWish::Pin { version: version.clone() });
         }
@@ -165,6 +176,31 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
             request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
         }
     }
+}
+
+/// The same to the request of another server: what is done to a Plugin counts for all its servers.
+pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
+    match step {
+        HintStep::AllowMinecraft { .. }
+        | HintStep::NoPluginDelay { .. }
+        | HintStep::PluginChannel { .. }
+        | HintStep::UnpinPlugin { .. }
+        | HintStep::PluginPerServer { .. }
+        | HintStep::PinPlugin { .. } => apply(request, &mut Timestamp::MIN.clone(), step),
+        HintStep::WaitUntil { .. }
+        | HintStep::NoServerDelay
+        | HintStep::ServerChannel { .. }
+        | HintStep::UnpinServer
+        | HintStep::UnpinImage
+        | HintStep::InstallDependencies
+        | HintStep::PinServer { .. } => {}
+    }
+}
+
+/// The ways around plugins that are one version on several servers: any one of them on its own.
+fn against_one_version(one_version: &OneVersion) -> Vec<HintStep> {
+    let objects = one_version.plugins.iter().map(|plugin| plugin.object.clone());
+    objects.map(|object| HintStep::PluginPerServer { object }).collect()
 }
 
 /// Ways around a holder, least risk first.
@@ -268,6 +304,7 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             papers.last().and_then(|span| allow(request, object, &span.to, &newest.version)).into_iter().collect()
         }
         Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(object, unusable),
+        Reason::OneVersion { one_version } => against_one_version(one_version),
         Reason::ReleasesUnusable { object: None, .. }
         | Reason::NotListed { .. }
         | Reason::NoPaper

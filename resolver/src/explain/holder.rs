@@ -4,7 +4,7 @@ use pubgrub::VersionSet;
 
 use super::{Asked, Holder, ListedRelease, Nearly};
 use crate::catalog::Release;
-use crate::shelf::{LinkKind, Shelf};
+use crate::shelf::{LinkKind, World};
 use crate::solve::GaveUp;
 use crate::solve::provider::{Failure, Question, solve};
 use crate::solve::set::IndexSet;
@@ -30,14 +30,28 @@ pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) 
         }
     }
     if !alone.is_empty() {
-        let mut holders: Vec<Holder> = alone.iter().map(|&shelf| describe(asked, &question, shelf, paper)).collect();
-        holders.dedup_by(|a, b| a.key == b.key && a.name == b.name);
+        let mut holders: Vec<Holder> = Vec::new();
+        for &shelf in &alone {
+            let holder = describe(asked, &question, shelf, paper);
+            // One that somebody asks for may hold others as well: said once, with all of them.
+            match holders
+                .iter_mut()
+                .find(|known| known.key == holder.key && known.together_with == holder.together_with)
+            {
+                Some(known) => known.needed_by.extend(holder.needed_by),
+                None => holders.push(holder),
+            }
+        }
+        for holder in &mut holders {
+            holder.needed_by.sort();
+            holder.needed_by.dedup();
+        }
         return Ok(holders);
     }
     let together = smallest(question.insisted(), |kept| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?))?;
     let name = |shelf: usize| asked.world.shelves[shelf].name().to_owned();
     let others = |but: usize| together.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
-    let holders = together.iter().map(|&at| Holder { together_with: others(at), ..bare(&asked.world.shelves[at]) });
+    let holders = together.iter().map(|&at| Holder { together_with: others(at), ..bare(asked.world, at, paper) });
     Ok(holders.collect())
 }
 
@@ -67,11 +81,11 @@ pub(super) fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, pa
     if let Some(&index) = would_do.iter().rev().find(|&&index| question.root[at].has(index)) {
         return through_dependency(asked, question, at, index, paper);
     }
-    let mut holder = bare(shelf);
+    let mut holder = bare(asked.world, at, paper);
     if let Some(pin) = shelf.rules.pin {
         holder.pinned = Some(pin.to_owned());
         if let Some(pinned) = question.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
-            holder.newest = Some(listed(shelf.releases[pinned].release));
+            holder.newest = Some(listed(asked.world, at, pinned, std::iter::once(paper)));
         }
         return holder;
     }
@@ -97,33 +111,48 @@ fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, ind
         let usable = other.supports[paper].intersection(&other.usable);
         if usable.is_disjoint(&IndexSet::present()) {
             let described = describe(asked, &question.only(|_| false), link.to, paper);
-            return Holder { together_with: vec![shelf.name().to_owned()], ..described };
+            let mut needed_by = described.needed_by.clone();
+            needed_by.push(shelf.name().to_owned());
+            return Holder { needed_by, ..described };
         }
     }
     let names = shelf.releases[index - 1].links.iter().map(|link| world.shelves[link.to].name().to_owned());
-    Holder { together_with: names.collect(), ..bare(shelf) }
+    Holder { together_with: names.collect(), ..bare(world, at, paper) }
 }
 
-fn bare(shelf: &Shelf<'_>) -> Holder {
+/// A plugin with its newest release, and nothing about why it holds.
+pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
+    let shelf = &world.shelves[at];
     Holder {
         name: shelf.name().to_owned(),
         object: shelf.object().map(str::to_owned),
         key: shelf.project.key.clone(),
-        newest: shelf.newest_usable().map(|newest| listed(shelf.releases[newest].release)),
+        newest: shelf.newest_usable().map(|newest| listed(world, at, newest, std::iter::once(paper))),
         nearly: None,
         together_with: Vec::new(),
+        needed_by: Vec::new(),
         pinned: None,
         read_at: shelf.project.read_at,
     }
 }
 
 /// A release with the end of its list.
-pub(super) fn listed(release: &Release) -> ListedRelease {
+///
+/// `at` is its place; `papers` are those in question.
+pub(super) fn listed(
+    world: &World<'_>,
+    shelf: usize,
+    at: usize,
+    mut papers: impl Iterator<Item = usize>,
+) -> ListedRelease {
+    let release = world.shelves[shelf].releases[at].release;
     ListedRelease {
         version: release.version.clone(),
         published: release.published,
         up_to: up_to(release),
         api_version: release.api_version.clone(),
+        overridden: papers
+            .any(|paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some()),
     }
 }
 

@@ -88,7 +88,8 @@ fn visit(proof: &Proof, mut leaf: impl FnMut(&External<Package, IndexSet, crate:
     size
 }
 
-fn running(world: &World<'_>) -> Option<RunningNow> {
+/// What runs now, in names.
+pub(super) fn running(world: &World<'_>) -> Option<RunningNow> {
     let running = world.request.running.as_ref()?;
     let mut plugins: Vec<(String, String)> = world
         .shelves
@@ -143,6 +144,14 @@ impl Facts<'_, '_> {
         self.found.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut reasons: Vec<Reason> = self.found.into_iter().map(|(_, reason)| reason).collect();
         reasons.dedup();
+        // That there is none to use says less than which there are and why not those.
+        let unusable = |reason: &Reason| {
+            if let Reason::ReleasesUnusable { plugin, .. } = reason { Some(plugin.clone()) } else { None }
+        };
+        let explained: Vec<String> = reasons.iter().filter_map(unusable).collect();
+        reasons.retain(
+            |reason| !matches!(reason, Reason::NotListed { plugin, newest: None, .. } if explained.contains(plugin)),
+        );
         if !only_previews {
             reasons.retain(|reason| !is_preview(reason));
         }
@@ -270,7 +279,9 @@ impl Facts<'_, '_> {
                 plugin: stock.name().to_owned(),
                 object: stock.object().map(str::to_owned),
                 papers: spans,
-                newest: newest.map(|newest| listed(stock.releases[newest].release)),
+                newest: newest.map(|newest| {
+                    listed(self.world, at, newest, papers.members(1, self.world.papers.len()).map(|i| i - 1))
+                }),
                 read_at: stock.project.read_at,
             }
         } else {

@@ -63,6 +63,11 @@ pub enum HintStep {
         /// Plugin object.
         object: String,
     },
+    /// `spec.updateStrategy: auto` on a Plugin instead of `latest`: each server gets its own newest release.
+    PluginPerServer {
+        /// Plugin object.
+        object: String,
+    },
     /// `spec.updateStrategy: auto` on the server instead of its pin.
     UnpinServer,
     /// Let the image be chosen.
@@ -245,6 +250,52 @@ pub enum Reason {
         /// Plugin object, when somebody asked for it.
         object: Option<String>,
     },
+    /// A plugin is one version on several servers, and none suits this one and the others. Alone it could run.
+    OneVersion {
+        /// Which, and what each could have.
+        one_version: OneVersion,
+    },
+}
+
+/// Plugins that are one version on all servers of their Plugin objects (`updateStrategy: latest`), and what servers could
+/// have of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OneVersion {
+    /// The plugins; of several, only all of them together show it.
+    pub plugins: Vec<SharedPlugin>,
+    /// The server that was asked about, unless it could have the release in question; then those that stand against it.
+    pub servers: Vec<Takes>,
+    /// How many further servers were left out to stay short.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+/// A plugin that is one version on several servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SharedPlugin {
+    /// The Plugin object.
+    pub object: String,
+    /// The name people know.
+    pub plugin: String,
+}
+
+/// What one server could have of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Takes {
+    /// The server, as its request names it.
+    pub server: String,
+    /// The Papers that are open to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub papers: Option<Span>,
+    /// The oldest version that works for it on one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<String>,
+    /// The newest version that works for it on one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<String>,
 }
 
 /// A run of Paper versions without a gap, in the order of the versions there are.
@@ -282,6 +333,9 @@ pub struct WhyNot {
     pub ready: Vec<String>,
     /// Plugins that do not.
     pub holders: Vec<Holder>,
+    /// Set when the server could have it alone: the plugins that are one version on several servers and hold it so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_version: Vec<OneVersion>,
     /// The newest that can be had, if anything can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest_possible: Option<PaperName>,

@@ -2,8 +2,9 @@
 
 use super::holder::{describe, holders};
 use super::yes::paper_pin;
-use super::{Asked, Holder, PaperName, WhyNot, hint};
+use super::{Asked, Holder, PaperName, WhyNot, hint, together};
 use crate::solve::decide;
+use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
 use crate::version::Minecraft;
@@ -19,9 +20,8 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
     });
     let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
     let holders = place.and_then(|place| holders_of(asked, &whole, place)).unwrap_or_default();
-    let ready = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name()).filter(|name| {
-        place.is_some() && !holders.iter().any(|h| h.name == *name || h.together_with.iter().any(|w| w == name))
-    });
+    let insisted = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name());
+    let ready = insisted.filter(|name| place.is_some() && !holders.iter().any(|holder| holder.stops(name)));
     let unusable = place.and_then(|place| world.papers[place].unusable.clone());
     let pinned = paper_pin(world).filter(|pin| pin.version != *target);
     let mut why = WhyNot {
@@ -38,9 +38,17 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
         pinned,
         ready: ready.map(str::to_owned).collect(),
         holders,
+        one_version: Vec::new(),
         nearest_possible,
         hints: Vec::new(),
     };
+    if let (true, Some(company), Some(place)) = (why.possible, asked.company, place)
+        && matches!(company.verdict(), Verdict::Member(_) | Verdict::Aside)
+        && !together::goes(asked, company, place)
+    {
+        why.possible = false;
+        why.one_version = together::held(asked, company, place);
+    }
     why.hints = hint::for_target(asked, &why);
     why
 }

@@ -85,6 +85,15 @@ pub(super) fn count(n: usize) -> String {
     WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
 }
 
+/// `; the nearest is A`, `; the nearest are A and B`; nothing when nothing is near.
+pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
+    match names.len() {
+        0 => String::new(),
+        1 => format!("; the nearest is {}", list(names, 3)),
+        _ => format!("; the nearest are {}", list(names, 3)),
+    }
+}
+
 /// With a capital at the start.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
@@ -153,7 +162,7 @@ pub(super) fn unusable(reason: &Unusable) -> String {
         }
         Unusable::NoBuild { asked: Some(asked), nearest } => {
             let nearest: Vec<String> = nearest.iter().map(u32::to_string).collect();
-            format!("has no build {asked} (`spec.build`); there are {}", list(&nearest, 3))
+            format!("has no build {asked} (`spec.build`){}", nearest_are(&nearest))
         }
         Unusable::NoBuild { asked: None, .. } => "has no build".to_owned(),
         Unusable::Preview => "is a preview, used only when pinned or with `spec.channel: Alpha`".to_owned(),
@@ -161,7 +170,7 @@ pub(super) fn unusable(reason: &Unusable) -> String {
             format!("is older than {floor}, which has opened the world; a world cannot go back")
         }
         Unusable::JavaTooOld { needs, has } => {
-            format!("needs Java {needs}, and the image you pinned has Java {has} (`podTemplate`)")
+            format!("needs Java {needs}, and the image you pinned has Java {has} (`spec.image`)")
         }
         Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
     }

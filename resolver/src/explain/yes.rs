@@ -1,11 +1,13 @@
 //! Pure. The explanation of a yes: what was chosen, how we know that it runs, and why nothing newer.
 
-use super::holder::{holders, up_to};
+use pubgrub::VersionSet;
+
+use super::holder::{bare, holders, up_to};
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Listing, NewerBuild, NewerPaper, NewerRelease, PaperName, PaperPin,
-    Solved, Unfollowed, Warning, hint,
+    Solved, Unfollowed, Warning, hint, together,
 };
-use crate::catalog::{BuildChannel, FALLBACK_VERSION, Source};
+use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::request::{OverrideMode, PaperWish};
 use crate::shelf::World;
 use crate::shelf::listing::Known;
@@ -14,42 +16,48 @@ use crate::solve::answer::needed_by;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
+use crate::version::glob;
 
 /// Explains a decision.
 pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let world = asked.world;
     let paper = chosen_paper(world, decision);
-    let plugins = (0..world.shelves.len()).filter_map(|shelf| chosen_plugin(world, decision, shelf)).collect();
+    let plugins = (0..world.shelves.len()).filter_map(|shelf| chosen_plugin(asked, decision, shelf)).collect();
     let newer_paper = newer_papers(asked, decision);
-    let question = Question::whole(world, IndexSet::of([decision.chosen.paper + 1]));
-    let unfollowed: Vec<Unfollowed> = decision
-        .unfollowed
-        .iter()
-        .filter_map(|&(shelf, stays)| {
-            let alone = question.only(|other| other == shelf);
-            let found = holders(asked, &alone, decision.chosen.paper).unwrap_or_default().into_iter().next();
-            let shelf = &world.shelves[shelf];
-            let holder = match found {
-                Some(holder) => holder,
-                // It would do alone; with the others, which come before it by name, it does not.
-                None => holders(asked, &question, decision.chosen.paper)
-                    .unwrap_or_default()
-                    .into_iter()
-                    .find(|holder| holder.name == shelf.name())?,
-            };
-            Some(Unfollowed { holder, stays: stays.map(|place| shelf.releases[place].release.version.clone()) })
-        })
-        .collect();
+    let unfollowed: Vec<Unfollowed> =
+        decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
     let hints = hint::for_newer(asked, &paper, &newer_paper, &unfollowed);
     Solved {
         server: world.request.server.clone(),
         paper,
         plugins,
+        removed: removed(asked, decision),
         newer_paper,
         unfollowed,
         warnings: warnings(world, decision),
         hints,
         lists_read_later: lists_read_later(asked),
+    }
+}
+
+/// Why one plugin does not follow: beside all that do, nothing of it would go.
+fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Option<usize>) -> Unfollowed {
+    let shelf = &asked.world.shelves[at];
+    let mut with = decision.question.clone();
+    with.root[at] = shelf.allowed.clone();
+    with.stays[at] = IndexSet::empty();
+    let mut found = holders(asked, &with, decision.chosen.paper).unwrap_or_default();
+    let own = found.iter().position(|holder| holder.name == shelf.name());
+    // Else something that it needs holds it. With no steps left to find out, nothing is said.
+    let holder = match own.or((!found.is_empty()).then_some(0)) {
+        Some(place) => found.swap_remove(place),
+        None => bare(asked.world, at, decision.chosen.paper),
+    };
+    Unfollowed {
+        name: shelf.name().to_owned(),
+        object: shelf.object().map(str::to_owned),
+        holder,
+        stays: stays.map(|place| shelf.releases[place].release.version.clone()),
     }
 }
 
@@ -76,7 +84,8 @@ fn chosen_paper(world: &World<'_>, decision: &Decision) -> ChosenPaper {
     }
 }
 
-fn chosen_plugin(world: &World<'_>, decision: &Decision, at: usize) -> Option<ChosenPlugin> {
+fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Option<ChosenPlugin> {
+    let world = asked.world;
     let place = decision.chosen.releases[at]?;
     let shelf = &world.shelves[at];
     let release = shelf.releases[place].release;
@@ -96,12 +105,13 @@ fn chosen_plugin(world: &World<'_>, decision: &Decision, at: usize) -> Option<Ch
         },
         instead_of: runs.filter(|runs| runs.id != release.id).map(|runs| runs.version.clone()),
         runs_now: runs.is_some(),
-        newest: newer_release(world, decision, at, place),
+        newest: newer_release(asked, decision, at, place),
     })
 }
 
 /// The newest release on the channel, if it is not the chosen one.
-fn newer_release(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Option<NewerRelease> {
+fn newer_release(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: usize) -> Option<NewerRelease> {
+    let world = asked.world;
     let shelf = &world.shelves[at];
     let newest = (place + 1..shelf.releases.len()).rev().find(|&newer| {
         !matches!(shelf.releases[newer].unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }))
@@ -114,27 +124,68 @@ fn newer_release(world: &World<'_>, decision: &Decision, at: usize, place: usize
     } else if world.known(at, newest, decision.chosen.paper).is_none() {
         Because::NotListed { up_to: up_to(stocked.release) }
     } else {
-        Because::Others { with: others(world, decision, at, newest) }
+        let why = others(world, decision, at, newest);
+        let nobody_here = matches!(&why, Because::Others { with } if with.is_empty());
+        match together::not_taken(asked, at, newest, nobody_here) {
+            Some(one_version) => Because::OneVersion { one_version },
+            None => why,
+        }
     };
     Some(NewerRelease { version: stocked.release.version.clone(), published: stocked.release.published, because })
 }
 
 /// With whom a release does not go together, in the chosen set.
-fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Vec<String> {
-    let index = |shelf: usize| decision.chosen.releases[shelf].map_or(0, |place| place + 1);
-    let own = world.shelves[at].releases[place].links.iter();
-    let mut names: Vec<String> =
-        own.filter(|link| !link.set.has(index(link.to))).map(|link| world.shelves[link.to].name().to_owned()).collect();
+fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Because {
+    let chosen = |shelf: usize| decision.chosen.releases[shelf];
+    let index = |shelf: usize| chosen(shelf).map_or(0, |place| place + 1);
+    let named = |shelf: usize| {
+        let releases = &world.shelves[shelf].releases;
+        let version = chosen(shelf).map_or("", |place| releases[place].release.version.as_str());
+        format!("{} {version}", world.shelves[shelf].name())
+    };
+    let unmet: Vec<usize> = world.shelves[at].releases[place]
+        .links
+        .iter()
+        .filter(|link| !link.set.has(index(link.to)))
+        .map(|link| link.to)
+        .collect();
+    let mut with: Vec<String> = unmet.iter().filter(|&&to| chosen(to).is_some()).map(|&to| named(to)).collect();
     for (other, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
-        let shelf = &world.shelves[other];
-        if shelf.releases[release].links.iter().any(|link| link.to == at && !link.set.has(place + 1)) {
-            names.push(shelf.name().to_owned());
+        let links = &world.shelves[other].releases[release].links;
+        if links.iter().any(|link| link.to == at && !link.set.has(place + 1)) {
+            with.push(named(other));
         }
     }
-    names.sort();
-    names.dedup();
-    names
+    with.sort();
+    with.dedup();
+    if with.is_empty() {
+        let mut needs: Vec<String> = unmet.iter().map(|&to| world.shelves[to].name().to_owned()).collect();
+        needs.sort();
+        Because::Needs { needs }
+    } else {
+        Because::Others { with }
+    }
+}
+
+/// What runs now, is not in the chosen set in any version, and nobody asks for.
+fn removed(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<(String, String)> {
+    let world = asked.world;
+    let kept = |project: &Project| {
+        let mut shelves = world.shelves.iter().zip(&decision.chosen.releases);
+        shelves.any(|(shelf, release)| {
+            std::ptr::eq(shelf.project, project) && (release.is_some() || shelf.asked.is_some())
+        })
+    };
+    let gone = asked.catalog.projects.iter().filter(|project| !kept(project));
+    let mut removed: Vec<(String, String)> = gone
+        .flat_map(|project| {
+            let runs = project.releases.iter().filter(|release| world.runs(release));
+            runs.map(|release| (project.name.clone(), release.version.clone()))
+        })
+        .collect();
+    removed.sort();
+    removed
 }
 
 /// The next Paper up that may be used (else the next one up), and the newest of all.
@@ -167,10 +218,10 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Opti
         .enumerate()
         .filter_map(|(at, release)| release.map(|_| world.shelves[at].name()))
         .collect();
-    let blocked = |name: &str| {
-        held_by.iter().any(|holder| holder.name == name || holder.together_with.iter().any(|other| other == name))
-    };
+    let blocked = |name: &str| held_by.iter().any(|holder| holder.stops(name));
     let ready = installed.iter().filter(|name| !blocked(name)).count();
+    let alone = held_by.is_empty() && pinned.is_none() && candidate.unusable.is_none();
+    let one_version = asked.company.filter(|_| alone).map(|company| together::held(asked, company, place));
     Some(NewerPaper {
         minecraft: candidate.version.minecraft.clone(),
         since: candidate.since,
@@ -178,6 +229,7 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Opti
         pinned,
         ready,
         held_by,
+        one_version: one_version.unwrap_or_default(),
         one_way: candidate.version.minecraft > world.papers[decision.chosen.paper].version.minecraft,
     })
 }
@@ -242,13 +294,20 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     for needs in &stocked.outside {
         warnings.push(Warning::OutsideDependency { plugin: plugin(), needs: needs.clone() });
     }
-    let adds = shelf
-        .rules
-        .compatibility
-        .is_some_and(|says| says.mode == OverrideMode::Add && says.releases.contains(&stocked.release.version));
-    if let (true, Some(object)) = (adds, shelf.object())
-        && world.known_by_page(at, place, decision.chosen.paper).is_some()
+    if let (Some(says), Some(object)) = (shelf.rules.compatibility, shelf.object())
+        && says.mode == OverrideMode::Add
+        && says.releases.contains(&stocked.release.version)
+        && caught_up(world, at, place, &says.minecraft)
     {
         warnings.push(Warning::OverrideNotNeeded { object: object.to_owned(), version: version() });
     }
+}
+
+/// Whether the page by now lists all that the user added: each version there is a Paper of, on every such Paper.
+fn caught_up(world: &World<'_>, at: usize, place: usize, patterns: &[String]) -> bool {
+    patterns.iter().all(|pattern| {
+        let papers = world.papers.iter().enumerate();
+        let mut meant = papers.filter(|(_, paper)| glob::matches(pattern, &paper.version.minecraft)).peekable();
+        meant.peek().is_some() && meant.all(|(paper, _)| world.known_by_page(at, place, paper).is_some())
+    })
 }

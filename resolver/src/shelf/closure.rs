@@ -1,12 +1,12 @@
 //! Pure. Which projects take part: those asked for, and those that their usable releases need, with the rules of each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use jiff::Timestamp;
-
-use super::judge::{for_paper, is_pinned, judge};
+use super::judge::{for_paper, is_pinned};
+use super::judgements::{Judged, Judgements};
 use super::{Asked, Rules};
-use crate::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use crate::explain::Warning;
 use crate::overlay::{self, Need};
 use crate::request::{Dependencies, PluginWish, Request, VersionWish};
@@ -29,15 +29,7 @@ pub(super) struct Member<'a> {
     pub(super) project: &'a Project,
     pub(super) asked: Option<Asked<'a>>,
     pub(super) rules: Rules<'a>,
-    pub(super) channel: Channel,
-    pub(super) releases: Vec<JudgedRelease<'a>>,
-}
-
-pub(super) struct JudgedRelease<'a> {
-    pub(super) release: &'a Release,
-    pub(super) unusable: Option<Unusable>,
-    /// Required projects that its source does not have.
-    pub(super) outside: Vec<String>,
+    pub(super) judged: Rc<Judged<'a>>,
 }
 
 /// Where a dependency leads.
@@ -56,17 +48,17 @@ pub(super) enum Target {
     OtherSoftware,
 }
 
-/// Finds, judges and orders all members; rank is the place in the answer.
+/// Finds, judges and orders all members; rank is the place in the answer. What is missing goes to `gap`: with one, the
+/// members are those that could be found.
 pub(super) fn stock<'a>(
-    catalog: &'a Catalog,
+    judgements: &mut Judgements<'a>,
     request: &'a Request,
-    now: Timestamp,
     warnings: &mut Vec<Warning>,
-) -> Result<Vec<Member<'a>>, Gap> {
-    let mut gap = Gap::default();
-    let asked = asked_for(catalog, request, warnings, &mut gap);
+    gap: &mut Gap,
+) -> Vec<Member<'a>> {
+    let catalog = judgements.catalog;
+    let asked = asked_for(judgements, request, warnings, gap);
     let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
-    let mut needs: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
         asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
     let requested: BTreeSet<usize> = queue.iter().map(|(place, _, _)| *place).collect();
@@ -74,37 +66,14 @@ pub(super) fn stock<'a>(
     queue.sort_by_key(|(place, _, _)| catalog.projects[*place].key.source != Source::Url);
     let mut names = Names::default();
     while let Some((place, asked, rules)) = queue.pop() {
-        let project = &catalog.projects[place];
-        if project.key.source == Source::Url && names.0.is_empty() {
+        if catalog.projects[place].key.source == Source::Url && names.0.is_empty() {
             names = Names::of(catalog, members.keys().copied(), &requested);
         }
-        let judged = judge(project, &rules, now, request.running.as_ref());
-        let mut member = Member {
-            place,
-            project,
-            asked,
-            rules,
-            channel: judged.channel,
-            releases: Vec::with_capacity(judged.releases.len()),
-        };
-        let required = needs.entry(place).or_default();
-        required.clear();
-        for (release, mut unusable) in judged.releases {
-            let mut outside = Vec::new();
-            if unusable.is_none() {
-                let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
-                unusable = follow(
-                    required_targets(catalog, &names, place, release),
-                    Follow { catalog, request, runs, requested: &requested },
-                    required,
-                    &mut outside,
-                    &mut gap,
-                );
-            }
-            member.releases.push(JudgedRelease { release, unusable, outside });
-        }
-        let inherited = inherited(&member);
-        for &needed in required.iter().filter(|needed| !requested.contains(needed)) {
+        let judged = judgements.judge(place, &rules, request, &requested, &names);
+        gap.fetch.extend(judged.gap.fetch.iter().cloned());
+        gap.unread.extend(judged.gap.unread.iter().cloned());
+        let inherited = inherited(&judged, &rules);
+        for &needed in judged.required.iter().filter(|needed| !requested.contains(needed)) {
             let known = members.get(&needed).map(|member| &member.rules);
             let queued = queue.iter().rev().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
             let merged = merge(queued.or(known), &inherited);
@@ -112,26 +81,23 @@ pub(super) fn stock<'a>(
                 queue.push((needed, None, merged));
             }
         }
-        members.insert(place, member);
+        members.insert(place, Member { place, project: &catalog.projects[place], asked, rules, judged });
     }
-    if gap != Gap::default() {
-        return Err(gap);
-    }
-    Ok(ranked(members, &needs))
+    ranked(members)
 }
 
 /// The wishes by project, and which of several decides.
 fn asked_for<'a>(
-    catalog: &'a Catalog,
+    judgements: &mut Judgements<'a>,
     request: &'a Request,
     warnings: &mut Vec<Warning>,
     gap: &mut Gap,
 ) -> BTreeMap<usize, (Asked<'a>, Rules<'a>)> {
     let mut wishes: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
     for wish in &request.plugins {
-        match find(catalog, &wish.key) {
+        match judgements.find(&wish.key) {
             Some(place) => wishes.entry(place).or_default().push(wish),
-            None => match catalog.unread_because(&wish.key) {
+            None => match judgements.catalog.unread_because(&wish.key) {
                 Some(because) => {
                     gap.unread.insert((wish.key.shown(), because.to_owned()));
                 }
@@ -167,7 +133,9 @@ fn asked_for<'a>(
             compatibility: decides.compatibility.as_ref(),
             pin: pin(decides),
         };
-        (place, (Asked { objects, decides: &decides.object }, rules))
+        let latest = wishes.iter().filter(|wish| wish.version == VersionWish::Latest);
+        let latest = latest.map(|wish| wish.object.as_str()).collect();
+        (place, (Asked { objects, decides: &decides.object, latest }, rules))
     });
     decided.collect()
 }
@@ -179,21 +147,21 @@ fn pin(wish: &PluginWish) -> Option<&str> {
     }
 }
 
-fn find(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
+pub(super) fn find(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
     let found = catalog.project(key)?;
     catalog.projects.iter().position(|project| std::ptr::eq(project, found))
 }
 
 #[derive(Clone, Copy)]
-struct Follow<'x> {
-    catalog: &'x Catalog,
-    request: &'x Request,
-    runs: bool,
-    requested: &'x BTreeSet<usize>,
+pub(super) struct Follow<'x> {
+    pub(super) catalog: &'x Catalog,
+    pub(super) request: &'x Request,
+    pub(super) runs: bool,
+    pub(super) requested: &'x BTreeSet<usize>,
 }
 
 /// Notes where the required dependencies of one release lead, and says why it cannot be used if one leads nowhere.
-fn follow(
+pub(super) fn follow(
     targets: Vec<Target>,
     at: Follow<'_>,
     required: &mut BTreeSet<usize>,
@@ -229,7 +197,7 @@ fn follow(
 }
 
 /// Where the required dependencies of a release lead, the overlay's included.
-fn required_targets(catalog: &Catalog, names: &Names, place: usize, release: &Release) -> Vec<Target> {
+pub(super) fn required_targets(catalog: &Catalog, names: &Names, place: usize, release: &Release) -> Vec<Target> {
     let project = &catalog.projects[place];
     let page = in_order(release)
         .into_iter()
@@ -297,7 +265,7 @@ fn by_name(names: &Names, place: usize, dependency: &Dependency) -> Target {
 }
 
 /// Who is called what on this server: lower-case names to places in the catalog.
-#[derive(Default)]
+#[derive(Default, Clone, PartialEq, Eq)]
 pub(super) struct Names(BTreeMap<String, usize>);
 
 impl Names {
@@ -337,13 +305,13 @@ fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> Target {
 }
 
 /// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be.
-fn inherited<'a>(member: &Member<'_>) -> Rules<'a> {
-    let pinned = member.rules.pin.and_then(|pin| {
-        let pinned = member.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
+fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>) -> Rules<'a> {
+    let pinned = rules.pin.and_then(|pin| {
+        let pinned = judged.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
         pinned.map(|judged| judged.release.channel).min()
     });
-    let channel = pinned.map_or(member.channel, |pinned| pinned.min(member.channel));
-    Rules { channel, delay: member.rules.delay, compatibility: None, pin: None }
+    let channel = pinned.map_or(judged.channel, |pinned| pinned.min(judged.channel));
+    Rules { channel, delay: rules.delay, compatibility: None, pin: None }
 }
 
 /// Loosens, never tightens: several plugins may need the same one.
@@ -360,14 +328,14 @@ fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
 ///
 /// The order is the rank of the solve: a dependency is decided after all that might need it, so that "not installed" is
 /// taken exactly when nothing does.
-fn ranked<'a>(mut members: BTreeMap<usize, Member<'a>>, needs: &BTreeMap<usize, BTreeSet<usize>>) -> Vec<Member<'a>> {
+fn ranked(mut members: BTreeMap<usize, Member<'_>>) -> Vec<Member<'_>> {
     let (mut ranked, mut waiting): (Vec<usize>, Vec<usize>) =
         members.keys().partition(|place| members[place].asked.is_some());
     ranked.sort_by_key(|place| members[place].asked.as_ref().map(|asked| asked.objects[0]));
     waiting.sort_by_key(|place| (&members[place].project.name, &members[place].project.id));
     while !waiting.is_empty() {
         let free = waiting.iter().position(|place| {
-            waiting.iter().all(|other| other == place || !needs.get(other).is_some_and(|needs| needs.contains(place)))
+            waiting.iter().all(|other| other == place || !members[other].judged.required.contains(place))
         });
         ranked.push(waiting.remove(free.unwrap_or(0)));
     }

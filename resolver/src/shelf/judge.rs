@@ -19,7 +19,7 @@ pub(super) fn for_paper(release: &Release) -> bool {
 }
 
 /// Releases with their verdicts, oldest first, and the channel that was used.
-pub(super) struct Judged<'a> {
+pub(super) struct Verdicts<'a> {
     pub(super) channel: Channel,
     pub(super) releases: Vec<(&'a Release, Option<Unusable>)>,
 }
@@ -30,19 +30,9 @@ pub(super) fn judge<'a>(
     rules: &Rules<'_>,
     now: Timestamp,
     running: Option<&Running>,
-) -> Judged<'a> {
+) -> Verdicts<'a> {
     let runs = |release: &Release| running.is_some_and(|running| running.releases.contains(&release.id));
-    let mut ordered: Vec<(bool, &Release)> = project
-        .releases
-        .iter()
-        .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
-        .map(|release| (!lenient::names_a_snapshot(&release.version), release))
-        .collect();
-    ordered.sort_by(|a, b| order(*a, *b));
-    let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
-    if releases.len() > MOST_RELEASES {
-        releases.drain(..releases.len() - MOST_RELEASES);
-    }
+    let releases = listed(project, now, runs);
     // A project that has nothing on the channel is used at its most stable one.
     let best = releases.iter().filter(|r| material_fault(r).is_none()).map(|r| r.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
@@ -57,7 +47,23 @@ pub(super) fn judge<'a>(
             (*release, unusable)
         })
         .collect();
-    Judged { channel, releases }
+    Verdicts { channel, releases }
+}
+
+/// The releases of a project that count at `now`, oldest first: those that were out, and those that run.
+pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) -> bool) -> Vec<&Release> {
+    let mut ordered: Vec<(bool, &Release)> = project
+        .releases
+        .iter()
+        .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
+        .map(|release| (!lenient::names_a_snapshot(&release.version), release))
+        .collect();
+    ordered.sort_by(|a, b| order(*a, *b));
+    let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
+    if releases.len() > MOST_RELEASES {
+        releases.drain(..releases.len() - MOST_RELEASES);
+    }
+    releases
 }
 
 /// Oldest first: builds for a Minecraft snapshot (false) below all others, then by date, then by version, then by id.

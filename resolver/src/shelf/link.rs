@@ -1,15 +1,18 @@
 //! Pure. The tables of the solve: which releases run on which Paper, and what they ask of each other.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use pubgrub::VersionSet;
 
 use super::closure::{Member, Names, Target, in_order, need_target, target};
 use super::judge::is_pinned;
+use super::judgements::JudgedRelease;
 use super::listing::Reader;
 use super::{Link, LinkKind, Shelf, Stocked, classes, ripe_at};
 use crate::catalog::{Catalog, DependencyKind, Release};
 use crate::overlay::{self, Bound};
+use crate::request::CompatibilityOverride;
 use crate::solve::set::IndexSet;
 use crate::version::lenient;
 
@@ -23,43 +26,35 @@ pub(super) fn shelve<'a>(
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
     let names = Names::of(catalog, shelf_of.keys().copied(), &requested);
+    let lists: Vec<Vec<&Release>> =
+        members.iter().map(|member| member.judged.releases.iter().map(|judged| judged.release).collect()).collect();
+    let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, lists[shelf].as_slice()));
     let links: Vec<Vec<Vec<Link>>> = members
         .iter()
         .map(|member| {
-            member
-                .releases
-                .iter()
-                .map(|judged| match judged.unusable {
-                    Some(_) => Vec::new(),
-                    None => links(
-                        Linking { catalog, names: &names, members: &members, shelf_of: &shelf_of },
-                        member,
-                        judged.release,
-                    ),
-                })
-                .collect()
+            let releases = member.judged.releases.iter();
+            let links = releases.map(|judged| match judged.unusable {
+                Some(_) => Vec::new(),
+                None => links(catalog, &names, member.place, judged.release, &there),
+            });
+            links.collect()
         })
         .collect();
     members.into_iter().zip(links).map(|(member, links)| shelf(member, links, reader, papers)).collect()
 }
 
 fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers: usize) -> Shelf<'a> {
-    let supports = supports(&member, reader, papers);
-    let usable = IndexSet::of(
-        member.releases.iter().enumerate().filter(|(_, judged)| judged.unusable.is_none()).map(|(at, _)| at + 1),
-    );
+    let judged = Rc::unwrap_or_clone(member.judged);
+    let supports = supports(&judged.releases, member.rules.compatibility, reader, papers);
+    let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
+    let usable = IndexSet::of(numbered().filter(|(_, judged)| judged.unusable.is_none()).map(|(index, _)| index));
     let allowed = match member.rules.pin {
         None => IndexSet::present(),
         Some(pin) => IndexSet::of(
-            member
-                .releases
-                .iter()
-                .enumerate()
-                .filter(|(_, judged)| is_pinned(&judged.release.version, pin))
-                .map(|(at, _)| at + 1),
+            numbered().filter(|(_, judged)| is_pinned(&judged.release.version, pin)).map(|(index, _)| index),
         ),
     };
-    let releases: Vec<Stocked<'a>> = member
+    let releases: Vec<Stocked<'a>> = judged
         .releases
         .into_iter()
         .zip(links)
@@ -74,7 +69,7 @@ fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers:
         project: member.project,
         asked: member.asked,
         rules: member.rules,
-        channel: member.channel,
+        channel: judged.channel,
         classes: classes(releases.iter().map(|stocked| stocked.unusable.as_ref())),
         releases,
         supports,
@@ -84,14 +79,18 @@ fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers:
 }
 
 /// Per Paper, the releases known to run on it.
-fn supports(member: &Member<'_>, reader: &Reader, papers: usize) -> Vec<IndexSet> {
-    let words = member.releases.len() / 64 + 1;
+pub(super) fn supports(
+    releases: &[JudgedRelease<'_>],
+    says: Option<&CompatibilityOverride>,
+    reader: &Reader,
+    papers: usize,
+) -> Vec<IndexSet> {
+    let words = releases.len() / 64 + 1;
     let mut bits = vec![vec![0_u64; words]; papers];
     // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones): read it once.
     let mut last: Option<(&Release, Vec<usize>)> = None;
-    for (at, judged) in member.releases.iter().enumerate() {
+    for (at, judged) in releases.iter().enumerate() {
         let release = judged.release;
-        let says = member.rules.compatibility;
         let same = says.is_none()
             && last.as_ref().is_some_and(|(before, _)| {
                 before.minecraft == release.minecraft && before.api_version == release.api_version
@@ -109,18 +108,16 @@ fn supports(member: &Member<'_>, reader: &Reader, papers: usize) -> Vec<IndexSet
     bits.iter().map(|words| IndexSet::from_words(words, false)).collect()
 }
 
-#[derive(Clone, Copy)]
-struct Linking<'x, 'a> {
-    catalog: &'x Catalog,
-    names: &'x Names,
-    members: &'x [Member<'a>],
-    /// Places in the catalog to places among the members.
-    shelf_of: &'x HashMap<usize, usize>,
-}
-
-/// What one usable release asks of the other shelves.
-fn links(at: Linking<'_, '_>, member: &Member<'_>, release: &Release) -> Vec<Link> {
-    let Linking { catalog, names, members, shelf_of } = at;
+/// What one usable release asks of the others. `there` gives, for the place of a project that takes part, the number to
+/// call it by and its releases, oldest first.
+pub(super) fn links<'x>(
+    catalog: &Catalog,
+    names: &Names,
+    place: usize,
+    release: &Release,
+    there: &dyn Fn(usize) -> Option<(usize, &'x [&'x Release])>,
+) -> Vec<Link> {
+    let from = &catalog.projects[place];
     let mut links: Vec<Link> = Vec::new();
     for dependency in in_order(release) {
         let kind = match dependency.kind {
@@ -131,13 +128,13 @@ fn links(at: Linking<'_, '_>, member: &Member<'_>, release: &Release) -> Vec<Lin
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
-        let Target::Project(place) = target(catalog, names, member.place, dependency) else { continue };
-        let Some(&to) = shelf_of.get(&place) else { continue };
+        let Target::Project(found) = target(catalog, names, place, dependency) else { continue };
+        let Some((to, releases)) = there(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
-            Some(id) => IndexSet::of(
-                members[to].releases.iter().enumerate().filter(|(_, r)| r.release.id == *id).map(|(at, _)| at + 1),
-            ),
+            Some(id) => {
+                IndexSet::of(releases.iter().enumerate().filter(|(_, other)| other.id == *id).map(|(at, _)| at + 1))
+            }
         };
         let set = match kind {
             LinkKind::Required => meant,
@@ -146,32 +143,32 @@ fn links(at: Linking<'_, '_>, member: &Member<'_>, release: &Release) -> Vec<Lin
         };
         links.push(Link { to, set, kind, guessed: None });
     }
-    if let Some(need) = overlay::need(member.project, release)
-        && let Target::Project(place) = need_target(catalog, member.project, &need)
-        && let Some(&to) = shelf_of.get(&place)
+    if let Some(need) = overlay::need(from, release)
+        && let Target::Project(found) = need_target(catalog, from, &need)
+        && let Some((to, releases)) = there(found)
     {
-        let (set, guessed) = bounded(&members[to], release, &need.bound);
+        let (set, guessed) = bounded(releases, release, &need.bound);
         links.push(Link { to, set, kind: LinkKind::Required, guessed });
     }
     merged(links)
 }
 
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
-fn bounded(dependency: &Member<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
-    let releases = dependency.releases.iter().enumerate();
+fn bounded(others: &[&Release], release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
+    let releases = others.iter().enumerate();
     match bound {
         Bound::AtLeast(minimum) => {
-            let new_enough = releases.filter(|(_, judged)| lenient::at_least(&judged.release.version, minimum));
+            let new_enough = releases.filter(|(_, other)| lenient::at_least(&other.version, minimum));
             (IndexSet::of(new_enough.map(|(at, _)| at + 1)), None)
         }
         Bound::Guess => {
             let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
             let minimum = releases
-                .filter(|(_, judged)| judged.release.channel == release.channel && judged.release.published <= until)
+                .filter(|(_, other)| other.channel == release.channel && other.published <= until)
                 .map(|(at, _)| at + 1)
                 .max();
             match minimum {
-                Some(minimum) => (IndexSet::of(minimum..=dependency.releases.len()), Some(minimum)),
+                Some(minimum) => (IndexSet::of(minimum..=others.len()), Some(minimum)),
                 None => (IndexSet::present(), None),
             }
         }

@@ -77,9 +77,15 @@ impl Reader {
         let mut known: Vec<Option<Known<'_>>> = self.papers.iter().map(|_| None).collect();
         for listed in list {
             for &(at, sibling) in self.counts_for.get(listed).into_iter().flatten() {
+                // Of two the newest, wherever it stands in the list: next to a skipped patch that is the sibling.
+                let names = match &known[at] {
+                    None => true,
+                    Some(Known::Sibling(other)) => listed > *other,
+                    Some(_) => false,
+                };
                 if !sibling {
                     known[at] = Some(Known::Listed);
-                } else if known[at].is_none() {
+                } else if names {
                     known[at] = Some(Known::Sibling(listed));
                 }
             }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::ripe_at;
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, ImageTag, PaperVersion};
 use crate::request::{PaperWish, Request};
+use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 
 /// One Minecraft version that Paper has, with its best build.
@@ -16,8 +17,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) build: Option<&'a Build>,
     /// Why the version may not be used.
     pub(crate) unusable: Option<Unusable>,
-    /// A newer build than `build`, and why it is not that one.
-    pub(crate) newer_build: Option<(u32, Unusable)>,
+    /// A newer build than `build`, and why it is not that one (`None`: another one is pinned).
+    pub(crate) newer_build: Option<(u32, Option<Unusable>)>,
     /// The least Java it starts on.
     pub(crate) java: u32,
     /// The image that would run it.
@@ -32,6 +33,21 @@ pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Times
         catalog.paper.iter().filter_map(|version| candidate(catalog, request, version, now)).collect();
     candidates.sort_by(|a, b| a.version.minecraft.cmp(&b.version.minecraft));
     candidates
+}
+
+/// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
+pub(crate) fn wished(papers: &[Candidate<'_>], wish: &PaperWish) -> IndexSet {
+    let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
+    match wish {
+        PaperWish::Auto => IndexSet::of(1..=papers.len()),
+        PaperWish::Latest => match papers.iter().rposition(|paper| paper.unusable.is_none()) {
+            Some(newest) => place(Some(newest)),
+            None => IndexSet::of(1..=papers.len()),
+        },
+        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+            place(papers.iter().position(|paper| paper.version.minecraft == *version))
+        }
+    }
 }
 
 fn candidate<'a>(
@@ -62,8 +78,7 @@ fn candidate<'a>(
     };
     let newer_build = builds.last().and_then(|newest| {
         let chosen = choice.build?;
-        let unusable = judged(newest)?;
-        (newest.number > chosen.number && choice.unusable.is_none()).then_some((newest.number, unusable))
+        (newest.number > chosen.number && choice.unusable.is_none()).then(|| (newest.number, judged(newest)))
     });
     let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
     let image = match &request.image {

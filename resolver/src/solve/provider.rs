@@ -9,7 +9,7 @@ use std::fmt;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
-use super::set::{Index, IndexSet};
+use super::set::{Index, IndexSet, words_taken};
 use super::{Budget, GaveUp};
 use crate::shelf::{Class, World, class_of};
 use crate::unusable::Unusable;
@@ -62,6 +62,29 @@ impl Question {
         Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()] }
     }
 
+    /// What is left of it when strategy `latest` leaves these plugins behind (those of a place stay with that release).
+    pub(crate) fn without(mut self, world: &World<'_>, behind: &[(usize, Option<usize>)]) -> Self {
+        self.keep_running_needs(world);
+        for &(shelf, stays) in behind {
+            match stays {
+                Some(place) => {
+                    self.stays[shelf] = IndexSet::of([place + 1]);
+                    self.root[shelf] = IndexSet::of([place + 1]);
+                }
+                None => self.root[shelf] = self.root[shelf].union(&IndexSet::absent()),
+            }
+        }
+        self
+    }
+
+    /// What nobody asked for and runs counts as running on every Paper: else whoever needs it would go, although both run
+    /// now.
+    pub(crate) fn keep_running_needs(&mut self, world: &World<'_>) {
+        for (at, shelf) in world.shelves.iter().enumerate().filter(|(_, shelf)| shelf.asked.is_none()) {
+            self.stays[at] = IndexSet::of(shelf.runs(world).map(|runs| runs + 1));
+        }
+    }
+
     /// The same about these Papers.
     pub(crate) fn on(&self, papers: IndexSet) -> Self {
         Self { papers, ..self.clone() }
@@ -108,22 +131,29 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Meter {
     left: Cell<u64>,
+    /// What [`words_taken`] gave at the start.
+    words: u64,
     budget: Budget,
 }
 
 impl Meter {
     pub(crate) fn new(budget: Budget) -> Self {
-        Self { left: Cell::new(budget.steps), budget }
+        Self { left: Cell::new(budget.steps), words: words_taken(), budget }
     }
 
-    fn step(&self) -> Result<(), GaveUp> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                Ok(())
-            }
-            None => Err(GaveUp { steps: self.budget.steps }),
+    /// Whether nothing can be solved any more.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.get() == 0 || words_taken().wrapping_sub(self.words) > self.budget.words
+    }
+
+    /// One more step.
+    pub(crate) fn step(&self) -> Result<(), GaveUp> {
+        let left = self.left.get();
+        if self.is_spent() {
+            return Err(GaveUp { steps: self.budget.steps - left });
         }
+        self.left.set(left - 1);
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 //! and that costs 16 to 60 times the time (measured; `solver-notes.md`, trap 1). Equality is set equality, because the
 //! form is canonical.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +45,24 @@ pub(crate) enum IndexSet {
     },
 }
 
+thread_local! {
+    /// Words that sets have taken on this thread: what [`words_taken`] gives.
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many words of 64 bits all sets made on this thread so far have taken; those that fit into themselves count none.
+///
+/// Only differences mean anything. It is what a search costs in memory, counted where nothing but a set is at hand:
+/// pubgrub asks whether to go on once a turn, and one turn can make thousands of facts.
+pub(crate) fn words_taken() -> u64 {
+    TAKEN.get()
+}
+
+fn big(fill: bool, words: Arc<[u64]>) -> IndexSet {
+    TAKEN.set(TAKEN.get().wrapping_add(words.len() as u64));
+    IndexSet::Big { fill, words }
+}
+
 const fn filled(fill: bool) -> u64 {
     if fill { u64::MAX } else { 0 }
 }
@@ -60,7 +79,7 @@ impl IndexSet {
             (Some((at, &word)), None) => {
                 Self::Small { at: u16::try_from(at).expect("65,536 indexes are 1,024 words"), fill, word }
             }
-            (Some(_), Some(_)) => Self::Big { fill, words: words.into() },
+            (Some(_), Some(_)) => big(fill, words.into()),
         }
     }
 
@@ -172,7 +191,7 @@ impl VersionSet for IndexSet {
     fn complement(&self) -> Self {
         match self {
             Self::Small { at, fill, word } => Self::Small { at: *at, fill: !fill, word: !word },
-            Self::Big { fill, words } => Self::Big { fill: !fill, words: words.iter().map(|word| !word).collect() },
+            Self::Big { fill, words } => big(!fill, words.iter().map(|word| !word).collect()),
         }
     }
 

@@ -80,7 +80,7 @@ fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
     // would cover one release, the search would go on with the next, and this would count them.
     let problem = small::many_betas(500);
     let world = World::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
-    let meter = Meter::new(Budget { steps: 200 });
+    let meter = Meter::new(Budget { steps: 200, ..Budget::default() });
     let question = Question::whole(&world, papers(&world));
     let Err(Failure::None(proof)) = provider::solve(&world, &question, &meter) else {
         panic!("500 betas and one release for another Paper: nothing to choose, and cheap to prove");
@@ -104,6 +104,19 @@ fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
 #[test]
 fn a_search_beyond_its_budget_is_given_up_and_says_so() {
     let problem = small::many_betas(5);
-    let answer = resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3 });
+    let answer =
+        resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3, ..Budget::default() });
     assert_eq!(answer.unwrap_err(), Unsolvable::GaveUp(GaveUp { steps: 3 }));
+}
+
+#[test]
+fn a_search_beyond_its_memory_is_given_up_after_few_steps() {
+    let problem = small::ladder(60);
+    let answer = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
+    let plenty = Budget { words: u64::MAX, ..Budget::default() };
+    assert!(matches!(answer(plenty), Err(Unsolvable::NoSolution(_))));
+    let Err(Unsolvable::GaveUp(GaveUp { steps })) = answer(Budget { words: 100, ..plenty }) else {
+        panic!("60 releases on each side of a ladder take more than 100 words");
+    };
+    assert!(steps < 1_000, "{steps}");
 }

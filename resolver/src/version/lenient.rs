@@ -63,6 +63,10 @@ fn stage(a: &str, b: &str) -> Ordering {
 }
 
 fn tokens(a: &str, b: &str) -> Ordering {
+    // No text at all has no first token either: `1.1` is older than `1.1+4`.
+    if a.is_empty() || b.is_empty() {
+        return b.is_empty().cmp(&a.is_empty());
+    }
     let cut = |c: char| matches!(c, '.' | '-' | '+' | '_');
     let (mut a, mut b) = (a.split(cut), b.split(cut));
     loop {

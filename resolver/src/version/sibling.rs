@@ -1,5 +1,7 @@
 //! Pure. Hotfix siblings: Minecraft versions that speak the same network protocol.
 
+use std::sync::LazyLock;
+
 use super::Minecraft;
 
 /// Releases that share one network protocol number, one hotfix apart.
@@ -29,17 +31,20 @@ pub fn sibling(version: &Minecraft) -> Option<Minecraft> {
     if !version.is_release() {
         return None;
     }
-    SAME_PROTOCOL.iter().find_map(|&(older, newer)| {
-        let (older, newer) = (parsed(older), parsed(newer));
-        if *version == older {
-            Some(newer)
-        } else if *version == newer {
-            Some(older)
+    PAIRS.iter().find_map(|(older, newer)| {
+        if version == older {
+            Some(newer.clone())
+        } else if version == newer {
+            Some(older.clone())
         } else {
             None
         }
     })
 }
+
+/// The same, read once: every solve asks for each Paper there is.
+static PAIRS: LazyLock<Vec<(Minecraft, Minecraft)>> =
+    LazyLock::new(|| SAME_PROTOCOL.iter().map(|&(older, newer)| (parsed(older), parsed(newer))).collect());
 
 fn parsed(text: &str) -> Minecraft {
     text.parse().expect("the table holds release numbers")

@@ -36,6 +36,7 @@ fn head(steps: &[HintStep]) -> &'static str {
         [HintStep::WaitUntil { .. }] => "wait",
         [HintStep::NoPluginDelay { .. } | HintStep::NoServerDelay] => "sooner",
         [HintStep::UnpinPlugin { .. } | HintStep::UnpinServer | HintStep::UnpinImage] => "unpin",
+        [HintStep::PluginPerServer { .. }] => "free it",
         [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
         [_] => "allow it",
         _ => "together",
@@ -58,6 +59,9 @@ pub(super) fn field(step: &HintStep) -> String {
         }
         HintStep::ServerChannel { channel: to } => format!("set `spec.channel: {}` on the server", build_channel(*to)),
         HintStep::UnpinPlugin { object } => format!("set `spec.updateStrategy: auto` on Plugin {object}"),
+        HintStep::PluginPerServer { object } => {
+            format!("set `spec.updateStrategy: auto` on Plugin {object}: each server then gets its own newest")
+        }
         HintStep::UnpinServer => "set `spec.updateStrategy: auto` on the server".to_owned(),
         HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
         HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),

@@ -1,7 +1,7 @@
 //! Pure. The text of a no.
 
-use super::super::words::{self, list, of, read, spans};
-use super::super::{Impossible, ListedRelease, Reason};
+use super::super::words::{self, list, nearest_are, of, read, spans};
+use super::super::{Impossible, ListedRelease, OneVersion, Reason, Takes};
 use super::{Page, hint, short};
 
 /// Writes it.
@@ -33,8 +33,49 @@ fn commas(names: &[String], most: usize) -> String {
     shown.join(", ")
 }
 
+/// Plugins that are one version on several servers: what that means, then server by server.
+pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>) {
+    let names: Vec<&str> = one_version.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
+    let mut lines = vec![one_version_rule(one_version)];
+    lines.extend(one_version.servers.iter().map(takes));
+    if let [_, _, ..] = one_version.plugins.as_slice() {
+        lines.push("No versions of them suit all of these.".to_owned());
+    }
+    if one_version.more > 0 {
+        lines.push(format!("and {} more servers", one_version.more));
+    }
+    (list(&names, 3), lines)
+}
+
+/// `is one version on all servers of Plugin viaversion (…)`
+pub(super) fn one_version_rule(one_version: &OneVersion) -> String {
+    let objects: Vec<&str> = one_version.plugins.iter().map(|plugin| plugin.object.as_str()).collect();
+    match objects.as_slice() {
+        [object] => format!("is one version on all servers of Plugin {object} (`spec.updateStrategy: latest`)."),
+        objects => format!(
+            "are each one version on all servers of their Plugins ({}; `spec.updateStrategy: latest`).",
+            list(objects, 3)
+        ),
+    }
+}
+
+/// `creative, on 1.20.4, can take 4.9 to 5.3`
+pub(super) fn takes(takes: &Takes) -> String {
+    let server = short(&takes.server);
+    let server = match &takes.papers {
+        Some(papers) => format!("{server}, on {},", spans(std::slice::from_ref(papers))),
+        None => server.to_owned(),
+    };
+    match (&takes.oldest, &takes.newest) {
+        (Some(oldest), Some(newest)) if oldest != newest => format!("{server} can take {oldest} to {newest}"),
+        (_, Some(newest)) => format!("{server} can take only {newest}"),
+        (_, None) => server.trim_end_matches(',').to_owned(),
+    }
+}
+
 fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
     let (head, line) = match reason {
+        Reason::OneVersion { one_version } => return one_version_row(one_version),
         Reason::PaperPinned { version, build: None } => {
             (format!("you ask for Paper {version}"), "on the server, `spec.version`".to_owned())
         }
@@ -44,14 +85,14 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
         ),
         Reason::NoSuchPaper { version, nearest } => {
             let nearest: Vec<&str> = nearest.iter().map(crate::version::Minecraft::as_str).collect();
-            let line = format!("does not exist (`spec.version` on the server); there are {}", list(&nearest, 3));
+            let line = format!("does not exist (`spec.version` on the server){}", nearest_are(&nearest));
             (format!("Paper {version}"), line)
         }
         Reason::NoPaper => ("Paper".to_owned(), "has no version to choose from".to_owned()),
         Reason::PaperUnusable { papers, unusable } => (format!("Paper {}", spans(papers)), words::unusable(unusable)),
         Reason::NoSuchRelease { object, plugin, version, nearest } => (
             format!("{plugin} {version}"),
-            format!("does not exist (Plugin {object}, `spec.version`); there are {}", list(nearest, 3)),
+            format!("does not exist (Plugin {object}, `spec.version`){}", nearest_are(nearest)),
         ),
         Reason::PluginPinned { object, plugin, version, papers } => {
             let listed = if papers.is_empty() {
@@ -72,6 +113,10 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
                 Some(newest) => {
                     let oldest_asked = papers.first().map(|span| &span.from);
                     let line = match &newest.up_to {
+                        _ if newest.overridden => format!(
+                            "its newest, {}, is listed there, and your compatibilityOverride takes that away",
+                            of(newest.published)
+                        ),
                         Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
                             format!("its newest, {}, is listed up to {up_to} ({read})", of(newest.published))
                         }

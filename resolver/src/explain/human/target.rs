@@ -1,8 +1,8 @@
 //! Pure. The text of "why not this Paper?".
 
 use super::super::WhyNot;
-use super::super::words::{self, list};
-use super::yes::holder_table;
+use super::super::words::{self, nearest_are};
+use super::yes::{holder_table, one_versions};
 use super::{Page, hint, paper, short};
 
 /// Writes it.
@@ -11,7 +11,7 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     let target = &why.target;
     if !why.exists {
         let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
-        page.line(&format!("there is no Paper {target}; there are {}", list(&nearest, 3)));
+        page.line(&format!("there is no Paper {target}{}", nearest_are(&nearest)));
         return;
     }
     if why.possible {
@@ -22,6 +22,7 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     let ready = match (why.ready.len(), all) {
         (_, 0) => String::new(),
         (ready, all) if ready == all => ": every plugin is ready".to_owned(),
+        (1, all) => format!(": 1 of {all} plugins is ready"),
         (ready, all) => format!(": {ready} of {all} plugins are ready"),
     };
     page.line(&format!("{server} cannot run Paper {target} yet{ready}"));
@@ -32,6 +33,7 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
         page.line(&format!("  you pinned Paper {} (`spec.version` on the server)", pin.version));
     }
     holder_table(page, &why.holders, target);
+    one_versions(page, &why.one_version);
     if let Some(nearest) = &why.nearest_possible {
         page.line(&format!("nearest you can have: {}", paper(&nearest.minecraft, nearest.build)));
     }

@@ -1,35 +1,37 @@
 //! Pure. The text of a yes.
 
 use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
-use super::super::{Because, ChosenPlugin, Holder, Listing, NewerPaper, Solved, Unfollowed, Warning};
+use super::super::{
+    Because, ChosenPaper, ChosenPlugin, Holder, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed,
+    Warning,
+};
+use super::no::{one_version_row, one_version_rule, takes};
 use super::{Page, hint, paper, short};
 use crate::catalog::Source;
+use crate::unusable::Unusable;
 use crate::version::Minecraft;
+use crate::version::sibling::sibling;
 
 /// Writes it.
 pub(super) fn solved(page: &mut Page, solved: &Solved) {
     page.line(&format!("{} {}", headline(solved), newest(solved)));
     page.gap();
-    let rows: Vec<_> = solved.plugins.iter().map(plugin).collect();
+    let rows: Vec<_> = solved.plugins.iter().map(|chosen| plugin(chosen, &solved.paper.minecraft)).collect();
     page.table(&rows);
     for (at, newer) in solved.newer_paper.iter().enumerate() {
         page.gap();
         if at == 0 {
-            newer_paper(page, newer);
+            newer_paper(page, &solved.server, newer);
         } else {
             newest_paper(page, newer);
         }
     }
     if let Some(newer) = &solved.paper.newer_build {
         page.gap();
-        page.line(&format!(
-            "Build {} of {}: {}.",
-            newer.build,
-            solved.paper.minecraft,
-            words::unusable(&newer.unusable)
-        ));
+        page.line(&newer_build(newer, &solved.paper));
     }
     unfollowed(page, &solved.paper.minecraft, &solved.unfollowed);
+    removed(page, &solved.removed);
     not_taken(page, solved);
     if !solved.warnings.is_empty() {
         page.gap();
@@ -38,9 +40,39 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
             page.line(&format!("  {}", warned(warning)));
         }
     }
-    let held = solved.newer_paper.first().is_some_and(|newer| !newer.held_by.is_empty());
+    let held = solved.newer_paper.first().is_some_and(|newer| newer.held_by.iter().any(waits_for_a_list));
     hint::section(page, &solved.server, &solved.hints, held);
     page.lists_read_later(solved.lists_read_later);
+}
+
+/// Whether all that is missing is that somebody lists it.
+fn waits_for_a_list(holder: &Holder) -> bool {
+    let overridden = holder.newest.as_ref().is_some_and(|newest| newest.overridden);
+    holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty() && !overridden
+}
+
+fn newer_build(newer: &NewerBuild, chosen: &ChosenPaper) -> String {
+    let build = format!("Build {} of {} is newer", newer.build, chosen.minecraft);
+    match &newer.unusable {
+        None => format!("{build}; you pinned build {} (`spec.build`).", chosen.build),
+        Some(Unusable::BuildChannel { best, allowed }) => format!(
+            "{build}, but published as {}, and you allow {} (`spec.channel`).",
+            build_channel(*best),
+            build_channel(*allowed)
+        ),
+        Some(unusable) => format!("{build}, but {}.", but(unusable)),
+    }
+}
+
+fn removed(page: &mut Page, removed: &[(String, String)]) {
+    if removed.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line("runs now, and goes");
+    let why = || vec!["nobody asks for it, and nothing needs it".to_owned()];
+    let rows: Vec<_> = removed.iter().map(|(name, version)| (format!("{name} {version}"), why())).collect();
+    page.table(&rows);
 }
 
 fn headline(solved: &Solved) -> String {
@@ -62,10 +94,13 @@ fn headline(solved: &Solved) -> String {
             format!("{server} runs {was} and can go to {chosen} {with}.")
         }
         None if !solved.paper.runs_now => format!("{server} can run {chosen} {with}."),
-        None if changes.is_empty() && new.is_empty() => format!("{server} runs {chosen} {with}."),
+        None if changes.is_empty() && new.is_empty() && solved.removed.is_empty() => {
+            format!("{server} runs {chosen} {with}.")
+        }
         None => {
             let mut parts = changes;
             parts.extend(new.iter().map(|name| format!("{name} (new)")));
+            parts.extend(solved.removed.iter().map(|(name, _)| format!("{name} (goes)")));
             format!("{server} stays on {chosen}; to change: {}.", list(&parts, 6))
         }
     }
@@ -84,16 +119,17 @@ fn newest(solved: &Solved) -> String {
     }
 }
 
-fn plugin(plugin: &ChosenPlugin) -> (String, Vec<String>) {
+fn plugin(plugin: &ChosenPlugin, minecraft: &Minecraft) -> (String, Vec<String>) {
     let mut line = of(plugin.published);
     if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
         line = format!("{line} (needed by {})", list(&plugin.needed_by, 4));
     }
     match &plugin.listing {
         Listing::Listed => {}
-        Listing::Sibling { of } => {
+        Listing::Sibling { of } if sibling(of).as_ref() == Some(minecraft) => {
             line = format!("{line}, listed for {of}, which speaks the same network protocol");
         }
+        Listing::Sibling { of } => line = format!("{line}, listed for {of}, which Paper never built"),
         Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
         Listing::NoList => line.push_str(", lists no Minecraft version at all"),
         Listing::RunsNow => line.push_str(", not listed for this Paper; stays because it runs now"),
@@ -101,7 +137,7 @@ fn plugin(plugin: &ChosenPlugin) -> (String, Vec<String>) {
     (format!("{} {}", plugin.name, plugin.version), vec![line])
 }
 
-fn newer_paper(page: &mut Page, newer: &NewerPaper) {
+fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
     let since = format!("Paper {} has been out since {}.", newer.minecraft, month(newer.since));
     if let Some(unusable) = &newer.unusable {
         page.line(&format!("{since} {}.", about_paper(&newer.minecraft, unusable)));
@@ -109,6 +145,11 @@ fn newer_paper(page: &mut Page, newer: &NewerPaper) {
     }
     if let Some(pin) = &newer.pinned {
         page.line(&format!("{since} You pinned {} (`spec.version`).", pin.version));
+    }
+    if !newer.one_version.is_empty() {
+        page.line(&format!("{since} {} alone could run it.", short(server)));
+        one_versions(page, &newer.one_version);
+        return;
     }
     if newer.held_by.is_empty() {
         return;
@@ -126,10 +167,19 @@ fn newer_paper(page: &mut Page, newer: &NewerPaper) {
     }
 }
 
+/// The plugins that are one version on several servers, each with what these could have.
+pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
+    let rows: Vec<_> = one_versions.iter().map(one_version_row).collect();
+    page.table(&rows);
+}
+
 fn newest_paper(page: &mut Page, newer: &NewerPaper) {
     let newest = format!("Paper {}, the newest,", newer.minecraft);
     let line = if let Some(unusable) = &newer.unusable {
         format!("{newest} {}.", about_it(unusable))
+    } else if let Some(one) = newer.one_version.first() {
+        let names: Vec<&str> = one.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
+        format!("{newest} is held by {}, with the other servers.", list(&names, 5))
     } else if newer.held_by.is_empty() {
         format!("{newest} is ruled out by your pin.")
     } else {
@@ -176,7 +226,7 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
     let page = format!("Its {} page", source(holder.key.source));
     let read = read(holder.read_at, now);
     let mut lines = Vec::new();
-    if !holder.together_with.is_empty() && holder.object.is_some() {
+    if !holder.together_with.is_empty() {
         lines.push(format!("does not go together with {} on {minecraft}", list(&holder.together_with, 4)));
         return lines;
     }
@@ -193,6 +243,10 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
     let listing = holder.newest.as_ref().map(|newest| match &newest.up_to {
         _ if refused => needs.map(|needs| format!(" It {}.", words::api_version(needs))).unwrap_or_default(),
         _ if holder.key.source == Source::Url => format!(" Your compatibilityOverride does not name {minecraft}."),
+        _ if newest.overridden => format!(
+            " {page} lists {minecraft} ({read}), and your compatibilityOverride{} takes that away.",
+            holder.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
+        ),
         Some(up_to) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
         Some(_) | None => format!(" {page} does not list {minecraft} ({read})."),
     });
@@ -205,13 +259,13 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
             };
             lines.push(format!("{} {would}, but {}.", nearly.version, but(&nearly.unusable)));
         }
-        None if holder.newest.is_some() && holder.pinned.is_none() && !refused => {
+        None if holder.newest.is_some() && waits_for_a_list(holder) && !refused => {
             lines.push(format!("Nobody has said that it fails on {minecraft}."));
         }
         None => {}
     }
-    if !holder.together_with.is_empty() {
-        lines.push(format!("Needed by {}.", list(&holder.together_with, 4)));
+    if !holder.needed_by.is_empty() {
+        lines.push(format!("Needed by {}.", list(&holder.needed_by, 4)));
     }
     lines
 }
@@ -233,12 +287,19 @@ fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed])
     let rows: Vec<_> = unfollowed
         .iter()
         .map(|left| {
-            let mut lines = holder_lines(&left.holder, minecraft, page.now);
+            let mut holder = left.holder.clone();
+            let own = holder.name == left.name;
+            let mut lines = Vec::new();
+            if !own {
+                holder.needed_by.retain(|name| *name != left.name);
+                lines.push(format!("needs {}:", holder_name(&holder)));
+            }
+            lines.extend(holder_lines(&holder, minecraft, page.now));
             lines.push(match &left.stays {
                 Some(version) => format!("{version} runs now and stays."),
                 None => "It is not installed until it can be.".to_owned(),
             });
-            (holder_name(&left.holder), lines)
+            (if own { holder_name(&holder) } else { left.name.clone() }, lines)
         })
         .collect();
     page.table(&rows);
@@ -257,9 +318,19 @@ fn not_taken(page: &mut Page, solved: &Solved) {
                 }
                 Because::NotListed { .. } => format!("is not listed for {}", solved.paper.minecraft),
                 Because::Pinned => format!("you pinned {} (`spec.version`)", plugin.version),
+                Because::OneVersion { one_version } => {
+                    let them: Vec<String> = one_version.servers.iter().map(takes).collect();
+                    let them = if them.is_empty() { "another server rules it out".to_owned() } else { list(&them, 3) };
+                    format!("{} There, {them}", one_version_rule(one_version))
+                }
                 Because::Others { with } => format!("does not go together with {}", list(with, 4)),
+                Because::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
             };
-            Some((format!("{} {}", plugin.name, newest.version), vec![format!("{}: {because}", of(newest.published))]))
+            let then = if because.starts_with("you ") { ", but" } else { ":" };
+            Some((
+                format!("{} {}", plugin.name, newest.version),
+                vec![format!("{}{then} {because}", of(newest.published))],
+            ))
         })
         .collect();
     if !rows.is_empty() {

@@ -219,6 +219,39 @@ pub(super) fn many_betas(betas: usize) -> Problem {
     }
 }
 
+/// Two plugins asked for: release `k` of each goes with nothing of the other from `k` up, so nothing goes with anything.
+pub(super) fn ladder(length: usize) -> Problem {
+    let excludes = |other: &str, from: usize| {
+        let excluded = (from..=length).map(|number| Dependency {
+            project_id: Some(format!("id-{other}")),
+            name: None,
+            version_id: Some(format!("{other}-{number}")),
+            kind: DependencyKind::Incompatible,
+        });
+        excluded.collect()
+    };
+    // More than 64 releases, so that sets take words at all: the others are for another Paper.
+    let releases = |own: &str, other: &str| {
+        let old = (length + 1..=length + 70).map(|number| release(own, number, 0, &[1]));
+        let rungs = (1..=length).map(|number| Release {
+            dependencies: excludes(other, number),
+            ..release(own, number, u8::try_from(1 + number / 4).unwrap(), &[0])
+        });
+        old.chain(rungs).collect()
+    };
+    Problem {
+        catalog: Catalog {
+            paper: vec![paper(0, true)],
+            paper_read_at: day(0),
+            projects: vec![project("a", releases("a", "b")), project("b", releases("b", "a"))],
+            images: Vec::new(),
+            unread: std::collections::BTreeMap::new(),
+        },
+        request: request(vec![wish("a"), wish("b")], PaperWish::Auto),
+        now: day(29),
+    }
+}
+
 /// An answer in names: the Minecraft version, and the release ids, sorted.
 pub(super) type Named = (String, Vec<String>);
 

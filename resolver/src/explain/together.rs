@@ -1,0 +1,102 @@
+//! Pure. What it means for one server that a plugin is one version on several.
+
+use pubgrub::VersionSet;
+
+use super::holder::smallest;
+use super::no::running;
+use super::yes::lists_read_later;
+use super::{Asked, Impossible, OneVersion, Reason, SharedPlugin, Span, Takes, hint};
+use crate::solve::joint::company::{Company, Could};
+use crate::solve::set::IndexSet;
+
+/// Further servers are counted, not listed.
+const MOST_SERVERS: usize = 4;
+/// So are further plugins: each takes several lines.
+const MOST_PLUGINS: usize = 3;
+
+/// The no of a server that could run alone, but not with those of its group that were taken before it.
+pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossible {
+    let mine = company.seat(company.me).open.clone();
+    let mut reasons = stands_against(asked, company, &mine, false);
+    let more = reasons.len().saturating_sub(MOST_PLUGINS);
+    reasons.truncate(MOST_PLUGINS);
+    let mut impossible = Impossible {
+        server: asked.world.request.server.clone(),
+        running: running(asked.world),
+        reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
+        more,
+        hints: Vec::new(),
+        lists_read_later: lists_read_later(asked),
+    };
+    impossible.hints = hint::for_impossible(asked, &impossible);
+    impossible
+}
+
+/// What keeps a server, which could have this Paper (by its place) alone, from having it with the others.
+pub(super) fn held(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usize) -> Vec<OneVersion> {
+    stands_against(asked, company, &IndexSet::of([paper + 1]), true)
+}
+
+/// Whether a server can have this Paper (by its place) with the others of its group; true when that was not found out.
+pub(super) fn goes(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usize) -> bool {
+    company.goes_with(&company.others(), &IndexSet::of([paper + 1]), true, asked.meter).unwrap_or(true)
+}
+
+fn stands_against(
+    asked: &Asked<'_, '_>,
+    company: &Company<'_, '_>,
+    papers: &IndexSet,
+    settled: bool,
+) -> Vec<OneVersion> {
+    let clashes = company.clashes(papers, settled);
+    if !clashes.is_empty() {
+        let tell = |clash: &crate::solve::joint::company::Clash| one_version(company, &[clash.shelf], &clash.could);
+        return clashes.iter().map(tell).collect();
+    }
+    // No two alone show it: several plugins, or more servers, have to come together.
+    let with = company.smallest_clash(papers, settled, |all, fails| smallest(all, fails), asked.meter);
+    let sharers = if with.is_empty() { company.others() } else { with.clone() };
+    let shelves: Vec<usize> = (0..company.seat(company.me).shelves.len())
+        .filter(|&shelf| sharers.iter().any(|&other| company.shared(shelf, other).is_some()))
+        .collect();
+    let nothing_said = |seat: usize, papers: IndexSet| Could { seat, papers, releases: IndexSet::empty() };
+    let mut could = vec![nothing_said(company.me, papers.clone())];
+    could.extend(with.iter().map(|&other| nothing_said(other, IndexSet::empty())));
+    vec![one_version(company, &shelves, &could)]
+}
+
+/// Why a newer release (by its place in the world) of a shared plugin was not taken; `None`: not for this. `nobody_here`:
+/// nothing on the server itself stands against it.
+pub(super) fn not_taken(asked: &Asked<'_, '_>, at: usize, place: usize, nobody_here: bool) -> Option<OneVersion> {
+    let company = asked.company?;
+    let index = company.index_of(at, asked.world.shelves[at].releases[place].release)?;
+    let could = company.cannot_take(at, index);
+    let shared = || company.others().iter().any(|&other| company.shared(at, other).is_some());
+    (!could.is_empty() || nobody_here && shared()).then(|| one_version(company, &[at], &could))
+}
+
+fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) -> OneVersion {
+    let seat = company.seat(company.me);
+    let plugins = shelves.iter().map(|&shelf| {
+        let place = &seat.shelves[shelf];
+        SharedPlugin {
+            object: place.latest.first().map(|&object| object.to_owned()).unwrap_or_default(),
+            plugin: company.catalog.projects[place.project].name.clone(),
+        }
+    });
+    let listing = shelves.first().map(|&shelf| &company.tables.projects[&seat.shelves[shelf].project]);
+    let takes = could.iter().take(MOST_SERVERS).map(|could| {
+        let papers = company.papers(could.seat);
+        let ends = |set: &IndexSet, limit: usize| Some((set.members(1, limit).next()?, set.highest(limit)?));
+        let version = |index: usize| listing.map(|listing| listing.releases[index - 1].version.clone());
+        let releases = listing.and_then(|listing| ends(&could.releases, listing.releases.len()));
+        Takes {
+            server: company.seat(could.seat).request.server.clone(),
+            papers: ends(&could.papers, papers.len())
+                .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
+            oldest: releases.and_then(|(oldest, _)| version(oldest)),
+            newest: releases.and_then(|(_, newest)| version(newest)),
+        }
+    });
+    OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }
+}

@@ -1,0 +1,156 @@
+//! Pure. Projects judged once for all who judge alike: a thousand servers mostly have the same rules.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+
+use super::Rules;
+use super::closure::{Follow, Gap, Names, find, follow, required_targets};
+use super::judge::judge;
+use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
+use crate::request::{Dependencies, Request};
+use crate::unusable::Unusable;
+
+/// One project under one set of rules.
+#[derive(Clone)]
+pub(super) struct Judged<'a> {
+    /// The channel used: that of the rules, or the best there is when the project has nothing on it.
+    pub(super) channel: Channel,
+    /// Oldest first.
+    pub(super) releases: Vec<JudgedRelease<'a>>,
+    /// The projects, by their places, that its usable releases need.
+    pub(super) required: BTreeSet<usize>,
+    /// What was missing to follow them.
+    pub(super) gap: Gap,
+}
+
+/// One release and its verdict.
+#[derive(Clone)]
+pub(super) struct JudgedRelease<'a> {
+    pub(super) release: &'a Release,
+    pub(super) unusable: Option<Unusable>,
+    /// Required projects that its source does not have.
+    pub(super) outside: Vec<String>,
+}
+
+/// All that a verdict depends on beside the catalog and the instant.
+#[derive(PartialEq, Eq)]
+struct Basis<'a> {
+    rules: Rules<'a>,
+    /// Its releases that run on the server.
+    runs: Vec<&'a str>,
+    /// With `dependencies: Forbid`, what is asked for.
+    forbidden_but: Option<BTreeSet<usize>>,
+    /// For a file: who is called what on the server.
+    names: Option<Names>,
+}
+
+/// Every judgement so far.
+pub(super) struct Judgements<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) now: Timestamp,
+    known: HashMap<usize, Vec<(Basis<'a>, Rc<Judged<'a>>)>>,
+    places: HashMap<&'a ProjectKey, Option<usize>>,
+    /// The projects that have a release of this id; filled when several servers are judged.
+    owners: Option<HashMap<&'a str, Vec<usize>>>,
+}
+
+impl<'a> Judgements<'a> {
+    /// For one request: nobody else can run anything.
+    pub(super) fn of_one(catalog: &'a Catalog, now: Timestamp) -> Self {
+        Self { catalog, now, known: HashMap::new(), places: HashMap::new(), owners: None }
+    }
+
+    /// For many.
+    pub(super) fn of_many(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> Self {
+        let mut owners: HashMap<&str, Vec<usize>> = HashMap::new();
+        let running = requests.iter().filter_map(|request| request.running.as_ref());
+        for id in running.flat_map(|running| &running.releases) {
+            owners.entry(id).or_default();
+        }
+        if !owners.is_empty() {
+            for (place, project) in catalog.projects.iter().enumerate() {
+                for release in &project.releases {
+                    if let Some(places) = owners.get_mut(release.id.as_str()) {
+                        places.push(place);
+                    }
+                }
+            }
+        }
+        Self { owners: Some(owners), ..Self::of_one(catalog, now) }
+    }
+
+    /// The place of a project.
+    pub(super) fn find(&mut self, key: &'a ProjectKey) -> Option<usize> {
+        let catalog = self.catalog;
+        *self.places.entry(key).or_insert_with(|| find(catalog, key))
+    }
+
+    /// The releases of a project that run on a server, sorted.
+    fn runs(&self, place: usize, request: &'a Request) -> Vec<&'a str> {
+        let (Some(owners), Some(running)) = (&self.owners, &request.running) else { return Vec::new() };
+        let ours = |id: &&str| owners.get(id).is_some_and(|places| places.contains(&place));
+        let mut runs: Vec<&str> = running.releases.iter().map(String::as_str).filter(ours).collect();
+        runs.sort_unstable();
+        runs
+    }
+
+    /// The project at `place` under these rules, for a server that asks for `requested`.
+    pub(super) fn judge(
+        &mut self,
+        place: usize,
+        rules: &Rules<'a>,
+        request: &'a Request,
+        requested: &BTreeSet<usize>,
+        names: &Names,
+    ) -> Rc<Judged<'a>> {
+        let basis = Basis {
+            rules: rules.clone(),
+            runs: self.runs(place, request),
+            forbidden_but: (request.dependencies == Dependencies::Forbid).then(|| requested.clone()),
+            names: (self.catalog.projects[place].key.source == Source::Url).then(|| names.clone()),
+        };
+        let known = self.known.entry(place).or_default();
+        if let Some((_, judged)) = known.iter().find(|(other, _)| *other == basis) {
+            return Rc::clone(judged);
+        }
+        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names }));
+        known.push((basis, Rc::clone(&judged)));
+        judged
+    }
+}
+
+/// The server that a project is judged for.
+#[derive(Clone, Copy)]
+struct At<'x> {
+    request: &'x Request,
+    requested: &'x BTreeSet<usize>,
+    names: &'x Names,
+}
+
+fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_>) -> Judged<'a> {
+    let At { request, requested, names } = at;
+    let verdicts = judge(&catalog.projects[place], rules, now, request.running.as_ref());
+    let mut judged = Judged {
+        channel: verdicts.channel,
+        releases: Vec::with_capacity(verdicts.releases.len()),
+        required: BTreeSet::new(),
+        gap: Gap::default(),
+    };
+    for (release, mut unusable) in verdicts.releases {
+        let mut outside = Vec::new();
+        if unusable.is_none() {
+            let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
+            unusable = follow(
+                required_targets(catalog, names, place, release),
+                Follow { catalog, request, runs, requested },
+                &mut judged.required,
+                &mut outside,
+                &mut judged.gap,
+            );
+        }
+        judged.releases.push(JudgedRelease { release, unusable, outside });
+    }
+    judged
+}

@@ -1,0 +1,278 @@
+//! Pure. The tables that all servers of a fleet share, and the seat of each server at them.
+//!
+//! A [`super::World`] is made for one server and can explain; a thousand of them would not fit into memory. Here every
+//! project has one numbering of its releases for all servers, and what two servers judge alike is there once.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use pubgrub::VersionSet;
+
+use super::closure::{self, Gap, Names};
+use super::judge::{is_pinned, listed};
+use super::judgements::{Judged, JudgedRelease, Judgements};
+use super::link::{links, supports};
+use super::listing::Reader;
+use super::{Link, paper};
+use crate::catalog::{Catalog, Release, Source};
+use crate::request::{PaperWish, Request};
+use crate::solve::set::IndexSet;
+use crate::version::Minecraft;
+
+/// What does not depend on a single server.
+pub(crate) struct Tables<'a> {
+    /// By the place of the project in the catalog.
+    pub(crate) projects: BTreeMap<usize, Listing<'a>>,
+    pub(crate) sheets: Vec<Sheet>,
+    /// Each list of Papers that a server sees, oldest first; nearly always one.
+    pub(crate) papers: Vec<Vec<Minecraft>>,
+}
+
+/// A project's releases, oldest first (index is place plus 1), and what each that may be used asks of other projects:
+/// [`Link::to`] is the place of a project in the catalog.
+pub(crate) struct Listing<'a> {
+    pub(crate) releases: Vec<&'a Release>,
+    pub(crate) links: Vec<Vec<Link>>,
+}
+
+/// A project as all servers with the same rules see it.
+pub(crate) struct Sheet {
+    /// Releases that may be used.
+    pub(crate) usable: IndexSet,
+    /// Per Paper, those of them that are known to run on it.
+    pub(crate) supports: Vec<IndexSet>,
+}
+
+/// One server at the tables.
+#[derive(Clone)]
+pub(crate) struct Seat<'a> {
+    pub(crate) request: &'a Request,
+    /// Which list of Papers; index in the solve is place plus 1.
+    pub(crate) papers: usize,
+    /// The Papers it can choose from.
+    pub(crate) open: IndexSet,
+    /// In the order of its [`super::World`].
+    pub(crate) shelves: Vec<Place<'a>>,
+    /// Whether something is missing that its question needs.
+    pub(crate) gap: bool,
+}
+
+/// One plugin on one server.
+#[derive(Clone)]
+pub(crate) struct Place<'a> {
+    pub(crate) project: usize,
+    pub(crate) sheet: usize,
+    /// The first of the Plugin objects that ask for it; `None`: only other plugins need it.
+    pub(crate) object: Option<&'a str>,
+    /// The Plugin objects that want one release on all their servers, by name.
+    pub(crate) latest: Vec<&'a str>,
+    /// The releases left open. With 0 it need not be installed.
+    pub(crate) domain: IndexSet,
+    /// What its releases ask of other projects, for a file: its JAR gives names, which mean other projects elsewhere.
+    pub(crate) named: Option<Rc<Vec<Vec<Link>>>>,
+    /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
+    pub(crate) stays: IndexSet,
+}
+
+impl Seat<'_> {
+    /// The shelf of a project.
+    pub(crate) fn shelf_of(&self, project: usize) -> Option<usize> {
+        self.shelves.iter().position(|place| place.project == project)
+    }
+}
+
+/// Everything of a server that its Papers depend on.
+type PaperBasis<'a> = (
+    &'a PaperWish,
+    jiff::SignedDuration,
+    crate::catalog::BuildChannel,
+    Option<&'a Minecraft>,
+    Option<(&'a Minecraft, u32)>,
+    Option<&'a str>,
+);
+
+struct Desk<'a> {
+    catalog: &'a Catalog,
+    now: Timestamp,
+    judgements: Judgements<'a>,
+    running: HashSet<&'a str>,
+    projects: BTreeMap<usize, Listing<'a>>,
+    sheets: Vec<(usize, Sheet)>,
+    /// By the address of the judgement, which `judgements` keeps alive, and the list of Papers.
+    sheet_of: HashMap<(*const Judged<'a>, usize), usize>,
+    papers: Vec<(Vec<Minecraft>, Reader)>,
+    opened: Vec<(PaperBasis<'a>, usize, IndexSet)>,
+}
+
+impl<'a> Tables<'a> {
+    /// Reads the catalog for these servers; a seat for each, in the same order.
+    pub(crate) fn read(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> (Self, Vec<Seat<'a>>) {
+        let running = requests.iter().filter_map(|request| request.running.as_ref());
+        let mut desk = Desk {
+            catalog,
+            now,
+            judgements: Judgements::of_many(catalog, requests, now),
+            running: running.flat_map(|running| &running.releases).map(String::as_str).collect(),
+            projects: BTreeMap::new(),
+            sheets: Vec::new(),
+            sheet_of: HashMap::new(),
+            papers: Vec::new(),
+            opened: Vec::new(),
+        };
+        let mut seats: Vec<Seat<'a>> = requests.iter().map(|request| desk.seat(request)).collect();
+        desk.link(&mut seats);
+        let Desk { projects, sheets, papers, .. } = desk;
+        let tables = Self {
+            projects,
+            sheets: sheets.into_iter().map(|(_, sheet)| sheet).collect(),
+            papers: papers.into_iter().map(|(list, _)| list).collect(),
+        };
+        (tables, seats)
+    }
+}
+
+impl<'a> Desk<'a> {
+    fn seat(&mut self, request: &'a Request) -> Seat<'a> {
+        let (papers, open) = self.open(request);
+        let mut gap = Gap::default();
+        let members = closure::stock(&mut self.judgements, request, &mut Vec::new(), &mut gap);
+        let shelves = members.into_iter().map(|member| {
+            let sheet = self.sheet(&member, papers);
+            let usable = &self.sheets[sheet].1.usable;
+            let domain = match (&member.asked, member.rules.pin) {
+                (None, _) => usable.union(&IndexSet::absent()),
+                (Some(_), None) => usable.clone(),
+                (Some(_), Some(pin)) => {
+                    let releases = self.projects[&member.place].releases.iter().enumerate();
+                    let pinned = releases.filter(|(_, release)| is_pinned(&release.version, pin));
+                    IndexSet::of(pinned.map(|(at, _)| at + 1)).intersection(usable)
+                }
+            };
+            Place {
+                project: member.place,
+                sheet,
+                object: member.asked.as_ref().map(|asked| asked.objects[0]),
+                latest: member.asked.map(|asked| asked.latest).unwrap_or_default(),
+                domain,
+                named: None,
+                stays: IndexSet::empty(),
+            }
+        });
+        let shelves = shelves.collect();
+        Seat { request, papers, open, shelves, gap: gap != Gap::default() }
+    }
+
+    fn open(&mut self, request: &'a Request) -> (usize, IndexSet) {
+        let basis = (
+            &request.paper,
+            request.delay,
+            request.channel,
+            request.floor.as_ref(),
+            request.running.as_ref().map(|running| (&running.minecraft, running.build)),
+            request.image.as_deref(),
+        );
+        if let Some((_, list, open)) = self.opened.iter().find(|(other, _, _)| *other == basis) {
+            return (*list, open.clone());
+        }
+        let candidates = paper::candidates(self.catalog, request, self.now);
+        let list: Vec<Minecraft> = candidates.iter().map(|paper| paper.version.minecraft.clone()).collect();
+        let at = self.papers.iter().position(|(other, _)| *other == list).unwrap_or_else(|| {
+            self.papers.push((list, Reader::new(candidates.iter().map(|paper| paper.version))));
+            self.papers.len() - 1
+        });
+        let usable = candidates.iter().enumerate().filter(|(_, paper)| paper.unusable.is_none());
+        let open = paper::wished(&candidates, &request.paper).intersection(&IndexSet::of(usable.map(|(at, _)| at + 1)));
+        self.opened.push((basis, at, open.clone()));
+        (at, open)
+    }
+
+    fn sheet(&mut self, member: &closure::Member<'a>, papers: usize) -> usize {
+        let key = (Rc::as_ptr(&member.judged), papers);
+        if let Some(&sheet) = self.sheet_of.get(&key) {
+            return sheet;
+        }
+        let running = &self.running;
+        let listing = self.projects.entry(member.place).or_insert_with(|| Listing {
+            releases: listed(member.project, self.now, |release| running.contains(release.id.as_str())),
+            links: Vec::new(),
+        });
+        let judged = &member.judged.releases;
+        let (list, reader) = &self.papers[papers];
+        let mut supports = supports(judged, member.rules.compatibility, reader, list.len());
+        let may = |judged: &JudgedRelease<'_>| judged.unusable.is_none();
+        let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
+        let same = |(judged, listed): (&JudgedRelease<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
+        if judged.len() != listing.releases.len() || !judged.iter().zip(&listing.releases).all(same) {
+            // What runs on another server and is not out yet for this one is in the common numbering.
+            let numbers: HashMap<*const Release, usize> = listing
+                .releases
+                .iter()
+                .enumerate()
+                .map(|(at, release)| (std::ptr::from_ref(*release), at + 1))
+                .collect();
+            let number = |index: usize| numbers.get(&std::ptr::from_ref(judged[index - 1].release)).copied();
+            let common = |set: &IndexSet| IndexSet::of(set.members(1, judged.len()).filter_map(number));
+            supports = supports.iter().map(common).collect();
+            usable = common(&usable);
+        }
+        // Many Papers share a set, most of all those that nothing supports.
+        let mut shared: Vec<IndexSet> = Vec::new();
+        let supports = supports.iter().map(|set| {
+            let set = set.intersection(&usable);
+            if let Some(known) = shared.iter().find(|known| **known == set) {
+                return known.clone();
+            }
+            shared.push(set.clone());
+            set
+        });
+        let supports = supports.collect();
+        self.sheets.push((member.place, Sheet { usable, supports }));
+        self.sheet_of.insert(key, self.sheets.len() - 1);
+        self.sheets.len() - 1
+    }
+
+    /// Fills in what the usable releases ask of each other.
+    fn link(&mut self, seats: &mut [Seat<'_>]) {
+        let mut usable: BTreeMap<usize, IndexSet> = BTreeMap::new();
+        for (project, sheet) in &self.sheets {
+            let all = usable.entry(*project).or_insert_with(IndexSet::empty);
+            *all = all.union(&sheet.usable);
+        }
+        let lists: BTreeMap<usize, Vec<&'a Release>> =
+            self.projects.iter().map(|(&project, listing)| (project, listing.releases.clone())).collect();
+        let there = |project: usize| lists.get(&project).map(|list| (project, list.as_slice()));
+        for (project, listing) in &mut self.projects {
+            let usable = usable.get(project);
+            let asks = listing.releases.iter().enumerate().map(|(at, release)| {
+                let usable = usable.is_some_and(|usable| usable.has(at + 1));
+                if usable { links(self.catalog, &Names::default(), *project, release, &there) } else { Vec::new() }
+            });
+            listing.links = asks.collect();
+        }
+        for seat in seats {
+            let is_file = |place: &Place<'_>| self.catalog.projects[place.project].key.source == Source::Url;
+            if !seat.shelves.iter().any(is_file) {
+                continue;
+            }
+            let asked = seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
+            let names = Names::of(self.catalog, seat.shelves.iter().map(|place| place.project), &asked);
+            for place in seat.shelves.iter_mut().filter(|place| is_file(place)) {
+                let usable = &self.sheets[place.sheet].1.usable;
+                let asks = lists[&place.project].iter().enumerate().map(|(at, release)| {
+                    let usable = usable.has(at + 1);
+                    if usable { links(self.catalog, &names, place.project, release, &there) } else { Vec::new() }
+                });
+                place.named = Some(Rc::new(asks.collect()));
+            }
+        }
+    }
+}
+
+impl Tables<'_> {
+    /// What a release (by its index; none for 0) of a plugin on a server asks of other projects.
+    pub(crate) fn links<'x>(&'x self, place: &'x Place<'_>, index: usize) -> &'x [Link] {
+        let links = place.named.as_deref().unwrap_or_else(|| &self.projects[&place.project].links);
+        index.checked_sub(1).and_then(|at| links.get(at)).map_or(&[], Vec::as_slice)
+    }
+}

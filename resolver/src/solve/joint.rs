@@ -1,0 +1,252 @@
+//! Pure. The solve of many servers: those that share a plugin with strategy `latest` are solved together.
+
+use jiff::Timestamp;
+
+use super::{Budget, Decision, GaveUp, Resolution, Unsolvable, answer, resolve_within, unanswerable};
+use crate::catalog::{Catalog, Release};
+use crate::explain::{self, Explanation};
+use crate::request::Request;
+use crate::shelf::World;
+use crate::shelf::table::{Seat, Tables};
+use crate::solve::provider::{Chosen, Meter, Question};
+
+mod aside;
+pub(crate) mod company;
+mod group;
+pub(crate) mod party;
+pub(crate) mod provider;
+
+pub use group::groups;
+
+use aside::Outcome;
+use company::Company;
+
+/// Servers and all that has to be read to decide what they should run.
+///
+/// Reading, deciding and explaining are apart, because they cost differently: a fleet is read and decided at once, and
+/// explained server by server, when somebody wants to know.
+pub struct Fleet<'a> {
+    catalog: &'a Catalog,
+    now: Timestamp,
+    requests: &'a [Request],
+    /// Places in `requests`, as [`groups`] gives them.
+    groups: Vec<Vec<usize>>,
+    tables: Tables<'a>,
+    /// Per group the seats of its servers, in its order; none for a group of one, which needs no tables.
+    seats: Vec<Vec<Seat<'a>>>,
+}
+
+/// What every server of a fleet should run.
+pub struct Decided<'f, 'a> {
+    fleet: &'f Fleet<'a>,
+    budget: Budget,
+    /// Per group; `None` for a group of one.
+    outcomes: Vec<Option<Outcome<'a>>>,
+}
+
+/// What was decided about one server of a group.
+#[derive(Debug, Clone)]
+pub(crate) enum Verdict<'a> {
+    /// The group does not matter: there is no answer for it alone either.
+    Alone,
+    /// It goes together with the others.
+    Member(Choice<'a>),
+    /// It could run alone, but not with those that were taken before.
+    Aside,
+    /// The budget was used up.
+    GaveUp(GaveUp),
+}
+
+/// The best set for one server of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice<'a> {
+    /// Index of its Paper.
+    pub(crate) paper: usize,
+    /// Per shelf; `None`: not installed.
+    pub(crate) releases: Vec<Option<&'a Release>>,
+    /// Shelves that strategy `latest` left behind, and the release that stays.
+    pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
+}
+
+/// The one best set for each server, and why it is that one; in the order of the servers' names.
+///
+/// Servers that share a Plugin with strategy `latest` get the same release of it, and are solved together (see
+/// [`groups`]); all others get what [`crate::resolve`] gives. Best is lexicographic: the newest Paper, server by server in
+/// the order of their names; then the newest release of each plugin asked for, in the order of the objects' names (of the
+/// servers' for one name), what is shared once; then what those need. The order of the input does not count.
+///
+/// A server without an answer is set aside: it never keeps the others of its group from moving (see `docs/concepts`).
+pub fn resolve_fleet(
+    catalog: &Catalog,
+    requests: &[Request],
+    now: Timestamp,
+    budget: Budget,
+) -> Vec<(String, Result<Resolution, Unsolvable>)> {
+    Fleet::read(catalog, requests, now).decide(budget).answers()
+}
+
+impl<'a> Fleet<'a> {
+    /// Reads what is needed. Cost grows with the servers and with the releases of the projects they ask for.
+    pub fn read(catalog: &'a Catalog, requests: &'a [Request], now: Timestamp) -> Self {
+        let groups = groups(requests);
+        let together: Vec<&Request> =
+            groups.iter().filter(|group| group.len() > 1).flatten().map(|&place| &requests[place]).collect();
+        let (tables, seats) = Tables::read(catalog, &together, now);
+        let mut seats = seats.into_iter();
+        let take =
+            |group: &Vec<usize>| if group.len() > 1 { seats.by_ref().take(group.len()).collect() } else { vec![] };
+        let seats = groups.iter().map(take).collect();
+        Self { catalog, now, requests, groups, tables, seats }
+    }
+
+    /// Decides for all servers that have to be solved together; the others are solved when they are asked about.
+    /// `budget` is for each server: a group of ten may take ten times as many steps.
+    pub fn decide(&self, budget: Budget) -> Decided<'_, 'a> {
+        let outcomes = self.seats.iter().map(|seats| {
+            (!seats.is_empty()).then(|| {
+                let servers = u64::try_from(seats.len()).unwrap_or(u64::MAX);
+                let meter = Meter::new(Budget {
+                    steps: budget.steps.saturating_mul(servers),
+                    words: budget.words.saturating_mul(servers),
+                });
+                aside::decide(self.catalog, &self.tables, seats, self.now, &meter)
+            })
+        });
+        Decided { fleet: self, budget, outcomes: outcomes.collect() }
+    }
+
+    /// Whether each group of several goes together without setting anybody aside, by a plainer way to put the question
+    /// (every server's packages at the root, domains as they are): what measurements compare [`Fleet::decide`] with.
+    #[doc(hidden)]
+    pub fn goes_together_plainly(&self, budget: Budget) -> Vec<Result<bool, GaveUp>> {
+        let groups = self.seats.iter().filter(|seats| !seats.is_empty());
+        groups
+            .map(|seats| {
+                let party = party::Party::of(&self.tables, seats.iter().collect());
+                Ok(provider::solve_flat(&party, &Meter::new(budget))?.is_some())
+            })
+            .collect()
+    }
+}
+
+impl<'a> Decided<'_, 'a> {
+    /// The servers, by name, that were not set aside. Those without a group are among them, whatever their answer is.
+    pub fn together(&self) -> Vec<&'a str> {
+        let member = |&(group, seat): &(usize, usize)| {
+            self.outcomes[group].as_ref().is_none_or(|outcome| matches!(outcome.verdicts[seat], Verdict::Member(_)))
+        };
+        let mut names: Vec<&str> =
+            (self.places().filter(member)).map(|(group, seat)| self.request(group, seat).server.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The answers for all servers, by name.
+    pub fn answers(&self) -> Vec<(String, Result<Resolution, Unsolvable>)> {
+        let mut answers: Vec<(String, Result<Resolution, Unsolvable>)> =
+            self.places().map(|(group, seat)| (self.name(group, seat), self.answer_at(group, seat))).collect();
+        answers.sort_by(|(a, _), (b, _)| a.cmp(b));
+        answers
+    }
+
+    /// The answer for one server; `None`: it is none of this fleet.
+    pub fn answer(&self, server: &str) -> Option<Result<Resolution, Unsolvable>> {
+        let (group, seat) = self.place_of(server)?;
+        Some(self.answer_at(group, seat))
+    }
+
+    /// Why a server does not run `target`, seen with the others of its group; `None`: it is none of this fleet.
+    pub fn why_not(
+        &self,
+        server: &str,
+        target: &crate::version::Minecraft,
+    ) -> Option<Result<explain::WhyNot, Unsolvable>> {
+        let (group, seat) = self.place_of(server)?;
+        let request = self.request(group, seat);
+        let company = self.company(group, seat);
+        let world = match World::build(self.fleet.catalog, request, self.fleet.now) {
+            Ok(world) => world,
+            Err(gap) => return Some(Err(unanswerable(request, gap))),
+        };
+        let meter = Meter::new(self.budget);
+        let asked =
+            explain::Asked { catalog: self.fleet.catalog, world: &world, meter: &meter, company: company.as_ref() };
+        Some(Ok(explain::target::explain(&asked, target)))
+    }
+
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let groups = self.fleet.groups.iter().enumerate();
+        groups.flat_map(|(group, servers)| (0..servers.len()).map(move |seat| (group, seat)))
+    }
+
+    fn place_of(&self, server: &str) -> Option<(usize, usize)> {
+        self.places().find(|&(group, seat)| self.request(group, seat).server == server)
+    }
+
+    fn request(&self, group: usize, seat: usize) -> &'a Request {
+        &self.fleet.requests[self.fleet.groups[group][seat]]
+    }
+
+    fn name(&self, group: usize, seat: usize) -> String {
+        self.request(group, seat).server.clone()
+    }
+
+    fn company(&self, group: usize, seat: usize) -> Option<Company<'_, 'a>> {
+        let outcome = self.outcomes[group].as_ref()?;
+        let fleet = self.fleet;
+        Some(Company { catalog: fleet.catalog, tables: &fleet.tables, seats: &fleet.seats[group], outcome, me: seat })
+    }
+
+    fn answer_at(&self, group: usize, seat: usize) -> Result<Resolution, Unsolvable> {
+        let (catalog, now, request) = (self.fleet.catalog, self.fleet.now, self.request(group, seat));
+        let Some(company) = self.company(group, seat) else {
+            return resolve_within(catalog, request, now, self.budget);
+        };
+        let choice = match company.verdict() {
+            Verdict::Alone => return resolve_within(catalog, request, now, self.budget),
+            Verdict::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
+            Verdict::Aside => None,
+            Verdict::Member(choice) => Some(choice),
+        };
+        let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
+        let meter = Meter::new(self.budget);
+        let asked = explain::Asked { catalog, world: &world, meter: &meter, company: Some(&company) };
+        match choice {
+            None => Err(Unsolvable::NoSolution(Box::new(explain::together::aside(&asked, &company)))),
+            Some(choice) => {
+                let decision = choice.decision(&world);
+                Ok(Resolution {
+                    lock: answer::lock(catalog, &world, &decision),
+                    explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),
+                })
+            }
+        }
+    }
+}
+
+impl Choice<'_> {
+    /// The same in the numbers of the server's own world.
+    pub(crate) fn decision(&self, world: &World<'_>) -> Decision {
+        let place = |shelf: usize, release: &Release| {
+            world.shelves[shelf].releases.iter().position(|stocked| std::ptr::eq(stocked.release, release))
+        };
+        let releases = self.releases.iter().enumerate();
+        let unfollowed: Vec<(usize, Option<usize>)> = self
+            .unfollowed
+            .iter()
+            .map(|&(shelf, stays)| (shelf, stays.and_then(|release| place(shelf, release))))
+            .collect();
+        let whole = Question::whole(world, super::papers(world));
+        Decision {
+            chosen: Chosen {
+                paper: self.paper - 1,
+                releases: releases.map(|(shelf, release)| place(shelf, (*release)?)).collect(),
+            },
+            question: if unfollowed.is_empty() { whole } else { whole.without(world, &unfollowed) },
+            unfollowed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

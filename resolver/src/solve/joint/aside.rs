@@ -1,0 +1,344 @@
+//! Pure. The decision about one group, and who is set aside when there is none for all.
+//!
+//! * A server that has no answer alone is set aside; so is, when those that are left do not go together, whoever does not
+//!   go with those that were taken before. Those who go with the most others are taken first, then by name.
+//! * Who is set aside keeps what it runs, and never holds a Paper of the others. When the Papers of the others are
+//!   settled, a shared plugin stays within what would work where it is set aside too, if that leaves something: so the
+//!   server can come back without a plugin going down on all others.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use pubgrub::VersionSet;
+
+use super::party::{Known, Party};
+use super::provider::{self, Settled};
+use super::{Choice, Verdict};
+use crate::catalog::{Catalog, Release};
+use crate::request::PaperWish;
+use crate::shelf::World;
+use crate::shelf::table::{Place, Seat, Tables};
+use crate::solve::provider::{Failure, Meter};
+use crate::solve::set::IndexSet;
+use crate::solve::{GaveUp, decide as decide_alone};
+
+/// What was decided about a group.
+pub(crate) struct Outcome<'a> {
+    /// Per seat.
+    pub(crate) verdicts: Vec<Verdict<'a>>,
+    /// Per seat, the same seat with the plugins that strategy `latest` of the server leaves behind; mostly none.
+    pub(crate) changed: Vec<Option<Seat<'a>>>,
+    /// Per seat that was set aside, whether the shared plugins stay within what would work there.
+    pub(crate) heeded: Vec<bool>,
+}
+
+impl<'a> Outcome<'a> {
+    /// The seat as it took part.
+    pub(crate) fn seat<'x>(&'x self, seats: &'x [Seat<'a>], at: usize) -> &'x Seat<'a> {
+        self.changed[at].as_ref().unwrap_or(&seats[at])
+    }
+
+    /// The seats that go together.
+    pub(crate) fn members(&self) -> Vec<usize> {
+        let member = |at: &usize| matches!(self.verdicts[*at], Verdict::Member(_));
+        (0..self.verdicts.len()).filter(member).collect()
+    }
+}
+
+/// Decides about a group; seats are in the order of the servers' names.
+pub(crate) fn decide<'a>(
+    catalog: &'a Catalog,
+    tables: &Tables<'a>,
+    seats: &[Seat<'a>],
+    now: Timestamp,
+    meter: &Meter,
+) -> Outcome<'a> {
+    decide_within(catalog, tables, seats, now, meter).unwrap_or_else(|gave_up| Outcome {
+        verdicts: vec![Verdict::GaveUp(gave_up); seats.len()],
+        changed: vec![None; seats.len()],
+        heeded: vec![false; seats.len()],
+    })
+}
+
+fn decide_within<'a>(
+    catalog: &'a Catalog,
+    tables: &Tables<'a>,
+    seats: &[Seat<'a>],
+    now: Timestamp,
+    meter: &Meter,
+) -> Result<Outcome<'a>, GaveUp> {
+    let mut changed: Vec<Option<Seat<'a>>> = vec![None; seats.len()];
+    let mut behind: Vec<Vec<(usize, Option<&'a Release>)>> = vec![Vec::new(); seats.len()];
+    let mut heeded = vec![false; seats.len()];
+    let mut able: Vec<bool> = seats.iter().map(|seat| !seat.gap).collect();
+    let mut left: Vec<usize> = (0..seats.len()).filter(|&at| able[at]).collect();
+    let first: Vec<&Seat<'a>> = left.iter().map(|&at| &seats[at]).collect();
+    let mut found = settle(tables, &first, meter)?;
+    if found.is_none() {
+        for &at in left.iter().filter(|&&at| seats[at].request.paper == PaperWish::Latest) {
+            match follow(catalog, tables, &seats[at], now, meter)? {
+                Some(followed) => (changed[at], behind[at]) = followed,
+                None => able[at] = false,
+            }
+        }
+        let sits: Vec<&Seat<'a>> =
+            changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
+        (left, found) = choose(tables, &sits, &mut able, meter)?;
+    }
+    let mut verdicts: Vec<Verdict<'a>> =
+        able.iter().map(|&able| if able { Verdict::Aside } else { Verdict::Alone }).collect();
+    if let Some((party, settled)) = found {
+        let sits: Vec<&Seat<'a>> =
+            changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
+        let settled = heed(&sits, &left, &party, settled, meter, &mut heeded);
+        for (seat, &at) in left.iter().enumerate() {
+            let releases = party.slot_of[seat].iter().map(|&slot| {
+                let listing = &tables.projects[&party.slots[slot].project];
+                settled.releases[slot].checked_sub(1).map(|place| listing.releases[place])
+            });
+            verdicts[at] = Verdict::Member(Choice {
+                paper: settled.papers[seat],
+                releases: releases.collect(),
+                unfollowed: std::mem::take(&mut behind[at]),
+            });
+        }
+    }
+    Ok(Outcome { verdicts, changed, heeded })
+}
+
+/// Servers that go together, and the best for them.
+type Found<'x, 'a> = (Party<'x, 'a>, Settled);
+
+/// The best for these servers together, if they go together; nothing for nobody.
+fn settle<'x, 'a>(
+    tables: &'x Tables<'a>,
+    seats: &[&'x Seat<'a>],
+    meter: &Meter,
+) -> Result<Option<Found<'x, 'a>>, GaveUp> {
+    if seats.is_empty() {
+        return Ok(None);
+    }
+    let party = Party::of(tables, seats.to_vec());
+    Ok(provider::solve(&party, meter)?.map(|settled| (party, settled)))
+}
+
+/// A seat that leaves plugins behind (if any), which they are, and the releases that stay.
+type Followed<'a> = (Option<Seat<'a>>, Vec<(usize, Option<&'a Release>)>);
+
+/// Strategy `latest` of a server, alone: what cannot follow leaves its group for this plugin. `None`: no answer.
+fn follow<'a>(
+    catalog: &'a Catalog,
+    tables: &Tables<'a>,
+    seat: &Seat<'a>,
+    now: Timestamp,
+    meter: &Meter,
+) -> Result<Option<Followed<'a>>, GaveUp> {
+    let world = World::build(catalog, seat.request, now).expect("a seat without a gap has a world");
+    let decision = match decide_alone(&world, meter) {
+        Ok(decision) => decision,
+        Err((_, Failure::None(_))) => return Ok(None),
+        Err((_, Failure::GaveUp(gave_up))) => return Err(gave_up),
+    };
+    if decision.unfollowed.is_empty() {
+        return Ok(Some((None, Vec::new())));
+    }
+    let mut seat = seat.clone();
+    for (place, (shelf, stays)) in seat.shelves.iter_mut().zip(world.shelves.iter().zip(&decision.question.stays)) {
+        let listed = &tables.projects[&place.project].releases;
+        let number = |index: usize| {
+            let release = shelf.releases[index - 1].release;
+            listed.iter().position(|listed| std::ptr::eq(*listed, release))
+        };
+        let stays = stays.members(1, shelf.releases.len()).filter_map(number);
+        place.stays = IndexSet::of(stays.map(|number| number + 1));
+    }
+    let mut behind = Vec::new();
+    for (shelf, stays) in decision.unfollowed {
+        let place = &mut seat.shelves[shelf];
+        place.latest.clear();
+        match stays {
+            Some(_) => place.domain = place.stays.clone(),
+            None => place.domain = place.domain.union(&IndexSet::absent()),
+        }
+        behind.push((shelf, stays.map(|stays| world.shelves[shelf].releases[stays].release)));
+    }
+    Ok(Some((Some(seat), behind)))
+}
+
+/// Who goes together, and how; of those that are `able`, which is corrected where a server has no answer alone.
+fn choose<'x, 'a>(
+    tables: &'x Tables<'a>,
+    seats: &[&'x Seat<'a>],
+    able: &mut [bool],
+    meter: &Meter,
+) -> Result<(Vec<usize>, Option<Found<'x, 'a>>), GaveUp> {
+    let sits = |places: &[usize]| -> Vec<&'x Seat<'a>> { places.iter().map(|&at| seats[at]).collect() };
+    let mut known = Known::default();
+    let mut alone: Vec<Option<Party<'x, 'a>>> = Vec::with_capacity(seats.len());
+    for (seat, able) in seats.iter().zip(able.iter_mut()) {
+        let mut party = Party::of(tables, vec![*seat]);
+        *able = *able && party.narrow(&mut known).is_some();
+        alone.push(able.then_some(party));
+    }
+    // Narrowing alone mostly tells who does not fit, and is cheap. What it refuses does not fit; so if those that are
+    // left go together, they are the same as if each had been tried in earnest.
+    let order = order(tables, seats, &alone);
+    let taken = taken(&order, &mut |kept| Ok(Party::of(tables, sits(kept)).narrow(&mut known).is_some()))?;
+    if let Some(found) = settle(tables, &sits(&taken), meter)? {
+        let mut all_able = true;
+        for at in (0..seats.len()).filter(|at| able[*at] && !taken.contains(at)).collect::<Vec<_>>() {
+            able[at] = settle(tables, &sits(&[at]), meter)?.is_some();
+            all_able &= able[at];
+        }
+        if all_able {
+            return Ok((taken, Some(found)));
+        }
+    }
+    for at in 0..seats.len() {
+        able[at] = able[at] && settle(tables, &sits(&[at]), meter)?.is_some();
+        alone[at].take_if(|_| !able[at]);
+    }
+    let order = self::order(tables, seats, &alone);
+    let taken = self::taken(&order, &mut |kept| Ok(settle(tables, &sits(kept), meter)?.is_some()))?;
+    let found = settle(tables, &sits(&taken), meter)?;
+    Ok((taken, found))
+}
+
+/// Who is taken, ascending: everybody in this order who goes with those taken before.
+fn taken(order: &[usize], fits: &mut Fits<'_>) -> Result<Vec<usize>, GaveUp> {
+    let mut kept = Vec::new();
+    let mut in_order = |kept: &[usize]| {
+        let mut places = kept.to_vec();
+        places.sort_unstable();
+        fits(&places)
+    };
+    take(&mut kept, order, &mut in_order)?;
+    kept.sort_unstable();
+    Ok(kept)
+}
+
+/// Whether these servers go together.
+type Fits<'x> = dyn FnMut(&[usize]) -> Result<bool, GaveUp> + 'x;
+
+/// Takes one after the other, if it still fits; many at once, because mostly nearly all fit, and those who do not stand
+/// last.
+fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut Fits<'_>) -> Result<(), GaveUp> {
+    if next.is_empty() {
+        return Ok(());
+    }
+    kept.extend_from_slice(next);
+    if fits(kept)? {
+        return Ok(());
+    }
+    kept.truncate(kept.len() - next.len());
+    if let [_] = next {
+        return Ok(());
+    }
+    let (first, second) = next.split_at(next.len() - 1 - next.len() / 8);
+    take(kept, first, fits)?;
+    take(kept, second, fits)
+}
+
+/// The able servers, those first who go with the most others, then by name.
+///
+/// With how many others a server cannot go: of each plugin it shares, take the release (among those that it could have
+/// alone) that most others could have too, and count those who could not; the most of any plugin.
+fn order(tables: &Tables<'_>, seats: &[&Seat<'_>], alone: &[Option<Party<'_, '_>>]) -> Vec<usize> {
+    let (places, alone): (Vec<usize>, Vec<&Party<'_, '_>>) =
+        alone.iter().enumerate().filter_map(|(at, alone)| Some((at, alone.as_ref()?))).unzip();
+    let party = Party::of(tables, places.iter().map(|&at| seats[at]).collect());
+    let could = |&(seat, shelf): &(usize, usize)| &alone[seat].slots[alone[seat].slot_of[0][shelf]].domain;
+    let mut strangers = vec![0; places.len()];
+    for slot in party.slots.iter().filter(|slot| slot.is_shared()) {
+        let releases = tables.projects[&slot.project].releases.len();
+        // Many could have the same.
+        let mut same: HashMap<&IndexSet, usize> = HashMap::new();
+        for at in &slot.at {
+            *same.entry(could(at)).or_default() += 1;
+        }
+        let mut count = vec![0; releases + 1];
+        for (domain, servers) in &same {
+            domain.members(1, releases).for_each(|index| count[index] += servers);
+        }
+        let most = |domain: &IndexSet| domain.members(1, releases).map(|index| count[index]).max().unwrap_or(0);
+        let most: HashMap<&IndexSet, usize> = same.keys().map(|domain| (*domain, most(domain))).collect();
+        for at in &slot.at {
+            strangers[at.0] = strangers[at.0].max(slot.at.len() - most[could(at)]);
+        }
+    }
+    let mut order: Vec<(usize, usize)> = strangers.into_iter().zip(places).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, at)| at).collect()
+}
+
+/// Keeps shared plugins within what would work on the servers that were set aside, as far as that leaves everybody else
+/// the Paper it has.
+fn heed(
+    seats: &[&Seat<'_>],
+    left: &[usize],
+    party: &Party<'_, '_>,
+    settled: Settled,
+    meter: &Meter,
+    heeded: &mut [bool],
+) -> Settled {
+    let aside = (0..seats.len()).filter(|at| !left.contains(at));
+    let bounds: Vec<Bounds> =
+        aside.map(|at| (at, bounds(party, seats[at]))).filter(|(_, bounds)| !bounds.is_empty()).collect();
+    if bounds.is_empty() {
+        return settled;
+    }
+    let mut held = party.clone();
+    held.papers = settled.papers.iter().map(|&paper| IndexSet::of([paper])).collect();
+    if let Some((_, settled)) = bounded(held.clone(), &bounds, meter) {
+        for (at, _) in &bounds {
+            heeded[*at] = true;
+        }
+        return settled;
+    }
+    let mut best = settled;
+    for bound in &bounds {
+        if let Some((party, settled)) = bounded(held.clone(), std::slice::from_ref(bound), meter) {
+            heeded[bound.0] = true;
+            (held, best) = (party, settled);
+        }
+    }
+    best
+}
+
+/// Per server that was set aside, the slots that it bounds and to what.
+type Bounds = (usize, Vec<(usize, IndexSet)>);
+
+/// The party within these bounds and the best for it, if there is any; when it was given up: without.
+fn bounded<'x, 'a>(mut party: Party<'x, 'a>, bounds: &[Bounds], meter: &Meter) -> Option<Found<'x, 'a>> {
+    for (slot, bound) in bounds.iter().flat_map(|(_, bounds)| bounds) {
+        party.slots[*slot].domain = party.slots[*slot].domain.intersection(bound);
+    }
+    let settled = provider::solve(&party, meter).ok().flatten()?;
+    Some((party, settled))
+}
+
+/// What would work on a server that was set aside, per slot of the party: listed for the Paper that it runs, or running.
+fn bounds(party: &Party<'_, '_>, seat: &Seat<'_>) -> Vec<(usize, IndexSet)> {
+    let mut found = Vec::new();
+    for place in seat.shelves.iter().filter(|place| !place.latest.is_empty()) {
+        let bound = works(party.tables, seat, place);
+        let shares = |&(other, shelf): &(usize, usize)| {
+            party.seats[other].shelves[shelf].latest.iter().any(|object| place.latest.contains(object))
+        };
+        let slots = party.slots.iter().enumerate();
+        let slot = slots.filter(|(_, slot)| slot.project == place.project && slot.at.iter().any(shares));
+        found.extend(slot.filter(|_| bound != IndexSet::empty()).map(|(number, _)| (number, bound.clone())));
+    }
+    found
+}
+
+/// The releases of a plugin that would work on the Paper that a server runs; those that it runs are among them.
+pub(crate) fn works(tables: &Tables<'_>, seat: &Seat<'_>, place: &Place<'_>) -> IndexSet {
+    let Some(running) = &seat.request.running else { return IndexSet::empty() };
+    let releases = tables.projects[&place.project].releases.iter().enumerate();
+    let runs = releases.filter(|(_, release)| running.releases.contains(&release.id));
+    let runs = IndexSet::of(runs.map(|(at, _)| at + 1));
+    let paper = tables.papers[seat.papers].iter().position(|paper| *paper == running.minecraft);
+    let listed = paper.map(|paper| &tables.sheets[place.sheet].supports[paper]);
+    listed.map_or(runs.clone(), |listed| listed.union(&runs))
+}

@@ -1,0 +1,246 @@
+//! Pure. One server seen with the others of its group: what they leave it, asked for explanations.
+
+#![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
+
+use jiff::Timestamp;
+use pubgrub::VersionSet;
+
+use super::aside::{self, Outcome, works};
+use super::party::{Known, Party};
+use super::{Choice, Fleet, Verdict, provider};
+use crate::catalog::Catalog;
+use crate::explain::{HintStep, PaperName, apply_to_others};
+use crate::request::Request;
+use crate::shelf::paper::candidates;
+use crate::shelf::table::{Place, Seat, Tables};
+use crate::solve::provider::Meter;
+use crate::solve::set::IndexSet;
+use crate::solve::{BareAnswer, GaveUp, outcome};
+use crate::version::Minecraft;
+
+/// In larger groups nothing is proven that takes a solve of the group for each attempt: no hint is given then, and who
+/// holds is named only where two servers alone show it.
+const MOST_PROVEN: usize = 64;
+
+/// One server and its group.
+#[derive(Clone, Copy)]
+pub(crate) struct Company<'c, 'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) tables: &'c Tables<'a>,
+    pub(crate) seats: &'c [Seat<'a>],
+    pub(crate) outcome: &'c Outcome<'a>,
+    /// The seat in question.
+    pub(crate) me: usize,
+}
+
+/// What one server could have of a plugin, alone: some Papers and, of a plugin, some releases.
+pub(crate) struct Could {
+    /// The seat.
+    pub(crate) seat: usize,
+    /// Indexes of Papers.
+    pub(crate) papers: IndexSet,
+    /// Indexes of releases in the common numbering.
+    pub(crate) releases: IndexSet,
+}
+
+/// A plugin that two servers share and have no release of in common, with the Papers in question.
+pub(crate) struct Clash {
+    /// The shelf of the server in question.
+    pub(crate) shelf: usize,
+    /// What that server could have, then what each of the others could that stand against it.
+    pub(crate) could: Vec<Could>,
+}
+
+impl<'c, 'a> Company<'c, 'a> {
+    /// What was decided about the server.
+    pub(crate) fn verdict(&self) -> &'c Verdict<'a> {
+        &self.outcome.verdicts[self.me]
+    }
+
+    /// The seat of a server as it took part.
+    pub(crate) fn seat(&self, at: usize) -> &'c Seat<'a> {
+        self.outcome.seat(self.seats, at)
+    }
+
+    /// The members of the group other than the server in question.
+    pub(crate) fn others(&self) -> Vec<usize> {
+        self.outcome.members().into_iter().filter(|&at| at != self.me).collect()
+    }
+
+    fn choice(&self, at: usize) -> Option<&'c Choice<'a>> {
+        match &self.outcome.verdicts[at] {
+            Verdict::Member(choice) => Some(choice),
+            Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_) => None,
+        }
+    }
+
+    /// The shelf on another server that shares this one of the server in question.
+    pub(crate) fn shared(&self, shelf: usize, with: usize) -> Option<usize> {
+        let mine = &self.seat(self.me).shelves[shelf];
+        let theirs = self.seat(with).shelf_of(mine.project)?;
+        let one = mine.latest.iter().any(|object| self.seat(with).shelves[theirs].latest.contains(object));
+        one.then_some(theirs)
+    }
+
+    /// The Papers of a server while Papers are chosen for the one in question: settled for those before it by name.
+    fn papers_before(&self, at: usize) -> IndexSet {
+        match self.choice(at) {
+            Some(choice) if at < self.me => IndexSet::of([choice.paper]),
+            Some(_) | None => self.seat(at).open.clone(),
+        }
+    }
+
+    /// The server alone on these Papers; `None`: nothing.
+    fn alone(&self, at: usize, papers: IndexSet, known: &mut Known) -> Option<Party<'c, 'a>> {
+        let mut party = Party::of(self.tables, vec![self.seat(at)]);
+        party.papers[0] = papers;
+        party.narrow(known)?;
+        Some(party)
+    }
+
+    /// Who shares a plugin with the server and has no release of it in common with it: on `mine` (Papers) of the server
+    /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`.
+    pub(crate) fn clashes(&self, mine: &IndexSet, settled: bool) -> Vec<Clash> {
+        let mut known = Known::default();
+        let Some(me) = self.alone(self.me, mine.clone(), &mut known) else { return Vec::new() };
+        let mut clashes: Vec<Clash> = Vec::new();
+        for other in self.others() {
+            let papers = if settled { self.papers_before(other) } else { self.seat(other).open.clone() };
+            let Some(them) = self.alone(other, papers, &mut known) else { continue };
+            for shelf in 0..me.seats[0].shelves.len() {
+                let Some(theirs) = self.shared(shelf, other) else { continue };
+                let could = |seat: usize, party: &Party<'_, '_>, shelf: usize| Could {
+                    seat,
+                    papers: party.papers[0].clone(),
+                    releases: party.slots[party.slot_of[0][shelf]].domain.clone(),
+                };
+                let (mine, theirs) = (could(self.me, &me, shelf), could(other, &them, theirs));
+                if !mine.releases.is_disjoint(&theirs.releases) {
+                    continue;
+                }
+                match clashes.iter_mut().find(|clash| clash.shelf == shelf) {
+                    Some(clash) => clash.could.push(theirs),
+                    None => clashes.push(Clash { shelf, could: vec![mine, theirs] }),
+                }
+            }
+        }
+        clashes.sort_by_key(|clash| clash.shelf);
+        clashes
+    }
+
+    /// A smallest part of the others that the server does not go with on these Papers; nothing for a group too large.
+    pub(crate) fn smallest_clash(
+        &self,
+        mine: &IndexSet,
+        settled: bool,
+        smallest: impl FnOnce(Vec<usize>, &dyn Fn(&[usize]) -> Result<bool, GaveUp>) -> Result<Vec<usize>, GaveUp>,
+        meter: &Meter,
+    ) -> Vec<usize> {
+        let others = self.others();
+        if others.len() >= MOST_PROVEN {
+            return Vec::new();
+        }
+        let fails = |kept: &[usize]| Ok(!self.goes_with(kept, mine, settled, meter)?);
+        smallest(others, &fails).unwrap_or_default()
+    }
+
+    /// Whether the server goes with these others on these Papers.
+    pub(crate) fn goes_with(
+        &self,
+        others: &[usize],
+        mine: &IndexSet,
+        settled: bool,
+        meter: &Meter,
+    ) -> Result<bool, GaveUp> {
+        let mut all: Vec<usize> = others.iter().copied().chain([self.me]).collect();
+        all.sort_unstable();
+        let mut party = Party::of(self.tables, all.iter().map(|&at| self.seat(at)).collect());
+        for (papers, &at) in party.papers.iter_mut().zip(&all) {
+            if at == self.me {
+                *papers = mine.clone();
+            } else if settled {
+                *papers = self.papers_before(at);
+            }
+        }
+        Ok(provider::solve(&party, meter)?.is_some())
+    }
+
+    /// Whose Paper, as settled, has no use for a release (by its index) of a shared plugin; with what they could have.
+    /// Servers that were set aside are among them where the plugin stays within what would work there.
+    pub(crate) fn cannot_take(&self, shelf: usize, index: usize) -> Vec<Could> {
+        let all = (0..self.seats.len()).filter(|&at| at != self.me);
+        let found = all.filter_map(|at| {
+            let theirs = self.shared(shelf, at)?;
+            let (seat, place) = (self.seat(at), &self.seat(at).shelves[theirs]);
+            let (papers, releases) = match self.choice(at) {
+                Some(choice) => (IndexSet::of([choice.paper]), self.on_paper(place, choice.paper)),
+                None if self.outcome.heeded[at] => (self.runs_on(seat)?, works(self.tables, seat, place)),
+                None => return None,
+            };
+            (!releases.has(index)).then_some(Could { seat: at, papers, releases })
+        });
+        found.collect()
+    }
+
+    fn on_paper(&self, place: &Place<'_>, paper: usize) -> IndexSet {
+        self.tables.sheets[place.sheet].supports[paper - 1].intersection(&place.domain)
+    }
+
+    fn runs_on(&self, seat: &Seat<'_>) -> Option<IndexSet> {
+        let running = seat.request.running.as_ref()?;
+        let paper = self.tables.papers[seat.papers].iter().position(|paper| *paper == running.minecraft)?;
+        Some(IndexSet::of([paper + 1]))
+    }
+
+    /// The number, in the common numbering, of a release of the server in question.
+    pub(crate) fn index_of(&self, shelf: usize, release: &crate::catalog::Release) -> Option<usize> {
+        let listing = &self.tables.projects[&self.seat(self.me).shelves[shelf].project];
+        listing.releases.iter().position(|listed| std::ptr::eq(*listed, release)).map(|place| place + 1)
+    }
+
+    /// The Papers that a server sees, oldest first.
+    pub(crate) fn papers(&self, at: usize) -> &'c [Minecraft] {
+        &self.tables.papers[self.seat(at).papers]
+    }
+
+    /// What the server would run if its request were `mine`, and the steps that led to it were taken by all; `None` when
+    /// there is nothing for it, or when the group is too large to try.
+    pub(crate) fn outcome(
+        &self,
+        mine: &Request,
+        steps: &[HintStep],
+        now: Timestamp,
+        meter: &Meter,
+    ) -> Option<BareAnswer> {
+        if self.seats.len() > MOST_PROVEN {
+            return None;
+        }
+        let requests = self.seats.iter().enumerate().map(|(at, seat)| {
+            if at == self.me {
+                return mine.clone();
+            }
+            let mut request = seat.request.clone();
+            for step in steps {
+                apply_to_others(&mut request, step);
+            }
+            request
+        });
+        let requests: Vec<Request> = requests.collect();
+        let fleet = Fleet::read(self.catalog, &requests, now);
+        let group = fleet.groups.iter().position(|group| group.contains(&self.me))?;
+        let seat = fleet.groups[group].iter().position(|&at| at == self.me)?;
+        if fleet.seats[group].is_empty() {
+            return outcome(self.catalog, mine, now, meter);
+        }
+        let decided = aside::decide(self.catalog, &fleet.tables, &fleet.seats[group], now, meter);
+        let Verdict::Member(choice) = &decided.verdicts[seat] else { return None };
+        let candidates = candidates(self.catalog, mine, now);
+        let paper = &candidates[choice.paper - 1];
+        let shelves = &fleet.seats[group][seat].shelves;
+        let name = |shelf: usize| self.catalog.projects[shelves[shelf].project].name.clone();
+        Some(BareAnswer {
+            paper: PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
+            unfollowed: choice.unfollowed.iter().map(|&(shelf, _)| name(shelf)).collect(),
+        })
+    }
+}

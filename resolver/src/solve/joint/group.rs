@@ -1,0 +1,48 @@
+//! Pure. Which servers are solved together.
+
+use std::collections::BTreeMap;
+
+use crate::request::{Request, VersionWish};
+
+/// The servers that have to be solved together, as places in `requests`: those that share a Plugin object with strategy
+/// `latest`, directly or through others. One change can touch the answers of its own group only.
+///
+/// Each group is in the order of the servers' names, and the groups are in the order of their first; the order of
+/// `requests` does not count. Objects of different namespaces (what stands before the `/` of a server's name) have
+/// nothing to do with each other.
+pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    order.sort_by(|&a, &b| requests[a].server.cmp(&requests[b].server));
+    let mut group_of: Vec<usize> = (0..requests.len()).collect();
+    let mut groups: Vec<Vec<usize>> = (0..requests.len()).map(|place| vec![place]).collect();
+    let mut first: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for &place in &order {
+        let namespace = namespace(&requests[place].server);
+        let latest = requests[place].plugins.iter().filter(|wish| wish.version == VersionWish::Latest);
+        for object in latest.map(|wish| wish.object.as_str()) {
+            let (one, other) = (group_of[*first.entry((namespace, object)).or_insert(place)], group_of[place]);
+            if one == other {
+                continue;
+            }
+            // The smaller goes into the larger: a fleet of thousands stays cheap.
+            let (from, into) = if groups[one].len() < groups[other].len() { (one, other) } else { (other, one) };
+            let moved = std::mem::take(&mut groups[from]);
+            for &place in &moved {
+                group_of[place] = into;
+            }
+            groups[into].extend(moved);
+        }
+    }
+    groups.retain(|group| !group.is_empty());
+    let by_name = |a: &usize, b: &usize| requests[*a].server.cmp(&requests[*b].server).then(a.cmp(b));
+    for group in &mut groups {
+        group.sort_by(by_name);
+    }
+    groups.sort_by(|a, b| by_name(&a[0], &b[0]));
+    groups
+}
+
+/// `games` of `games/lobby`; nothing of a bare name.
+fn namespace(server: &str) -> &str {
+    server.rsplit_once('/').map_or("", |(namespace, _)| namespace)
+}

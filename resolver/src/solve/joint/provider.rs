@@ -1,0 +1,209 @@
+//! Pure. A party as pubgrub sees it.
+//!
+//! As the problem of one server ([`crate::solve::provider`]), with three differences: a plugin that servers share is one
+//! package; the root demands one package a server, which demands the rest, because pubgrub looks through all that a
+//! package demands for each of them; and what cannot be used is left out, because a no is explained elsewhere.
+
+#![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
+
+use std::convert::Infallible;
+use std::fmt;
+
+use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
+
+use super::party::{Known, Party};
+use crate::solve::GaveUp;
+use crate::solve::provider::Meter;
+use crate::solve::set::{Index, IndexSet};
+
+/// What takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Package {
+    /// Stands for the party.
+    Root,
+    /// Stands for a server.
+    Server(usize),
+    /// A server's Paper.
+    Paper(usize),
+    /// The plugin of this slot.
+    Plugin(usize),
+}
+
+impl fmt::Display for Package {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// What a party comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// Per seat, the index of its Paper.
+    pub(crate) papers: Vec<usize>,
+    /// Per slot, the index of the release; 0: not installed.
+    pub(crate) releases: Vec<usize>,
+}
+
+struct Provider<'p, 'x, 'a> {
+    party: &'p Party<'x, 'a>,
+    meter: &'p Meter,
+    /// Whether the root demands everything itself.
+    flat: bool,
+}
+
+/// The best there is for the party; `None`: nothing.
+///
+/// Best is lexicographic: the newest Paper, server by server; then the newest release, slot by slot, where not installed
+/// comes first for what nobody insists on.
+pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
+    let (mut party, mut known) = (party.clone(), Known::default());
+    let Some(seen) = party.narrow(&mut known) else { return Ok(None) };
+    if let Some(settled) = party.clone().straight_on(seen, &mut known, meter)? {
+        return Ok(Some(settled));
+    }
+    search(&Provider { party: &party, meter, flat: false })
+}
+
+/// The same without narrowing the domains and without a package for each server: what those compare with who measure.
+pub(crate) fn solve_flat(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
+    search(&Provider { party, meter, flat: true })
+}
+
+fn search(provider: &Provider<'_, '_, '_>) -> Result<Option<Settled>, GaveUp> {
+    let party = provider.party;
+    let selected = match pubgrub::resolve(provider, Package::Root, one(1)) {
+        Ok(selected) => selected,
+        Err(PubGrubError::NoSolution(_)) => return Ok(None),
+        Err(
+            PubGrubError::ErrorRetrievingDependencies { source, .. }
+            | PubGrubError::ErrorChoosingVersion { source, .. }
+            | PubGrubError::ErrorInShouldCancel(source),
+        ) => return Err(source),
+    };
+    let index = |package| match selected.get(&package) {
+        Some(Index::One(index)) => usize::from(*index),
+        Some(Index::Bulk(_)) | None => 0,
+    };
+    Ok(Some(Settled {
+        papers: (0..party.seats.len()).map(|seat| index(Package::Paper(seat))).collect(),
+        releases: (0..party.slots.len()).map(|slot| index(Package::Plugin(slot))).collect(),
+    }))
+}
+
+fn one(index: usize) -> Index {
+    Index::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
+}
+
+impl Provider<'_, '_, '_> {
+    fn root(&self) -> Vec<(Package, IndexSet)> {
+        let seats = 0..self.party.seats.len();
+        let shared = self.party.slots.iter().enumerate().filter(|(_, slot)| slot.is_shared());
+        let shared = shared.map(|(number, slot)| (Package::Plugin(number), slot.domain.clone()));
+        if self.flat {
+            return seats.flat_map(|seat| self.server(seat)).chain(shared).collect();
+        }
+        seats.map(|seat| (Package::Server(seat), IndexSet::of([1]))).chain(shared).collect()
+    }
+
+    fn server(&self, seat: usize) -> Vec<(Package, IndexSet)> {
+        let own = self.party.slot_of[seat].iter().map(|&number| (number, &self.party.slots[number]));
+        let own = own.filter(|(_, slot)| !slot.is_shared());
+        std::iter::once((Package::Paper(seat), self.party.papers[seat].clone()))
+            .chain(own.map(|(number, slot)| (Package::Plugin(number), slot.domain.clone())))
+            .collect()
+    }
+
+    fn release(&self, slot: usize, index: usize) -> Vec<(Package, IndexSet)> {
+        let slot = &self.party.slots[slot];
+        let mut asks: Vec<(Package, IndexSet)> = Vec::new();
+        for &(seat, own) in &slot.at {
+            for link in self.party.tables.links(&self.party.seats[seat].shelves[own], index) {
+                // What does not take part there can neither be bound nor excluded.
+                let Some(shelf) = self.party.seats[seat].shelf_of(link.to) else { continue };
+                let other = self.party.slot_of[seat][shelf];
+                let ask = (Package::Plugin(other), link.set.clone());
+                // Servers that share both ask the same.
+                if !self.party.slots[other].is_shared() || !asks.contains(&ask) {
+                    asks.push(ask);
+                }
+            }
+        }
+        asks
+    }
+}
+
+impl DependencyProvider for Provider<'_, '_, '_> {
+    type P = Package;
+    type V = Index;
+    type VS = IndexSet;
+    type Priority = usize;
+    type M = Never;
+    type Err = GaveUp;
+
+    /// A constant rank: anything that depends on the course of the search loses the best answer.
+    fn prioritize(&self, package: &Package, _: &IndexSet, _: &PackageResolutionStatistics) -> usize {
+        let seats = self.party.seats.len();
+        usize::MAX
+            - match package {
+                Package::Root => 0,
+                Package::Server(seat) => 1 + seat,
+                Package::Paper(seat) => 1 + seats + seat,
+                Package::Plugin(slot) => 1 + 2 * seats + slot,
+            }
+    }
+
+    fn choose_version(&self, package: &Package, range: &IndexSet) -> Result<Option<Index>, GaveUp> {
+        self.meter.step()?;
+        let highest = match package {
+            Package::Root | Package::Server(_) => Some(1),
+            Package::Paper(seat) => {
+                range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()).filter(|&index| index > 0)
+            }
+            // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
+            Package::Plugin(_) if range.has(0) => Some(0),
+            Package::Plugin(slot) => {
+                range.highest(self.party.tables.projects[&self.party.slots[*slot].project].releases.len())
+            }
+        };
+        Ok(highest.map(one))
+    }
+
+    fn get_dependencies(
+        &self,
+        package: &Package,
+        version: &Index,
+    ) -> Result<Dependencies<Package, IndexSet, Never>, GaveUp> {
+        self.meter.step()?;
+        let Index::One(index) = version else { unreachable!("classes of unusable releases are never chosen here") };
+        let index = usize::from(*index);
+        let asks = match package {
+            Package::Root => self.root(),
+            Package::Server(seat) => self.server(*seat),
+            Package::Paper(seat) => {
+                let slots = self.party.slot_of[*seat].iter().enumerate();
+                slots
+                    .map(|(shelf, &slot)| (slot, self.party.on_paper(*seat, shelf, index)))
+                    // What the server demands anyway: most of it, and each demand costs with every further server.
+                    .filter(|(slot, runs)| self.flat || !self.party.slots[*slot].domain.subset_of(runs))
+                    .map(|(slot, runs)| (Package::Plugin(slot), runs))
+                    .collect()
+            }
+            Package::Plugin(slot) => self.release(*slot, index),
+        };
+        Ok(Dependencies::Available(asks.into_iter().collect()))
+    }
+
+    fn should_cancel(&self) -> Result<(), GaveUp> {
+        self.meter.step()
+    }
+}
+
+/// Why a release is refused: none is, they are left out beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Never(Infallible);
+
+impl fmt::Display for Never {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}

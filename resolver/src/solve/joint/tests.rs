@@ -1,0 +1,170 @@
+//! Pure. Tests of the joint solve: against trying everything, and the properties that must hold for any fleet.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::explain::human;
+use crate::request::VersionWish;
+
+mod brute;
+mod small;
+
+use small::{Random, fleet};
+
+/// Seeds of one run; all of them take a few seconds without optimisation.
+const SEEDS: u64 = 4_000;
+
+fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(String, brute::Answer)> {
+    let fleet = Fleet::read(catalog, requests, now);
+    let decided = fleet.decide(Budget::default());
+    let mut answers = Vec::new();
+    for (group, seats) in fleet.seats.iter().enumerate() {
+        let Some(outcome) = &decided.outcomes[group] else { continue };
+        for (at, verdict) in outcome.verdicts.iter().enumerate() {
+            let answer = match verdict {
+                Verdict::Alone => brute::Answer::Alone,
+                Verdict::Aside => brute::Answer::Aside,
+                Verdict::GaveUp(_) => panic!("far too small to be given up"),
+                Verdict::Member(choice) => {
+                    let mut releases: Vec<String> =
+                        choice.releases.iter().flatten().map(|release| release.id.clone()).collect();
+                    releases.sort();
+                    brute::Answer::Runs(fleet.tables.papers[seats[at].papers][choice.paper - 1].to_string(), releases)
+                }
+            };
+            answers.push((decided.name(group, at), answer));
+        }
+    }
+    answers
+}
+
+#[test]
+fn the_answer_for_a_group_is_the_one_that_trying_everything_finds() {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let problem = fleet(seed);
+        let groups = groups(&problem.requests);
+        let answers: BTreeMap<_, _> = decided(&problem.requests, &problem.catalog, problem.now).into_iter().collect();
+        let expected: BTreeMap<_, _> =
+            groups.iter().filter(|group| group.len() > 1).flat_map(|group| brute::group(&problem, group)).collect();
+        assert_eq!(answers, expected, "seed {seed}");
+        for answer in answers.values() {
+            *seen.entry(answer.kind()).or_default() += 1;
+        }
+    }
+    for kind in ["alone", "aside", "runs"] {
+        let count = seen.get(kind).copied().unwrap_or_default();
+        assert!(count > 100, "too few to prove anything: {seen:?}");
+    }
+}
+
+#[test]
+fn every_answer_of_a_fleet_can_be_told_and_none_depends_on_the_order_of_the_input() {
+    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..250 {
+        let problem = fleet(seed);
+        let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, Budget::default());
+        let mut random = Random::new(seed);
+        let mut shuffled = problem.clone();
+        shuffled.shuffle(&mut random);
+        let again = resolve_fleet(&shuffled.catalog, &shuffled.requests, problem.now, Budget::default());
+        assert_eq!(answers, again, "seed {seed}");
+        for (server, answer) in &answers {
+            let explanation = match answer {
+                Ok(resolution) => {
+                    assert_eq!(resolution.lock.server, *server);
+                    resolution.explanation.clone()
+                }
+                Err(unsolvable) => unsolvable.explanation(),
+            };
+            let text = human::render(&explanation, problem.now);
+            for word in ["Slot", "Party", "IndexSet", "Plugin(", "incompatib", "satisf", "version set"] {
+                assert!(!text.contains(word), "{word} in:\n{text}");
+            }
+            let json = serde_json::to_string(&explanation).unwrap();
+            assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation, "seed {seed}");
+            if text.contains("is one version on all servers") {
+                *told.entry(if answer.is_ok() { "yes" } else { "no" }).or_default() += 1;
+            }
+        }
+    }
+    assert!(told.values().all(|&count| count > 3) && told.len() == 2, "{told:?}");
+}
+
+#[test]
+fn a_group_of_one_gets_exactly_what_it_gets_alone() {
+    for seed in 0..60 {
+        let problem = fleet(seed);
+        for request in &problem.requests {
+            let one = std::slice::from_ref(request);
+            let answers = resolve_fleet(&problem.catalog, one, problem.now, Budget::default());
+            let alone = crate::resolve(&problem.catalog, request, problem.now);
+            assert_eq!(answers, [(request.server.clone(), alone)], "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_one_group_does_changes_nothing_in_another() {
+    for seed in 0..60 {
+        let (one, other) = (fleet(seed), fleet(seed + 10_000));
+        let mut requests = one.requests.clone();
+        // The objects have the same names, but live in another namespace.
+        requests.extend(other.requests.iter().cloned().map(|mut request| {
+            request.server = request.server.replace("games/", "work/");
+            request
+        }));
+        let both = resolve_fleet(&one.catalog, &requests, one.now, Budget::default());
+        let alone = resolve_fleet(&one.catalog, &one.requests, one.now, Budget::default());
+        let both: Vec<_> = both.into_iter().filter(|(server, _)| server.starts_with("games/")).collect();
+        assert_eq!(both, alone, "seed {seed}");
+    }
+}
+
+#[test]
+fn members_of_a_group_run_one_release_of_what_they_share() {
+    let mut shared = 0;
+    for seed in 0..500 {
+        let problem = fleet(seed);
+        let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+        let decided = fleet.decide(Budget::default());
+        let mut runs: BTreeMap<(&str, &str), String> = BTreeMap::new();
+        for (group, servers) in fleet.groups.iter().enumerate() {
+            let Some(outcome) = &decided.outcomes[group] else { continue };
+            for (at, &place) in servers.iter().enumerate() {
+                let Verdict::Member(choice) = &outcome.verdicts[at] else { continue };
+                let left: Vec<usize> = choice.unfollowed.iter().map(|(shelf, _)| *shelf).collect();
+                let wishes = problem.requests[place].plugins.iter();
+                for wish in wishes.filter(|wish| wish.version == VersionWish::Latest) {
+                    let shelf = fleet.seats[group][at]
+                        .shelves
+                        .iter()
+                        .position(|shelf| problem.catalog.projects[shelf.project].key == wish.key)
+                        .unwrap();
+                    if left.contains(&shelf) {
+                        continue;
+                    }
+                    let id = choice.releases[shelf].unwrap().id.clone();
+                    let key = (wish.object.as_str(), wish.key.project.as_str());
+                    shared += usize::from(runs.contains_key(&key));
+                    assert_eq!(*runs.entry(key).or_insert_with(|| id.clone()), id, "seed {seed}");
+                }
+            }
+        }
+    }
+    assert!(shared > 300, "{shared}");
+}
+
+#[test]
+fn a_group_beyond_its_budget_is_given_up_for_all_of_it_and_says_so() {
+    let all_run = |problem: &small::Small| {
+        let answers = decided(&problem.requests, &problem.catalog, problem.now);
+        answers.len() == 3 && answers.iter().all(|(_, answer)| answer.kind() == "runs")
+    };
+    let problem = (0..2_000).map(fleet).find(all_run).unwrap();
+    let budget = Budget { steps: 1, ..Budget::default() };
+    let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
+    for (server, answer) in answers {
+        assert_eq!(answer, Err(Unsolvable::GaveUp(GaveUp { steps: 3 })), "{server}");
+    }
+}

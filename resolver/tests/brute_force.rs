@@ -1,0 +1,124 @@
+//! Pure. The solve against trying everything, on random small problems: solvable or not, and the best answer.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has to fail")]
+
+use std::collections::BTreeMap;
+
+use resolver::explain::Explanation;
+use resolver::{Budget, Resolution, Unsolvable, resolve_within};
+
+#[path = "support/checker.rs"]
+mod checker;
+#[path = "brute_force/generate.rs"]
+mod generate;
+#[path = "support/needs.rs"]
+mod needs;
+#[path = "brute_force/oracle.rs"]
+mod oracle;
+#[path = "brute_force/problem.rs"]
+mod problem;
+#[path = "brute_force/properties.rs"]
+mod properties;
+#[path = "support/rules.rs"]
+mod rules;
+#[path = "support/texts.rs"]
+mod texts;
+
+use oracle::Outcome;
+use problem::Problem;
+use rules::Book;
+
+/// Problems of one run.
+const PROBLEMS: u64 = 100_000;
+
+fn outcome(answer: &Result<Resolution, Unsolvable>) -> Outcome {
+    match answer {
+        Ok(Resolution { lock, explanation }) => {
+            let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+            let mut releases: Vec<String> = lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect();
+            releases.sort();
+            let unfollowed: BTreeMap<String, Option<String>> =
+                solved.unfollowed.iter().map(|left| (left.name.clone(), left.stays.clone())).collect();
+            Outcome::Chosen { minecraft: lock.minecraft.to_string(), build: lock.build, releases, unfollowed }
+        }
+        Err(Unsolvable::NoSolution(impossible)) => {
+            assert!(!impossible.reasons.is_empty(), "a no without a reason");
+            Outcome::Nothing
+        }
+        Err(Unsolvable::Unanswerable(_)) => Outcome::Unknown,
+        Err(Unsolvable::GaveUp(gave_up)) => panic!("{gave_up}"),
+    }
+}
+
+/// Steps for a whole answer.
+const ENOUGH: u64 = 200_000;
+/// Steps that mostly do for the set, and leave few for the explanation: 100,000 whole ones would take minutes.
+const JUST_THE_SET: u64 = 40;
+
+/// What the answer to a problem comes down to, or what is wrong with it.
+fn fault(problem: &Problem, steps: u64) -> Result<Outcome, String> {
+    let Problem { catalog, request, now } = problem;
+    let answer = resolve_within(catalog, request, *now, Budget { steps, ..Budget::default() });
+    if steps < ENOUGH && matches!(answer, Err(Unsolvable::GaveUp(_))) {
+        return fault(problem, ENOUGH);
+    }
+    let book = Book::open(catalog, request, *now);
+    let (found, best) = (outcome(&answer), book.as_ref().map_or(Outcome::Unknown, oracle::best));
+    if found != best {
+        return Err(format!("found {found:?}\n best {best:?}"));
+    }
+    let complaints = match (book, answer) {
+        (Ok(book), Ok(Resolution { lock, explanation: _ })) => checker::complaints_by(&book, &lock),
+        (_, Err(_)) | (Err(_), _) => Vec::new(),
+    };
+    if complaints.is_empty() { Ok(found) } else { Err(complaints.join("; ")) }
+}
+
+/// How many answers there were of each kind.
+#[derive(Default)]
+struct Tally {
+    chosen: u64,
+    left_behind: u64,
+    nothing: u64,
+    unknown: u64,
+}
+
+impl Tally {
+    fn count(&mut self, outcome: &Outcome) {
+        *match outcome {
+            Outcome::Chosen { unfollowed, .. } if unfollowed.is_empty() => &mut self.chosen,
+            Outcome::Chosen { .. } => &mut self.left_behind,
+            Outcome::Nothing => &mut self.nothing,
+            Outcome::Unknown => &mut self.unknown,
+        } += 1;
+    }
+}
+
+fn try_all(seeds: std::ops::Range<u64>) {
+    let mut tally = Tally::default();
+    let all = seeds.end - seeds.start;
+    for seed in seeds {
+        let problem = generate::problem(seed);
+        match fault(&problem, JUST_THE_SET) {
+            Ok(outcome) => tally.count(&outcome),
+            Err(first) => {
+                let small = problem.shrunk(|smaller| fault(smaller, ENOUGH).is_err());
+                let fault = fault(&small, ENOUGH).err().unwrap_or(first);
+                panic!("seed {seed}: {fault}\n\n{}", small.to_scenario(&format!("seed-{seed}")));
+            }
+        }
+    }
+    // Else they would prove little.
+    assert!(tally.chosen > all * 3 / 10 && tally.nothing > all / 5, "too much of one kind");
+    assert!(tally.left_behind > all / 20 && tally.unknown > all / 200, "too few of a kind");
+}
+
+#[test]
+fn the_first_half_of_all_problems_has_the_answer_that_trying_everything_finds() {
+    try_all(0..PROBLEMS / 2);
+}
+
+#[test]
+fn the_second_half_of_all_problems_has_the_answer_that_trying_everything_finds() {
+    try_all(PROBLEMS / 2..PROBLEMS);
+}

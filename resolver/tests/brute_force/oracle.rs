@@ -1,0 +1,141 @@
+//! Pure. The best answer, found by trying everything in the order that `docs/concepts/solve.md` gives.
+
+use std::collections::BTreeMap;
+
+use resolver::catalog::Release;
+use resolver::request::PaperWish;
+
+use super::rules::{Book, runs};
+
+/// What a question comes down to, in names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Chosen {
+        minecraft: String,
+        build: u32,
+        /// Ids of what is installed, sorted.
+        releases: Vec<String>,
+        /// Left behind by `latest`, by project name, with the version that stays.
+        unfollowed: BTreeMap<String, Option<String>>,
+    },
+    Nothing,
+    Unknown,
+}
+
+/// What is open about one member.
+#[derive(Clone, Copy, PartialEq)]
+enum Open<'a> {
+    Must,
+    May,
+    Stays(&'a Release),
+}
+
+type Set<'a> = Vec<Option<&'a Release>>;
+
+/// Tries everything.
+pub(crate) fn best(book: &Book<'_>) -> Outcome {
+    let strategy = &book.request.paper;
+    let usable: Vec<usize> = (0..book.papers.len()).filter(|&paper| book.papers[paper].build.is_some()).collect();
+    let open: Vec<Open<'_>> =
+        book.members.iter().map(|member| if member.objects.is_empty() { Open::May } else { Open::Must }).collect();
+    let wanted = |paper: &usize| match strategy {
+        PaperWish::Auto | PaperWish::Latest => true,
+        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => book.papers[*paper].minecraft == version,
+    };
+    let mut papers: Vec<usize> = usable.into_iter().filter(wanted).rev().collect();
+    let follows = *strategy == PaperWish::Latest;
+    if follows {
+        papers.truncate(1);
+    }
+    for paper in papers {
+        if let Some(set) = complete(book, paper, &open, false) {
+            return outcome(book, paper, &set, BTreeMap::new());
+        }
+        if follows {
+            return follow(book, paper, open);
+        }
+    }
+    Outcome::Nothing
+}
+
+/// `latest`: in the order of the objects, each comes along if it can; else what runs stays; else it is left out.
+fn follow<'a>(book: &Book<'a>, paper: usize, mut open: Vec<Open<'a>>) -> Outcome {
+    let asked: Vec<usize> = (0..open.len()).filter(|&at| open[at] == Open::Must).collect();
+    for &at in &asked {
+        open[at] = Open::May;
+    }
+    let mut unfollowed = BTreeMap::new();
+    for &at in &asked {
+        open[at] = Open::Must;
+        if complete(book, paper, &open, true).is_some() {
+            continue;
+        }
+        let member = &book.members[at];
+        let staying = member.usable.iter().copied().find(|release| runs(book.request, release));
+        let stays = staying.filter(|release| {
+            open[at] = Open::Stays(release);
+            complete(book, paper, &open, true).is_some()
+        });
+        if stays.is_none() {
+            open[at] = Open::May;
+        }
+        unfollowed.insert(member.project.name.clone(), stays.map(|release| release.version.clone()));
+    }
+    let set = complete(book, paper, &open, true).expect("the last set that was found");
+    outcome(book, paper, &set, unfollowed)
+}
+
+fn outcome(book: &Book<'_>, paper: usize, set: &Set<'_>, unfollowed: BTreeMap<String, Option<String>>) -> Outcome {
+    let mut releases: Vec<String> = set.iter().flatten().map(|release| release.id.clone()).collect();
+    releases.sort();
+    let (minecraft, build) = (book.papers[paper].minecraft.to_string(), book.papers[paper].build.unwrap().number);
+    Outcome::Chosen { minecraft, build, releases, unfollowed }
+}
+
+/// The first complete set that holds, depth first in the order of preference: the best one.
+///
+/// With `leniently` a dependency that nobody asked for may stay as it runs, listed or not.
+fn complete<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool) -> Option<Set<'a>> {
+    let mut set = Vec::with_capacity(open.len());
+    deeper(book, paper, open, leniently, &mut set).then_some(set)
+}
+
+fn deeper<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool, set: &mut Set<'a>) -> bool {
+    let at = set.len();
+    if at == open.len() {
+        return true;
+    }
+    let absent = (open[at] == Open::May).then_some(None);
+    let member = &book.members[at];
+    let stays = leniently && member.objects.is_empty();
+    let on_paper = |release: &Release| match open[at] {
+        Open::Stays(only) => release.id == only.id,
+        Open::Must | Open::May => {
+            book.meets_pin(at, release) && (book.listed(at, release, paper) || stays && runs(book.request, release))
+        }
+    };
+    let newest_first = member.usable.iter().rev().copied().filter(|release| on_paper(release)).map(Some);
+    for choice in absent.into_iter().chain(newest_first) {
+        set.push(choice);
+        if holds(book, set) && deeper(book, paper, open, leniently, set) {
+            return true;
+        }
+        set.pop();
+    }
+    false
+}
+
+/// Whether the last one of a set goes together with those before it.
+fn holds(book: &Book<'_>, set: &Set<'_>) -> bool {
+    let last = set.len() - 1;
+    let agrees = |asking: usize, asked: usize| {
+        let Some(release) = set[asking] else { return true };
+        let member = &book.members[asking];
+        let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
+        member.asks[place].iter().filter(|ask| ask.of == asked).all(|ask| match set[asked] {
+            None => ask.or_absent,
+            Some(there) => ask.one_of.contains(there.id.as_str()),
+        })
+    };
+    (0..=last).all(|other| agrees(last, other) && agrees(other, last))
+}

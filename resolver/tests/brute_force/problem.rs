@@ -1,0 +1,117 @@
+//! Pure. A problem, and how it is made smaller and written down.
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{BuildChannel, Catalog, Channel};
+use resolver::request::{Dependencies, PaperWish, Request, VersionWish};
+use serde::Serialize;
+
+/// A whole question.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Problem {
+    pub(crate) catalog: Catalog,
+    pub(crate) request: Request,
+    pub(crate) now: Timestamp,
+}
+
+impl Problem {
+    /// The smallest problem in reach for which `fails` still holds: parts are dropped one by one.
+    pub(crate) fn shrunk(self, fails: impl Fn(&Self) -> bool) -> Self {
+        let mut smallest = self;
+        while let Some(smaller) = smallest.smaller().into_iter().find(&fails) {
+            smallest = smaller;
+        }
+        smallest
+    }
+
+    /// This problem with one part less each.
+    fn smaller(&self) -> Vec<Self> {
+        let mut all = Vec::new();
+        let mut with = |change: &dyn Fn(&mut Self)| {
+            let mut other = self.clone();
+            change(&mut other);
+            if other != *self {
+                all.push(other);
+            }
+        };
+        let Catalog { paper, projects, images, unread, paper_read_at: _ } = &self.catalog;
+        for at in 0..projects.len() {
+            with(&|p| drop(p.catalog.projects.remove(at)));
+        }
+        for at in 0..self.request.plugins.len() {
+            with(&|p| drop(p.request.plugins.remove(at)));
+        }
+        for (at, version) in paper.iter().enumerate() {
+            with(&|p| drop(p.catalog.paper.remove(at)));
+            for build in 0..version.builds.len() {
+                with(&|p| drop(p.catalog.paper[at].builds.remove(build)));
+                with(&|p| p.catalog.paper[at].builds[build].channel = BuildChannel::Stable);
+            }
+        }
+        for at in 0..images.len() {
+            with(&|p| drop(p.catalog.images.remove(at)));
+        }
+        for name in unread.keys() {
+            with(&|p| drop(p.catalog.unread.remove(name)));
+        }
+        for (at, project) in projects.iter().enumerate() {
+            for (place, release) in project.releases.iter().enumerate() {
+                with(&|p| drop(p.catalog.projects[at].releases.remove(place)));
+                with(&|p| p.catalog.projects[at].releases[place].minecraft.clear());
+                with(&|p| p.catalog.projects[at].releases[place].channel = Channel::Release);
+                for line in 0..release.minecraft.len() {
+                    with(&|p| drop(p.catalog.projects[at].releases[place].minecraft.remove(line)));
+                }
+                for line in 0..release.dependencies.len() {
+                    with(&|p| drop(p.catalog.projects[at].releases[place].dependencies.remove(line)));
+                    with(&|p| p.catalog.projects[at].releases[place].dependencies[line].version_id = None);
+                }
+            }
+        }
+        for at in 0..self.request.plugins.len() {
+            with(&|p| p.request.plugins[at].version = VersionWish::Auto);
+            with(&|p| p.request.plugins[at].compatibility = None);
+            with(&|p| p.request.plugins[at].delay = SignedDuration::ZERO);
+            with(&|p| p.request.plugins[at].channel = Channel::Release);
+        }
+        with(&|p| p.request.paper = PaperWish::Auto);
+        with(&|p| p.request.delay = SignedDuration::ZERO);
+        with(&|p| p.request.channel = BuildChannel::Stable);
+        with(&|p| p.request.floor = None);
+        with(&|p| p.request.running = None);
+        with(&|p| p.request.image = None);
+        with(&|p| p.request.dependencies = Dependencies::Install);
+        all
+    }
+
+    /// As a file for `tests/scenarios`.
+    pub(crate) fn to_scenario(&self, name: &str) -> String {
+        let text = toml::to_string(&Written {
+            name,
+            why: "Found by trying everything; say here what it proves.",
+            at: self.now,
+            expect: Expect { solvable: true },
+            problem: Parts { request: &self.request, catalog: &self.catalog },
+        });
+        text.expect("names, numbers and dates are TOML")
+    }
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    name: &'a str,
+    why: &'a str,
+    at: Timestamp,
+    expect: Expect,
+    problem: Parts<'a>,
+}
+
+#[derive(Serialize)]
+struct Expect {
+    solvable: bool,
+}
+
+#[derive(Serialize)]
+struct Parts<'a> {
+    request: &'a Request,
+    catalog: &'a Catalog,
+}

@@ -1,0 +1,426 @@
+//! Pure. What must hold for every answer and every word said about it, on random small problems.
+
+use jiff::SignedDuration;
+use resolver::explain::{Because, Explanation, Hint, HintStep, Impossible, Solved, WhyNot, human};
+use resolver::request::{CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, VersionWish};
+use resolver::{Resolution, Unsolvable, resolve, why_not};
+
+use super::generate::{self, Dice};
+use super::problem::Problem;
+use super::rules::Book;
+use super::{checker, rules};
+
+/// Whole answers of one property, with every hint solved again.
+const ANSWERS: u64 = 1_000;
+
+fn answer(problem: &Problem) -> Result<Resolution, Unsolvable> {
+    resolve(&problem.catalog, &problem.request, problem.now)
+}
+
+fn explanation(answer: &Result<Resolution, Unsolvable>) -> Explanation {
+    match answer {
+        Ok(resolution) => resolution.explanation.clone(),
+        Err(unsolvable) => unsolvable.explanation(),
+    }
+}
+
+/// All that is said, as bytes.
+fn said(problem: &Problem) -> String {
+    let answer = answer(problem);
+    let explanation = explanation(&answer);
+    let lock = answer.map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json());
+    let json = serde_json::to_string_pretty(&explanation).unwrap();
+    format!("{lock}\n{json}\n{}", human::render(&explanation, problem.now))
+}
+
+/// Tries a property on many problems; what fails is shrunk and written as a scenario.
+fn always(first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
+    for seed in first..first + ANSWERS {
+        let problem = generate::problem(seed);
+        if let Err(fault) = property(&problem) {
+            let small = problem.shrunk(|smaller| property(smaller).is_err());
+            let fault = property(&small).err().unwrap_or(fault);
+            let text = human::render(&explanation(&answer(&small)), small.now);
+            panic!("seed {seed}: {fault}\n{text}\n{}", small.to_scenario(&format!("seed-{seed}")));
+        }
+    }
+}
+
+fn shuffled(problem: &Problem, seed: u64) -> Problem {
+    let mut dice = Dice::new(seed);
+    let mut other = problem.clone();
+    dice.shuffle(&mut other.catalog.paper);
+    dice.shuffle(&mut other.catalog.projects);
+    dice.shuffle(&mut other.catalog.images);
+    dice.shuffle(&mut other.request.plugins);
+    for version in &mut other.catalog.paper {
+        dice.shuffle(&mut version.builds);
+    }
+    for project in &mut other.catalog.projects {
+        dice.shuffle(&mut project.releases);
+        for release in &mut project.releases {
+            dice.shuffle(&mut release.dependencies);
+            dice.shuffle(&mut release.minecraft);
+        }
+    }
+    if let Some(running) = &mut other.request.running {
+        dice.shuffle(&mut running.releases);
+    }
+    other
+}
+
+#[test]
+fn the_order_of_the_input_changes_no_byte_of_lock_json_and_text() {
+    always(1_000_000, |problem| {
+        let (one, other) = (said(problem), said(&shuffled(problem, 7)));
+        if one == other { Ok(()) } else { Err(format!("{one}\n-- and in another order --\n{other}")) }
+    });
+}
+
+#[test]
+fn an_unrelated_project_changes_no_byte_of_lock_json_and_text() {
+    always(2_000_000, |problem| {
+        let mut more = problem.clone();
+        let mut unrelated = generate::problem(3).catalog.projects.remove(0);
+        unrelated.id = "unrelated".to_owned();
+        unrelated.key.project = "unrelated".to_owned();
+        unrelated.name = "Unrelated".to_owned();
+        for release in &mut unrelated.releases {
+            release.id.insert_str(0, "unrelated-");
+        }
+        more.catalog.projects.insert(0, unrelated);
+        let (one, other) = (said(problem), said(&more));
+        if one == other { Ok(()) } else { Err(format!("{one}\n-- and with an unrelated project --\n{other}")) }
+    });
+}
+
+#[test]
+fn waiting_never_takes_a_release_away() {
+    always(3_000_000, |problem| {
+        let later = problem.now + SignedDuration::from_hours(24 * 30);
+        // Nothing new comes out in the meantime: what is published later is not there at all.
+        let mut still = problem.clone();
+        for project in &mut still.catalog.projects {
+            project.releases.retain(|release| release.published <= Some(problem.now));
+        }
+        for version in &mut still.catalog.paper {
+            version.builds.retain(|build| build.published <= problem.now);
+        }
+        let (Ok(now), Ok(then)) = (answer(&still), resolve(&still.catalog, &still.request, later)) else {
+            return match (answer(&still), resolve(&still.catalog, &still.request, later)) {
+                (Ok(now), Err(then @ Unsolvable::NoSolution(_))) => Err(format!("{:?} only for now: {then}", now.lock)),
+                _ => Ok(()),
+            };
+        };
+        if then.lock.minecraft < now.lock.minecraft {
+            return Err(format!("Paper {} now and {} later", now.lock.minecraft, then.lock.minecraft));
+        }
+        Ok(())
+    });
+}
+
+/// Does to a request what a hint says, as the owner of the objects would.
+fn followed(problem: &Problem, hint: &Hint) -> Problem {
+    let mut changed = problem.clone();
+    for step in &hint.steps {
+        let request = &mut changed.request;
+        let mut on = |object: &str, change: &dyn Fn(&mut PluginWish)| {
+            let wishes = request.plugins.iter_mut();
+            wishes.filter(|wish| wish.object == object).for_each(change);
+        };
+        match step {
+            HintStep::WaitUntil { at } => changed.now = *at,
+            HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
+            HintStep::ServerChannel { channel } => request.channel = *channel,
+            HintStep::UnpinImage => request.image = None,
+            HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
+            HintStep::UnpinServer => request.paper = PaperWish::Auto,
+            HintStep::PinServer { version, build: None } => {
+                request.paper = PaperWish::Pin { version: version.clone() };
+            }
+            HintStep::PinServer { version, build: Some(build) } => {
+                request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
+            }
+            HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|wish| {
+                wish.compatibility = Some(CompatibilityOverride {
+                    mode: OverrideMode::Add,
+                    minecraft: minecraft_versions.clone(),
+                    releases: releases.clone(),
+                });
+            }),
+            HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
+            HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
+            // One server alone is never offered it.
+            HintStep::PluginPerServer { object } => on(object, &|wish| wish.version = VersionWish::Auto),
+            HintStep::UnpinPlugin { object } => on(object, &|wish| wish.version = VersionWish::Auto),
+            HintStep::PinPlugin { object, version } => {
+                on(object, &|wish| wish.version = VersionWish::Pin { version: version.clone() });
+            }
+        }
+    }
+    changed
+}
+
+/// The hint as promised: what the server would run then, and that this is another answer.
+fn keeps_its_word(problem: &Problem, hint: &Hint) -> Result<Resolution, String> {
+    let changed = followed(problem, hint);
+    let then = answer(&changed).map_err(|error| format!("{:?} leads to: {error}", hint.steps))?;
+    let gives = (&hint.gives.minecraft, hint.gives.build);
+    if gives != (&then.lock.minecraft, then.lock.build) {
+        return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
+    }
+    let complaints = checker::complaints(&changed.catalog, &changed.request, changed.now, &then.lock);
+    if complaints.is_empty() { Ok(then) } else { Err(complaints.join("; ")) }
+}
+
+#[test]
+fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
+    always(4_000_000, |problem| {
+        let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
+        for hint in &solved.hints {
+            let then = keeps_its_word(problem, hint)?;
+            let Explanation::Solved(after) = &then.explanation else { panic!("a resolution explains a yes") };
+            let newer = then.lock.minecraft > lock.minecraft;
+            let follows = after.unfollowed.iter().filter(|left| left.stays.is_none()).count() + after.unfollowed.len()
+                < solved.unfollowed.iter().filter(|left| left.stays.is_none()).count() + solved.unfollowed.len();
+            if !newer && !follows {
+                return Err(format!("{:?} changes nothing", hint.steps));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn every_hint_of_a_no_makes_it_a_yes() {
+    always(5_000_000, |problem| {
+        let Err(Unsolvable::NoSolution(impossible)) = answer(problem) else { return Ok(()) };
+        impossible.hints.iter().try_for_each(|hint| keeps_its_word(problem, hint).map(|_| ()))
+    });
+}
+
+/// The request with Paper forced to a version, and only some of its plugins.
+fn forced(problem: &Problem, minecraft: &resolver::version::Minecraft, keep: &dyn Fn(&PluginWish) -> bool) -> Problem {
+    let mut forced = problem.clone();
+    // A pinned build of this version says more: it may be used whatever its channel.
+    if !matches!(&forced.request.paper, PaperWish::BuildPin { version, .. } if version == minecraft) {
+        forced.request.paper = PaperWish::Pin { version: minecraft.clone() };
+    }
+    forced.request.plugins.retain(keep);
+    forced
+}
+
+/// Whether a plugin alone has what it needs: with `Forbid` only the request as a whole says who asks for it.
+fn can_stand_alone(problem: &Problem) -> bool {
+    problem.request.dependencies == Dependencies::Install
+}
+
+/// The Plugin objects that ask for the project of this name.
+fn objects_of(problem: &Problem, name: &str) -> Vec<String> {
+    let named = |wish: &&PluginWish| {
+        rules::place_of(&problem.catalog, &wish.key).is_some_and(|place| problem.catalog.projects[place].name == name)
+    };
+    problem.request.plugins.iter().filter(named).map(|wish| wish.object.clone()).collect()
+}
+
+fn is_no(problem: &Problem) -> bool {
+    matches!(answer(problem), Err(Unsolvable::NoSolution(_)))
+}
+
+fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
+    for newer in solved.newer_paper.iter().filter(|newer| newer.unusable.is_none()) {
+        if newer.held_by.is_empty() {
+            continue;
+        }
+        if !is_no(&forced(problem, &newer.minecraft, &|_| true)) {
+            return Err(format!("{} can be forced although it is held", newer.minecraft));
+        }
+        if !can_stand_alone(problem) {
+            continue;
+        }
+        let mut together = Vec::new();
+        for holder in &newer.held_by {
+            let mut objects = objects_of(problem, &holder.name);
+            if objects.is_empty() {
+                // Nobody asks for it: those that need it hold with it.
+                objects = holder.needed_by.iter().flat_map(|name| objects_of(problem, name)).collect();
+                if objects.is_empty() {
+                    return Err(format!("{} holds {} for nobody", holder.name, newer.minecraft));
+                }
+            } else if !holder.together_with.is_empty() {
+                together.extend(objects);
+                together.extend(holder.together_with.iter().flat_map(|name| objects_of(problem, name)));
+                continue;
+            }
+            if !is_no(&forced(problem, &newer.minecraft, &|wish| objects.contains(&wish.object))) {
+                return Err(format!("{} alone does not hold {}", holder.name, newer.minecraft));
+            }
+        }
+        if !together.is_empty() && !is_no(&forced(problem, &newer.minecraft, &|wish| together.contains(&wish.object))) {
+            return Err(format!("{together:?} do not hold {} together", newer.minecraft));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn who_holds_a_newer_paper_really_does() {
+    always(6_000_000, |problem| match answer(problem) {
+        Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => holders_hold(problem, &solved),
+        Ok(_) | Err(_) => Ok(()),
+    });
+}
+
+#[test]
+fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
+    always(7_000_000, |problem| {
+        let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
+        for plugin in &solved.plugins {
+            let Some(newest) = &plugin.newest else { continue };
+            let unique = |version: &str| {
+                let project = problem.catalog.projects.iter().find(|project| project.name == plugin.name).unwrap();
+                project.releases.iter().filter(|release| texts_equal(&release.version, version)).count() == 1
+            };
+            let objects = objects_of(problem, &plugin.name);
+            let unlisted = matches!(newest.because, Because::NotListed { .. } | Because::Others { .. });
+            if !unlisted || objects.len() != 1 || !unique(&newest.version) || !solved.unfollowed.is_empty() {
+                continue;
+            }
+            // What comes before it in the order stays as it is: only at its cost could a newer one be had.
+            let mut changed = forced(problem, &lock.minecraft, &|_| true);
+            for wish in &mut changed.request.plugins {
+                let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
+                let chosen = lock.plugins.iter().find(|other| other.project_id == problem.catalog.projects[place].id);
+                let chosen = &chosen.unwrap().version;
+                if objects.contains(&wish.object) {
+                    wish.version = VersionWish::Pin { version: newest.version.clone() };
+                } else if wish.object < objects[0] {
+                    wish.version = VersionWish::Pin { version: chosen.clone() };
+                }
+            }
+            if !is_no(&changed) && matches!(newest.because, Because::NotListed { .. }) {
+                return Err(format!("{} {} can be forced in", plugin.name, newest.version));
+            }
+            if let Because::Others { with } = &newest.because
+                && with.is_empty()
+            {
+                return Err(format!("{} {} does not go together with nobody", plugin.name, newest.version));
+            }
+        }
+        Ok(())
+    });
+}
+
+fn texts_equal(a: &str, b: &str) -> bool {
+    super::texts::pin_means(a, b)
+}
+
+fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
+    let asked = forced(problem, &why.target, &|_| true);
+    let possible = answer(&asked).is_ok();
+    let free = why.pinned.is_none() && why.unusable.is_none();
+    if why.possible && !possible {
+        return Err(format!("{} is called possible", why.target));
+    }
+    if free && !why.possible && possible {
+        return Err(format!("{} is possible and called impossible", why.target));
+    }
+    let Ok(book) = Book::open(&asked.catalog, &asked.request, asked.now) else { return Ok(()) };
+    if why.exists != book.papers.iter().any(|paper| *paper.minecraft == why.target) {
+        return Err(format!("{}: exists {}", why.target, why.exists));
+    }
+    for name in &why.ready {
+        // Of one that needs others the rest of the request decides: those may have terms of their own there.
+        let project = problem.catalog.projects.iter().find(|project| project.name == *name).unwrap();
+        let needs_others = project.releases.iter().any(|release| !release.dependencies.is_empty());
+        if why.unusable.is_some() || needs_others || name == "ViaBackwards" {
+            continue;
+        }
+        let objects = objects_of(problem, name);
+        if is_no(&forced(problem, &why.target, &|wish| objects.contains(&wish.object))) {
+            return Err(format!("{name} is not ready for {}", why.target));
+        }
+    }
+    for hint in &why.hints {
+        let mut pinned = problem.clone();
+        if !hint.steps.contains(&HintStep::UnpinServer) {
+            pinned = forced(&pinned, &why.target, &|_| true);
+        }
+        keeps_its_word(&pinned, hint)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_why_not_is_true() {
+    always(8_000_000, |problem| {
+        for version in &problem.catalog.paper {
+            if let Ok(why) = why_not(&problem.catalog, &problem.request, &version.minecraft, problem.now) {
+                target_is_true(problem, &why)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A no has to stay one when everything that it does not name is taken away.
+fn names_enough(problem: &Problem, impossible: &Impossible) -> Result<(), String> {
+    let text = human::render(&Explanation::Impossible(impossible.clone()), problem.now);
+    let mut fewer = problem.clone();
+    fewer.request.plugins.retain(|wish| {
+        let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
+        text.contains(&problem.catalog.projects[place].name)
+    });
+    if impossible.more == 0 && !is_no(&fewer) {
+        return Err("the plugins that are named do not rule it out".to_owned());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_no_names_all_that_rule_it_out() {
+    always(9_000_000, |problem| match answer(problem) {
+        Err(Unsolvable::NoSolution(impossible)) => names_enough(problem, &impossible),
+        Ok(_) | Err(_) => Ok(()),
+    });
+}
+
+#[test]
+fn every_explanation_survives_json() {
+    always(10_000_000, |problem| {
+        let explanation = explanation(&answer(problem));
+        let text = serde_json::to_string(&explanation).unwrap();
+        let back: Explanation = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+        if back == explanation { Ok(()) } else { Err(text) }
+    });
+}
+
+/// What no text may hold: the solver's words, empty lists, doubled blanks of a forgotten value.
+#[test]
+fn no_text_is_spoiled() {
+    always(11_000_000, |problem| {
+        let text = human::render(&explanation(&answer(problem)), problem.now);
+        let spoiled = [
+            "Root",
+            "incompatib",
+            "IndexSet",
+            "Bulk",
+            "satisf",
+            "nothing.",
+            "with nothing",
+            " ,",
+            " .",
+            "()",
+            "{:?}",
+            "..",
+        ]
+        .into_iter()
+        .find(|word| text.contains(word));
+        let long = text.lines().count() > 60;
+        match spoiled {
+            Some(word) => Err(format!("`{word}`")),
+            None if long => Err("too long".to_owned()),
+            None => Ok(()),
+        }
+    });
+}

@@ -1,0 +1,230 @@
+//! Edge (reads). The checker of locks: it passes every lock of the recorded data, and notices each way to break one.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
+
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
+use resolver::explain::Explanation;
+use resolver::lock::{Lock, LockReason};
+use resolver::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use resolver::version::Minecraft;
+use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
+
+#[path = "support/checker.rs"]
+mod checker;
+#[path = "support/needs.rs"]
+mod needs;
+#[path = "support/recorded.rs"]
+mod recorded;
+#[path = "support/rules.rs"]
+mod rules;
+#[path = "support/texts.rs"]
+mod texts;
+
+/// Twelve days on which something had just happened or had been waited for.
+const DAYS: [&str; 12] = [
+    "2023-06-20",
+    "2023-09-30",
+    "2023-12-20",
+    "2024-02-01",
+    "2024-05-10",
+    "2024-06-30",
+    "2024-11-15",
+    "2025-01-15",
+    "2025-07-10",
+    "2025-10-15",
+    "2026-01-20",
+    "2026-08-01",
+];
+const FOUR: [&str; 4] = ["viaversion", "viabackwards", "discordsrv", "griefprevention"];
+
+fn at(day: &str) -> Timestamp {
+    format!("{day}T18:00:00Z").parse().unwrap()
+}
+
+fn wish(slug: &str) -> PluginWish {
+    PluginWish {
+        object: slug.to_owned(),
+        key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
+        version: VersionWish::Auto,
+        delay: SignedDuration::ZERO,
+        channel: Channel::Release,
+        compatibility: None,
+    }
+}
+
+fn request(paper: PaperWish, plugins: &[&str]) -> Request {
+    Request {
+        server: "games/lobby".to_owned(),
+        paper,
+        delay: SignedDuration::ZERO,
+        channel: BuildChannel::Stable,
+        floor: None,
+        running: None,
+        plugins: plugins.iter().map(|slug| wish(slug)).collect(),
+        dependencies: Dependencies::Install,
+        image: None,
+    }
+}
+
+/// The recorded data with every 20th of the 1,300 alphas and betas, none of which is on the channel: with all of them a
+/// thousand solves would take minutes.
+fn mostly_releases() -> Catalog {
+    let mut catalog = recorded::catalog();
+    for project in catalog.projects.iter_mut().filter(|project| project.releases.len() > 100) {
+        let mut place = 0;
+        project.releases.retain(|release| {
+            place += 1;
+            release.channel == Channel::Release || place % 20 == 0
+        });
+    }
+    catalog
+}
+
+/// The set in one line, and checked. Steps for the set alone: the texts are not asked for.
+fn chosen(catalog: &Catalog, request: &Request, day: &str) -> String {
+    match resolve_within(catalog, request, at(day), Budget { steps: 400, ..Budget::default() }) {
+        Ok(Resolution { lock, explanation }) => {
+            assert_eq!(checker::complaints(catalog, request, at(day), &lock), [""; 0], "{day} {:?}", request.paper);
+            let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+            let mut line: Vec<String> =
+                lock.plugins.iter().map(|plugin| format!("{} {}", plugin.name, plugin.version)).collect();
+            line.extend(solved.unfollowed.iter().map(|left| format!("no {}", left.name)));
+            line.join(", ")
+        }
+        Err(Unsolvable::NoSolution(_)) => "-".to_owned(),
+        Err(other) => panic!("{day}: {other}"),
+    }
+}
+
+/// Neighbours with the same set in one line.
+fn rows(table: &mut String, papers: &[(&Minecraft, String)]) {
+    let mut from = 0;
+    for at in 1..=papers.len() {
+        if papers.get(at).is_none_or(|(_, set)| *set != papers[from].1) {
+            let (first, last) = (papers[from].0, papers[at - 1].0);
+            let span = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            writeln!(table, "  {span:20} {}", papers[from].1).unwrap();
+            from = at;
+        }
+    }
+}
+
+#[test]
+fn every_recorded_paper_has_the_same_set_as_ever_on_twelve_days() {
+    let catalog = mostly_releases();
+    let mut table = String::new();
+    for day in DAYS {
+        writeln!(table, "{day}").unwrap();
+        for (name, strategy) in [("auto", PaperWish::Auto), ("latest", PaperWish::Latest)] {
+            let request = request(strategy, &FOUR);
+            let paper = resolve_within(&catalog, &request, at(day), Budget { steps: 400, ..Budget::default() })
+                .map_or_else(|_| "-".to_owned(), |resolution| resolution.lock.minecraft.to_string());
+            writeln!(table, "  {:20} {}", format!("{name} {paper}"), chosen(&catalog, &request, day)).unwrap();
+        }
+        let out = catalog.paper.iter().filter(|paper| paper.builds.iter().any(|build| build.published <= at(day)));
+        let pinned: Vec<(&Minecraft, String)> = out
+            .map(|paper| {
+                let pin = PaperWish::Pin { version: paper.minecraft.clone() };
+                (&paper.minecraft, chosen(&catalog, &request(pin, &FOUR), day))
+            })
+            .collect();
+        rows(&mut table, &pinned);
+    }
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("chosen-on-twelve-days", table));
+}
+
+/// `5.2.0` as three numbers.
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map(|part| part.parse().unwrap()).collect()
+}
+
+#[test]
+fn every_recorded_minimum_of_viabackwards_is_honoured_on_each_day_it_was_out() {
+    let catalog = mostly_releases();
+    let viabackwards = catalog.projects.iter().find(|project| project.name == "ViaBackwards").unwrap();
+    let viaversion = catalog.projects.iter().find(|project| project.name == "ViaVersion").unwrap();
+    let (mut honoured, mut refused) = (0, 0);
+    for release in &viabackwards.releases {
+        let Some(least) = needs::least_viaversion(&release.version) else { continue };
+        let pin = |version: &str| VersionWish::Pin { version: version.to_owned() };
+        let mut pinned = request(PaperWish::Auto, &["viabackwards"]);
+        pinned.plugins[0].version = pin(&release.version);
+        for day in DAYS.iter().filter(|day| release.published <= Some(at(day))) {
+            let Ok(Resolution { lock, explanation: _ }) =
+                resolve_within(&catalog, &pinned, at(day), Budget { steps: 400, ..Budget::default() })
+            else {
+                continue;
+            };
+            let via = lock.plugins.iter().find(|plugin| plugin.name == "ViaVersion");
+            let via = &via.unwrap_or_else(|| panic!("{} on {day} comes alone", release.version)).version;
+            assert!(numbers(via) >= numbers(least), "{}: ViaVersion {via} on {day}", release.version);
+            honoured += 1;
+        }
+        // The newest that is too old, whatever Paper: a definite no.
+        let released = viaversion.releases.iter().filter(|via| via.channel == Channel::Release);
+        let older =
+            released.filter(|via| numbers(&via.version) < numbers(least)).max_by_key(|via| numbers(&via.version));
+        if let Some(older) = older {
+            let mut too_old = pinned.clone();
+            too_old.plugins.push(PluginWish { version: pin(&older.version), ..wish("viaversion") });
+            let answer = resolve_within(&catalog, &too_old, at(DAYS[11]), Budget { steps: 2_000, ..Budget::default() });
+            assert!(matches!(answer, Err(Unsolvable::NoSolution(_))), "{} with {}", release.version, older.version);
+            refused += 1;
+        }
+    }
+    assert!(honoured >= 100 && refused >= 25, "too little was tried: {honoured} and {refused}");
+}
+
+fn good() -> (Catalog, Request, Timestamp, Lock) {
+    let (catalog, request, now) = (recorded::catalog(), request(PaperWish::Auto, &FOUR[1..]), at("2026-01-20"));
+    let lock = resolve(&catalog, &request, now).unwrap().lock;
+    (catalog, request, now, lock)
+}
+
+/// What is done to a lock, how, and what the checker says.
+type Break<'x> = (&'static str, &'x dyn Fn(&mut Lock), &'static str);
+
+#[test]
+fn the_checker_notices_each_way_to_break_a_lock() {
+    let (catalog, request, now, good) = good();
+    assert_eq!(checker::complaints(&catalog, &request, now, &good), [""; 0]);
+    let place = |name: &str| good.plugins.iter().position(|plugin| plugin.name == name).unwrap();
+    let (via, grief) = (place("ViaVersion"), place("GriefPrevention"));
+    let other_release = |lock: &mut Lock, plugin: usize, version: &str| {
+        let project = catalog.projects.iter().find(|project| project.name == good.plugins[plugin].name).unwrap();
+        let release = project.releases.iter().find(|release| release.version == version).unwrap();
+        let file = release.file.as_ref().unwrap();
+        lock.plugins[plugin].release_id = release.id.clone();
+        lock.plugins[plugin].version = release.version.clone();
+        lock.plugins[plugin].file.url = file.url.clone();
+        lock.plugins[plugin].file.size = file.size;
+        lock.plugins[plugin].file.hash = file.hash.clone().unwrap();
+    };
+    let breaks: [Break<'_>; 9] = [
+        ("a newer Paper", &|lock| lock.minecraft = "1.21.11".parse().unwrap(), "is used in build"),
+        ("an older build", &|lock| lock.build -= 1, "is used in build"),
+        ("another Java", &|lock| lock.java = 17, "Java 17"),
+        ("another file", &|lock| lock.plugins[via].file.hash.push('0'), "is not as the catalog has it"),
+        ("nothing that is needed", &|lock| drop(lock.plugins.remove(via)), "does not go with ViaVersion"),
+        ("nothing that is asked for", &|lock| drop(lock.plugins.remove(grief)), "is asked for and not there"),
+        ("an older ViaVersion", &|lock| other_release(lock, via, "5.7.0"), "does not go with ViaVersion"),
+        ("an old release", &|lock| other_release(lock, grief, "16.18.3"), "is not listed"),
+        (
+            "a wrong reason",
+            &|lock| lock.plugins[via].reason = LockReason::NeededBy(vec!["DiscordSRV".to_owned()]),
+            "which is not so",
+        ),
+    ];
+    for (what, change, complaint) in breaks {
+        let mut broken = good.clone();
+        change(&mut broken);
+        let found = checker::complaints(&catalog, &request, now, &broken);
+        assert!(found.iter().any(|found| found.contains(complaint)), "{what}: {found:?}");
+    }
+}

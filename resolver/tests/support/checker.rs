@@ -1,0 +1,138 @@
+//! Pure. Checks a lock against its request, by `docs/concepts/solve.md`; shares no code with the solver. For tests only.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use resolver::catalog::{Artifact, Catalog, Release};
+use resolver::lock::{Lock, LockReason, LockedFile, LockedPlugin};
+use resolver::request::{PaperWish, Request};
+
+use super::rules::{Book, Unknown, runs};
+
+/// Everything that is wrong with a lock; empty: it satisfies the request.
+pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
+    match Book::open(catalog, request, now) {
+        Ok(book) => complaints_by(&book, lock),
+        Err(Unknown) => vec!["nobody can know yet: something is not read".to_owned()],
+    }
+}
+
+/// The same, with the rules at hand.
+pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
+    let request = book.request;
+    let mut found = Vec::new();
+    let Some(paper) = paper(book, request, lock, &mut found) else { return found };
+    let mut installed: Vec<Option<&Release>> = vec![None; book.members.len()];
+    let mut names = BTreeSet::new();
+    for plugin in &lock.plugins {
+        if !names.insert(plugin.file.name.to_lowercase()) || !is_one_file_name(&plugin.file.name) {
+            found.push(format!("{} is no file name of its own", plugin.file.name));
+        }
+        let Some(at) = book.members.iter().position(|member| member.project.id == plugin.project_id) else {
+            found.push(format!("nobody asks for {} nor needs it", plugin.name));
+            continue;
+        };
+        let Some(release) = book.members[at].usable.iter().copied().find(|release| release.id == plugin.release_id)
+        else {
+            found.push(format!("{} {} may not be used", plugin.name, plugin.version));
+            continue;
+        };
+        let stays = request.paper == PaperWish::Latest && runs(request, release);
+        if !book.listed(at, release, paper) && !stays {
+            found.push(format!("{} {} is not listed for {}", plugin.name, plugin.version, lock.minecraft));
+        }
+        if !book.members[at].objects.is_empty() && !book.meets_pin(at, release) && !stays {
+            found.push(format!("{} {} is not the pinned one", plugin.name, plugin.version));
+        }
+        let same = plugin.version == release.version
+            && plugin.name == book.members[at].project.name
+            && plugin.key == book.members[at].project.key
+            && release.file.as_ref().is_some_and(|file| is_of(&plugin.file, file));
+        if !same {
+            found.push(format!("{} {} is not as the catalog has it", plugin.name, plugin.version));
+        }
+        installed[at] = Some(release);
+    }
+    together(book, lock, &installed, &mut found);
+    found
+}
+
+fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String>) -> Option<usize> {
+    let at = book.papers.iter().position(|paper| *paper.minecraft == lock.minecraft);
+    let Some((at, build)) = at.and_then(|at| Some((at, book.papers[at].build?))) else {
+        found.push(format!("Paper {} may not be used", lock.minecraft));
+        return None;
+    };
+    let paper = &book.papers[at];
+    if build.number != lock.build || !is_of(&lock.paper, &build.file) {
+        found.push(format!("Paper {} is used in build {}, not {}", lock.minecraft, build.number, lock.build));
+    }
+    if paper.java != lock.java || paper.image != lock.image {
+        found.push(format!("Java {} and image {:?} are not those of {}", lock.java, lock.image, lock.minecraft));
+    }
+    let newest = book.papers.iter().rposition(|paper| paper.build.is_some());
+    let wanted = match &request.paper {
+        PaperWish::Auto => true,
+        PaperWish::Latest => newest == Some(at),
+        PaperWish::Pin { version } => *version == lock.minecraft,
+        PaperWish::BuildPin { version, build } => *version == lock.minecraft && *build == lock.build,
+    };
+    if !wanted {
+        found.push(format!("{:?} is asked for, not Paper {}", request.paper, lock.minecraft));
+    }
+    Some(at)
+}
+
+/// Whether all that is asked for is there, nothing is there without a reason, and nothing lacks what it needs.
+fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
+    let mut needed_by: Vec<Vec<String>> = vec![Vec::new(); installed.len()];
+    for (at, release) in installed.iter().enumerate() {
+        let member = &book.members[at];
+        let Some(release) = release else {
+            if !member.objects.is_empty() && book.request.paper != PaperWish::Latest {
+                found.push(format!("{} is asked for and not there", member.project.name));
+            }
+            continue;
+        };
+        let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
+        for ask in &member.asks[place] {
+            let other = &book.members[ask.of].project.name;
+            let met = match installed[ask.of] {
+                None => ask.or_absent,
+                Some(there) => ask.one_of.contains(there.id.as_str()),
+            };
+            if !met {
+                found.push(format!("{} {} does not go with {other} as it is", member.project.name, release.version));
+            }
+            if !ask.or_absent && !needed_by[ask.of].contains(&member.project.name) {
+                needed_by[ask.of].push(member.project.name.clone());
+            }
+        }
+    }
+    for plugin in &lock.plugins {
+        let Some(at) = book.members.iter().position(|member| member.project.id == plugin.project_id) else { continue };
+        needed_by[at].sort();
+        if !reason_is(plugin, &book.members[at].objects, &needed_by[at]) {
+            found.push(format!("{} is there for {:?}, which is not so", plugin.name, plugin.reason));
+        }
+    }
+}
+
+fn reason_is(plugin: &LockedPlugin, objects: &[&str], needed_by: &[String]) -> bool {
+    match &plugin.reason {
+        LockReason::RequestedBy(named) => !objects.is_empty() && named == objects,
+        LockReason::NeededBy(named) => objects.is_empty() && !named.is_empty() && named == needed_by,
+    }
+}
+
+fn is_of(locked: &LockedFile, file: &Artifact) -> bool {
+    let hash = file.hash.as_ref().map(|hash| hash.to_lowercase());
+    locked.url == file.url && locked.size == file.size && Some(&locked.hash) == hash.as_ref()
+}
+
+fn is_one_file_name(name: &str) -> bool {
+    name.strip_suffix(".jar").is_some()
+        && !name.starts_with('.')
+        && !name.contains(['/', '\\', ':', ' '])
+        && name.len() < 200
+}

@@ -1,0 +1,348 @@
+//! Pure. The rules of `docs/concepts/solve.md`, written a second time from that page, for tests only.
+//!
+//! Shares nothing with the solver but the nouns of catalog and request: what both get wrong, the page says wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, Project, ProjectKey, Release};
+use resolver::request::{CompatibilityOverride, PaperWish, PluginWish, Request, VersionWish};
+use resolver::version::Minecraft;
+
+use super::needs::{Ask, Needs};
+use super::texts::{self, Key};
+
+/// When a release came out. The rules of a site: a file by its URL has no date.
+pub(crate) fn published(release: &Release) -> Timestamp {
+    release.published.expect("all of these come from a site")
+}
+
+/// One Minecraft version that has a build.
+pub(crate) struct Paper<'a> {
+    pub(crate) minecraft: &'a Minecraft,
+    /// The build that is used; `None`: this Minecraft version may not be used.
+    pub(crate) build: Option<&'a Build>,
+    pub(crate) java: u32,
+    pub(crate) image: Option<String>,
+}
+
+/// A project that takes part.
+pub(crate) struct Member<'a> {
+    pub(crate) place: usize,
+    pub(crate) project: &'a Project,
+    /// The Plugin objects that ask for it, by name.
+    pub(crate) objects: Vec<&'a str>,
+    pub(crate) terms: Terms<'a>,
+    /// What may be used (pins left aside), oldest first.
+    pub(crate) usable: Vec<&'a Release>,
+    /// For each of those, what it asks of the others.
+    pub(crate) asks: Vec<Vec<Ask<'a>>>,
+}
+
+/// What the owner says about one plugin.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Terms<'a> {
+    pub(crate) channel: Channel,
+    pub(crate) delay: SignedDuration,
+    pub(crate) says: Option<&'a CompatibilityOverride>,
+    pub(crate) pin: Option<&'a str>,
+}
+
+/// Everything the page decides before anything is chosen.
+pub(crate) struct Book<'a> {
+    pub(crate) request: &'a Request,
+    /// Oldest first.
+    pub(crate) papers: Vec<Paper<'a>>,
+    /// In the order in which they count.
+    pub(crate) members: Vec<Member<'a>>,
+}
+
+/// Something is not known, so that there is no answer.
+pub(crate) struct Unknown;
+
+pub(crate) fn runs(request: &Request, release: &Release) -> bool {
+    request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
+}
+
+impl<'a> Book<'a> {
+    pub(crate) fn open(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unknown> {
+        let mut papers: Vec<Paper<'a>> =
+            catalog.paper.iter().filter_map(|version| paper(catalog, request, version, now)).collect();
+        papers.sort_by(|a, b| a.minecraft.cmp(b.minecraft));
+        let members = Membership { catalog, request, now }.settle()?;
+        Ok(Self { request, papers, members })
+    }
+
+    /// Whether the page, or the user's word, has it that a release of a member runs on a Paper.
+    pub(crate) fn listed(&self, member: usize, release: &Release, paper: usize) -> bool {
+        let on_page = release.minecraft.is_empty() || self.names(&release.minecraft, paper);
+        let Some(says) = self.members[member].terms.says else { return on_page };
+        if !says.releases.is_empty() && !says.releases.contains(&release.version) {
+            return on_page;
+        }
+        let meant = says.minecraft.iter().any(|pattern| texts::pattern_means(pattern, self.papers[paper].minecraft));
+        match says.mode {
+            resolver::request::OverrideMode::Add => on_page || meant,
+            resolver::request::OverrideMode::Replace => says.minecraft.is_empty() || meant,
+            resolver::request::OverrideMode::Remove => on_page && !meant,
+        }
+    }
+
+    fn names(&self, list: &[Minecraft], paper: usize) -> bool {
+        let paper = self.papers[paper].minecraft;
+        let built = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
+        if list.contains(paper) {
+            return true;
+        }
+        if texts::siblings(paper).iter().any(|sibling| list.iter().any(|listed| listed.as_str() == *sibling)) {
+            return true;
+        }
+        // The patch before this one, if Paper never built it although it built for something older.
+        let Some(before) = texts::patch_before(paper) else { return false };
+        let skipped: Minecraft = before.parse().unwrap();
+        list.contains(&skipped)
+            && !built(&before)
+            && self.papers.iter().any(|other| *other.minecraft < skipped)
+            && !texts::siblings(&skipped).iter().any(|sibling| built(sibling))
+    }
+
+    /// Whether a member may be chosen in this release, its pin included.
+    pub(crate) fn meets_pin(&self, member: usize, release: &Release) -> bool {
+        self.members[member].terms.pin.is_none_or(|pin| texts::pin_means(pin, &release.version))
+    }
+}
+
+fn paper<'a>(
+    catalog: &'a Catalog,
+    request: &Request,
+    version: &'a resolver::catalog::PaperVersion,
+    now: Timestamp,
+) -> Option<Paper<'a>> {
+    let minecraft = &version.minecraft;
+    let running = request.running.as_ref().filter(|running| running.minecraft == *minecraft);
+    let runs = |build: &Build| running.is_some_and(|running| running.build == build.number);
+    let mut out: Vec<&Build> = version.builds.iter().filter(|build| build.published <= now || runs(build)).collect();
+    out.sort_by_key(|build| build.number);
+    if out.is_empty() {
+        return None;
+    }
+    let old_enough = |build: &Build| build.published.checked_add(request.delay).is_ok_and(|ripe| ripe <= now);
+    let by_rule = |build: &&&Build| runs(build) || build.channel >= request.channel && old_enough(build);
+    let pinned = match &request.paper {
+        PaperWish::BuildPin { version, build } if version == minecraft => Some(*build),
+        PaperWish::BuildPin { .. } | PaperWish::Auto | PaperWish::Latest | PaperWish::Pin { .. } => None,
+    };
+    let build = match pinned {
+        Some(number) => out.iter().find(|build| build.number == number && verifiable(&build.file)).copied(),
+        None => out.iter().filter(|build| verifiable(&build.file)).rfind(by_rule).copied(),
+    };
+    let named = match &request.paper {
+        PaperWish::BuildPin { version, .. } | PaperWish::Pin { version } => version == minecraft,
+        PaperWish::Auto | PaperWish::Latest => false,
+    };
+    let java = version.java.unwrap_or_else(|| minecraft.vanilla_java());
+    let image = match &request.image {
+        Some(image) => Some(image.clone()),
+        None => texts::image_for(&catalog.images, java, now),
+    };
+    let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
+    let above_floor = request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
+    let java_fits = match &request.image {
+        Some(image) => texts::java_in(image).is_none_or(|has| has >= java),
+        None => image.is_some() || catalog.images.is_empty(),
+    };
+    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits), java, image })
+}
+
+/// Whether a file has a checksum to verify it by.
+pub(crate) fn verifiable(file: &Artifact) -> bool {
+    let Some(hash) = &file.hash else { return false };
+    let (length, digits) = match (hash.strip_prefix("sha256:"), hash.strip_prefix("sha512:")) {
+        (Some(digits), _) => (64, digits),
+        (None, Some(digits)) => (128, digits),
+        (None, None) => return false,
+    };
+    digits.len() == length && digits.chars().all(|digit| digit.is_ascii_hexdigit())
+}
+
+pub(crate) fn runs_on_paper(release: &Release) -> bool {
+    let ours = |loader: &String| ["paper", "spigot", "bukkit"].contains(&loader.to_lowercase().as_str());
+    release.loaders.is_empty() || release.loaders.iter().any(ours)
+}
+
+fn sound(release: &Release) -> bool {
+    runs_on_paper(release) && release.file.as_ref().is_some_and(verifiable)
+}
+
+/// Who takes part.
+#[derive(Clone, Copy)]
+struct Membership<'a> {
+    catalog: &'a Catalog,
+    request: &'a Request,
+    now: Timestamp,
+}
+
+impl<'a> Membership<'a> {
+    fn settle(self) -> Result<Vec<Member<'a>>, Unknown> {
+        let asked = self.asked()?;
+        let needs = Needs { catalog: self.catalog, request: self.request, asked: asked.keys().copied().collect() };
+        let mut terms: BTreeMap<usize, Terms<'a>> =
+            asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
+        // Who is needed by a release that may be used takes part, and may be as young and as unstable as who needs it:
+        // again and again, until nothing is loosened any more.
+        let edges = loop {
+            let mut loosened = terms.clone();
+            let mut edges: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+            for (place, own) in &terms {
+                let judged = self.judge(*place, own, &needs);
+                let wanted = needs.by(*place, &judged.ripe)?;
+                let channel = self.as_unstable_as(*place, own, judged.channel);
+                for needed in wanted.iter().filter(|needed| !asked.contains_key(needed)) {
+                    let known =
+                        loosened.entry(*needed).or_insert(Terms { channel, delay: own.delay, says: None, pin: None });
+                    known.channel = known.channel.min(channel);
+                    known.delay = known.delay.min(own.delay);
+                }
+                edges.insert(*place, wanted);
+            }
+            if loosened == terms {
+                break edges;
+            }
+            terms = loosened;
+        };
+        let mut ranked: Vec<usize> = asked.keys().copied().collect();
+        ranked.sort_by_key(|place| asked[place].0[0]);
+        ranked.extend(self.dependencies_in_order(&terms, &asked, &edges));
+        let mut members: Vec<Member<'a>> = ranked
+            .iter()
+            .map(|&place| {
+                let terms = terms[&place].clone();
+                let usable = self.judge(place, &terms, &needs).usable;
+                let objects = asked.get(&place).map(|(objects, _)| objects.clone()).unwrap_or_default();
+                Member { place, project: &self.catalog.projects[place], objects, terms, usable, asks: Vec::new() }
+            })
+            .collect();
+        let out: Vec<Vec<&'a Release>> = members.iter().map(|member| self.out(member.place)).collect();
+        for member in &mut members {
+            member.asks =
+                member.usable.iter().map(|release| needs.asks(&ranked, &out, member.place, release)).collect();
+        }
+        Ok(members)
+    }
+
+    fn asked(self) -> Result<BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>, Unknown> {
+        let mut groups: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
+        for wish in &self.request.plugins {
+            groups.entry(place_of(self.catalog, &wish.key).ok_or(Unknown)?).or_default().push(wish);
+        }
+        let decided = groups.into_iter().map(|(place, mut wishes)| {
+            wishes.sort_by_key(|wish| &wish.object);
+            let pin = |wish: &&'a PluginWish| match &wish.version {
+                VersionWish::Pin { version } => Some(version.as_str()),
+                VersionWish::Latest | VersionWish::Auto => None,
+            };
+            let mut decides = wishes[0];
+            for wish in &wishes {
+                decides = match (pin(&decides), pin(wish)) {
+                    (Some(_), None) => wish,
+                    (Some(best), Some(this)) if Key::of(this) > Key::of(best) => wish,
+                    _ => decides,
+                };
+            }
+            let terms = Terms {
+                channel: decides.channel,
+                delay: decides.delay,
+                says: decides.compatibility.as_ref(),
+                pin: pin(&decides),
+            };
+            (place, (wishes.iter().map(|wish| wish.object.as_str()).collect(), terms))
+        });
+        Ok(decided.collect())
+    }
+
+    /// Everything that is out, oldest first.
+    fn out(self, place: usize) -> Vec<&'a Release> {
+        let project = &self.catalog.projects[place];
+        let mut out: Vec<&Release> = project
+            .releases
+            .iter()
+            .filter(|release| published(release) <= self.now || runs(self.request, release))
+            .collect();
+        let order = |release: &&Release| {
+            (
+                !texts::for_a_snapshot(&release.version),
+                published(release),
+                Key::of(&release.version),
+                release.id.clone(),
+            )
+        };
+        out.sort_by_cached_key(order);
+        out
+    }
+
+    fn judge(self, place: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> Judged<'a> {
+        let out = self.out(place);
+        let best = out.iter().filter(|release| sound(release)).map(|release| release.channel).max();
+        let channel = best.map_or(terms.channel, |best| best.min(terms.channel));
+        let on_channel = |release: &Release| sound(release) && release.channel >= channel;
+        let by_rule = |release: &Release| {
+            let Ok(ripe) = published(release).checked_add(terms.delay) else { return false };
+            let replaced = out.iter().any(|next| {
+                (published(release)..ripe).contains(&published(next))
+                    && on_channel(next)
+                    && texts::is_patch_of(&next.version, &release.version)
+            });
+            release.channel >= channel && ripe <= self.now && !replaced
+        };
+        let exempt = |release: &Release| {
+            runs(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_means(pin, &release.version))
+        };
+        let ripe: Vec<&'a Release> =
+            out.iter().copied().filter(|release| sound(release) && (exempt(release) || by_rule(release))).collect();
+        let usable = ripe.iter().copied().filter(|release| needs.can_be_met(place, release)).collect();
+        Judged { channel, ripe, usable }
+    }
+
+    /// What a dependency of this member may be: what the member itself may be, or is pinned to.
+    fn as_unstable_as(self, place: usize, terms: &Terms<'_>, channel: Channel) -> Channel {
+        let Some(pin) = terms.pin else { return channel };
+        let pinned = self.out(place).into_iter().filter(|release| texts::pin_means(pin, &release.version));
+        pinned.map(|release| release.channel).min().map_or(channel, |pinned| pinned.min(channel))
+    }
+
+    /// Dependents before what they need; of several that are free (or in a cycle) the first by name.
+    fn dependencies_in_order(
+        self,
+        terms: &BTreeMap<usize, Terms<'a>>,
+        asked: &BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>,
+        edges: &BTreeMap<usize, BTreeSet<usize>>,
+    ) -> Vec<usize> {
+        let mut waiting: Vec<usize> = terms.keys().copied().filter(|place| !asked.contains_key(place)).collect();
+        let project = |place: &usize| &self.catalog.projects[*place];
+        waiting.sort_by_key(|place| (&project(place).name, &project(place).id));
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            let needed = |place: &usize| waiting.iter().any(|other| other != place && edges[other].contains(place));
+            let next = waiting.iter().position(|place| !needed(place)).unwrap_or(0);
+            order.push(waiting.remove(next));
+        }
+        order
+    }
+}
+
+struct Judged<'a> {
+    channel: Channel,
+    /// By channel, age, file and software.
+    ripe: Vec<&'a Release>,
+    /// Those of them whose needs can be met at all.
+    usable: Vec<&'a Release>,
+}
+
+pub(crate) fn place_of(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
+    let same = |text: &str| text.eq_ignore_ascii_case(&key.project);
+    let at = |test: &dyn Fn(&Project) -> bool| {
+        catalog.projects.iter().position(|project| project.key.source == key.source && test(project))
+    };
+    at(&|project| project.id == key.project || same(&project.key.project))
+        .or_else(|| at(&|project| same(&project.name)))
+}

@@ -1,0 +1,134 @@
+//! Pure. What texts of the catalog and the request mean, by `docs/concepts/solve.md`; for tests only.
+
+use jiff::Timestamp;
+use resolver::catalog::ImageTag;
+use resolver::version::Minecraft;
+
+/// A version as something to compare.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    core: Vec<Token>,
+    is_final: bool,
+    stage: Vec<Token>,
+    build: Vec<Token>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Token {
+    Number(u64),
+    Word(String),
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let parts = text.split(['.', '-', '_', '+']).filter(|part| !part.is_empty());
+    parts.map(|part| part.parse().map_or_else(|_| Token::Word(part.to_lowercase()), Token::Number)).collect()
+}
+
+impl Key {
+    pub(crate) fn of(version: &str) -> Self {
+        let version = plain(version);
+        let (version, build) = version.split_once('+').unwrap_or((&version, ""));
+        let (core, stage) = version.split_once('-').unwrap_or((version, ""));
+        let mut core = tokens(core);
+        while core.last() == Some(&Token::Number(0)) {
+            core.pop();
+        }
+        let stage = if stage == "release" { "" } else { stage };
+        Self { core, is_final: stage.is_empty(), stage: tokens(stage), build: tokens(build) }
+    }
+}
+
+fn plain(version: &str) -> String {
+    let version = version.trim().to_lowercase();
+    version.strip_prefix('v').map(str::to_owned).unwrap_or(version)
+}
+
+/// Whether a pin means a release: as written, but for case and a leading `v`.
+pub(crate) fn pin_means(pin: &str, version: &str) -> bool {
+    plain(pin) == plain(version)
+}
+
+/// Whether a release is built for a snapshot of Minecraft.
+pub(crate) fn for_a_snapshot(version: &str) -> bool {
+    version.split(['-', '+', '.']).any(|part| {
+        let letters: Vec<char> = part.chars().collect();
+        matches!(letters.as_slice(), [a, b, 'w', c, d, 'a'..='z'] if [a, b, c, d].iter().all(|x| x.is_ascii_digit()))
+    })
+}
+
+/// Whether only the third number is higher.
+pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
+    let numbers = |version: &str| {
+        let version = plain(version);
+        let core = version.split(['-', '+']).next()?.split('.').map(|part| part.parse::<u32>().ok());
+        let mut numbers = core.collect::<Option<Vec<u32>>>()?;
+        if !(2..=3).contains(&numbers.len()) {
+            return None;
+        }
+        numbers.resize(3, 0);
+        Some((numbers[0], numbers[1], numbers[2]))
+    };
+    match (numbers(newer), numbers(older)) {
+        (Some(newer), Some(older)) => (newer.0, newer.1) == (older.0, older.1) && newer.2 > older.2,
+        _ => false,
+    }
+}
+
+/// The pairs of the page.
+const SIBLINGS: [[&str; 2]; 11] = [
+    ["1.16.4", "1.16.5"],
+    ["1.18", "1.18.1"],
+    ["1.19.1", "1.19.2"],
+    ["1.20", "1.20.1"],
+    ["1.20.3", "1.20.4"],
+    ["1.20.5", "1.20.6"],
+    ["1.21", "1.21.1"],
+    ["1.21.2", "1.21.3"],
+    ["1.21.7", "1.21.8"],
+    ["1.21.9", "1.21.10"],
+    ["26.1", "26.1.1"],
+];
+
+/// Those that speak the same protocol.
+pub(crate) fn siblings(version: &Minecraft) -> Vec<&'static str> {
+    let pair = SIBLINGS.iter().find(|pair| pair.contains(&version.as_str()));
+    pair.into_iter().flatten().copied().filter(|other| *other != version.as_str()).collect()
+}
+
+/// `1.21.9` for `1.21.10`, `26.1` for `26.1.1`.
+pub(crate) fn patch_before(version: &Minecraft) -> Option<String> {
+    let numbers: Vec<u32> = version.as_str().split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    match numbers.as_slice() {
+        [a, b, 1] => Some(format!("{a}.{b}")),
+        [a, b, c] if *c > 1 => Some(format!("{a}.{b}.{}", c - 1)),
+        _ => None,
+    }
+}
+
+/// `1.21.4`, `1.21.x`, `1.21.*`, `*`
+pub(crate) fn pattern_means(pattern: &str, version: &Minecraft) -> bool {
+    if pattern == "*" {
+        return version.is_release();
+    }
+    match pattern.strip_suffix(".x").or_else(|| pattern.strip_suffix(".*")) {
+        Some(line) => {
+            version.is_release() && (version.as_str() == line || version.as_str().starts_with(&format!("{line}.")))
+        }
+        None => version.as_str() == pattern,
+    }
+}
+
+/// `21` of `itzg/minecraft-server:2026.8.1-java21`
+pub(crate) fn java_in(image: &str) -> Option<u32> {
+    image.split('@').next()?.split_once("-java")?.1.parse().ok()
+}
+
+/// The newest image with this Java, else with the next higher one.
+pub(crate) fn image_for(images: &[ImageTag], java: u32, now: Timestamp) -> Option<String> {
+    let out = images.iter().filter(|image| image.pushed <= now);
+    let with_java = out.filter_map(|image| Some((java_in(&image.tag)?, image))).filter(|(has, _)| *has >= java);
+    let release = |image: &ImageTag| Key::of(image.tag.split_once("-java").unwrap().0);
+    with_java
+        .max_by(|(a, x), (b, y)| b.cmp(a).then_with(|| release(x).cmp(&release(y))).then_with(|| y.tag.cmp(&x.tag)))
+        .map(|(_, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
+}
