@@ -53,6 +53,7 @@ impl Catalog {
 
 /// Where a plugin comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
     /// `hangar.papermc.io`
@@ -75,6 +76,7 @@ impl fmt::Display for Source {
 
 /// A project as the user names it: source and slug (or id).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectKey {
     /// Where it comes from.
@@ -147,6 +149,7 @@ pub struct Build {
 
 /// Fill's channels, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BuildChannel {
     /// Early builds of a new Minecraft version.
@@ -225,6 +228,7 @@ pub struct Release {
 
 /// A plugin's channel, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Channel {
     /// Modrinth `alpha`, Hangar `Alpha`.

@@ -4,23 +4,39 @@ use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use jiff::Timestamp;
 use tracing_subscriber::EnvFilter;
 
 mod arguments;
 mod ask;
+mod called;
 mod checked;
+mod diff;
 mod document;
+mod gathered;
 mod input;
 mod instant;
 mod known_projects;
+mod lock;
 mod manifests;
+mod manual;
 mod nearest;
+mod outdated;
+mod problem;
+mod question;
+mod ready;
 mod rules;
+mod running;
+mod schemas;
 mod strict;
+mod supposed;
+mod table;
+mod verify;
+mod written;
 
-use arguments::{Arguments, CatalogCommand, Command};
+use arguments::{Arguments, CatalogCommand, Command, Reading};
+use called::Called;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +61,10 @@ struct Said {
 }
 
 impl Said {
+    fn only(answer: String) -> Self {
+        Self { answer, notes: Vec::new(), end: End::Solved }
+    }
+
     fn nothing_but(notes: Vec<String>) -> Self {
         Self { answer: String::new(), notes, end: End::Failed }
     }
@@ -52,7 +72,11 @@ impl Said {
 
 /// Runs the command with these arguments; `now` is what the clock says.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let called = Called::by(arguments.first());
+    let mut command = called::command(called);
+    let parsed = command.try_get_matches_from_mut(arguments);
+    let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(refused) => {
             // Help is an answer, and goes to stdout; clap knows.
@@ -67,10 +91,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         .without_time()
         .with_target(false)
         .init();
-    let Said { answer, notes, end } = match arguments.command {
-        Command::Explain(explain) => ask::explain(&explain, explain.reading.now.unwrap_or(now)),
-        Command::Catalog(CatalogCommand::Fetch(fetch)) => ask::fetch(&fetch, fetch.reading.now.unwrap_or(now)),
-    };
+    let Said { answer, notes, end } = answer(&arguments.command, called, now);
     let mut stderr = io::stderr().lock();
     for note in notes {
         // Nobody is left to be told.
@@ -86,4 +107,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
             ExitCode::from(End::Failed as u8)
         }
     }
+}
+
+fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
+    let now = |reading: &Reading| reading.now.unwrap_or(clock);
+    let said = match command {
+        Command::Explain(explain) => ask::explain(explain, now(&explain.reading)),
+        Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading)),
+        Command::Diff(diff) => Ok(diff::diff(diff)),
+        Command::Outdated(outdated) => outdated::outdated(outdated, now(&outdated.from.reading)),
+        Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading)),
+        Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading)),
+        Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading))),
+        Command::Schema(schema) => Ok(Said::only(schemas::schema(schema.of))),
+        Command::Completions(completions) => Ok(Said::only(manual::completions(called, completions.shell))),
+        Command::Man(man) => Ok(manual::man(called, man.output.as_deref())),
+    };
+    // What ends a command early is said like any other end.
+    said.unwrap_or_else(|said| said)
 }

@@ -10,6 +10,7 @@ use crate::solve::provider::Meter;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
+pub mod few;
 mod hint;
 mod holder;
 pub mod human;
@@ -17,10 +18,11 @@ pub(crate) mod no;
 mod refusal;
 pub(crate) mod target;
 pub(crate) mod together;
-mod words;
+pub(crate) mod words;
 pub(crate) mod yes;
 
 pub(crate) use hint::apply_to_others;
+pub(crate) use holder::up_to;
 pub use refusal::{
     Hint, HintStep, Impossible, OneVersion, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable, WhyNot,
 };
@@ -36,6 +38,7 @@ pub(crate) struct Asked<'x, 'a> {
 
 /// What can be said about an answer. Serialises for `--format json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "answer", rename_all = "camelCase")]
 pub enum Explanation {
     /// A set was chosen.
@@ -77,6 +80,7 @@ fn names<'x>(holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
 
 /// The yes: what was chosen, and why nothing newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Solved {
     /// The server as the request names it.
@@ -106,6 +110,7 @@ pub struct Solved {
 
 /// The chosen Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChosenPaper {
     /// Its Minecraft version.
@@ -126,6 +131,7 @@ pub struct ChosenPaper {
 
 /// A Minecraft version and a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaperName {
     /// Minecraft version.
@@ -136,6 +142,7 @@ pub struct PaperName {
 
 /// A newer build and why it was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewerBuild {
     /// Its number.
@@ -147,6 +154,7 @@ pub struct NewerBuild {
 
 /// One chosen plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChosenPlugin {
     /// The name people know.
@@ -175,6 +183,7 @@ pub struct ChosenPlugin {
 
 /// How we know that a release runs on a Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "known", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Listing {
     /// Its page lists the version.
@@ -194,6 +203,7 @@ pub enum Listing {
 
 /// A newer release that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewerRelease {
     /// Its version.
@@ -207,6 +217,7 @@ pub struct NewerRelease {
 
 /// Why a newer release was not chosen although the plugin was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Because {
     /// It may not be used.
@@ -240,6 +251,7 @@ pub enum Because {
 
 /// A newer Paper that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewerPaper {
     /// Its Minecraft version.
@@ -265,6 +277,7 @@ pub struct NewerPaper {
 
 /// A pin of Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaperPin {
     /// `spec.version`
@@ -276,6 +289,7 @@ pub struct PaperPin {
 
 /// A plugin that holds a Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Holder {
     /// The name people know.
@@ -306,6 +320,7 @@ pub struct Holder {
 
 /// A release and how far its list goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListedRelease {
     /// Its version.
@@ -326,6 +341,7 @@ pub struct ListedRelease {
 
 /// A release that would do but may not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Nearly {
     /// Its version.
@@ -339,6 +355,7 @@ pub struct Nearly {
 
 /// A plugin that strategy `latest` could not take along.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Unfollowed {
     /// The name people know.
@@ -355,6 +372,7 @@ pub struct Unfollowed {
 
 /// Something that was assumed, or that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "warning", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Warning {
     /// The project has nothing on the allowed channel: its most stable one was used.

@@ -18,11 +18,14 @@ pub mod manifest;
 mod needed;
 mod overlay;
 pub mod request;
+#[cfg(feature = "cli")]
+mod schema;
 mod shelf;
 mod solve;
 pub mod unusable;
 #[cfg(feature = "upstream")]
 pub mod upstream;
+pub mod verify;
 pub mod version;
 
 pub use needed::needed_projects;

@@ -14,8 +14,12 @@ use crate::version::Minecraft;
 /// Two solves of one request on one catalog give the same bytes ([`Lock::to_json`]); the digest changes only when
 /// something that runs changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
+    /// How to read the rest. A lock without it is of format 1.
+    #[serde(default)]
+    pub format_version: FormatVersion,
     /// `namespace/name` of the server it was solved for.
     pub server: String,
     /// Paper's Minecraft version.
@@ -38,8 +42,42 @@ pub struct Lock {
     pub facts: Vec<Fact>,
 }
 
+/// The format of a file that is kept: 1. Another one is refused while reading, so that nobody acts on half of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct FormatVersion(u32);
+
+/// The only format so far.
+const FORMAT: u32 = 1;
+
+impl Default for FormatVersion {
+    fn default() -> Self {
+        Self(FORMAT)
+    }
+}
+
+impl TryFrom<u32> for FormatVersion {
+    type Error = UnknownFormat;
+
+    fn try_from(format: u32) -> Result<Self, UnknownFormat> {
+        if format == FORMAT { Ok(Self(format)) } else { Err(UnknownFormat(format)) }
+    }
+}
+
+impl From<FormatVersion> for u32 {
+    fn from(format: FormatVersion) -> Self {
+        format.0
+    }
+}
+
+/// A file of a format that is not known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is of format {0}, and this version reads format {known} only", known = FORMAT)]
+pub struct UnknownFormat(u32);
+
 /// One file of a lock, always with a hash: a file without one is never chosen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockedFile {
     /// The name it gets on the volume: one path component, distinct within a lock.
@@ -55,6 +93,7 @@ pub struct LockedFile {
 
 /// One plugin of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockedPlugin {
     /// The name people know: `ViaVersion`.
@@ -75,6 +114,7 @@ pub struct LockedPlugin {
 
 /// Why a plugin is in a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LockReason {
     /// These Plugin objects ask for it, by name.
@@ -85,6 +125,7 @@ pub enum LockReason {
 
 /// Something that was read and when.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fact {
     /// `Paper`, or `ViaVersion (modrinth)`.
@@ -95,6 +136,7 @@ pub struct Fact {
 
 /// What names a lock: sha256 over what runs, in hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct LockDigest(String);
 
@@ -180,6 +222,10 @@ pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
         format!("{stem}.jar")
     }
 }
+
+mod difference;
+
+pub use difference::{Change, ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseName};
 
 #[cfg(test)]
 mod tests;

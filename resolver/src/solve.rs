@@ -64,6 +64,7 @@ impl Unsolvable {
 
 /// The search took more steps than its budget allows. Says nothing about whether an answer exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[error("the search was given up after {steps} steps")]
 pub struct GaveUp {

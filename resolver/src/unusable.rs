@@ -10,6 +10,7 @@ use crate::version::Minecraft;
 ///
 /// The text is made in `explain::words` only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unusable {
     /// Less stable than the Plugin allows.

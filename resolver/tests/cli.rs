@@ -15,12 +15,22 @@ use tokio::runtime::Runtime;
 
 #[path = "cli/answers.rs"]
 mod answers;
+#[path = "cli/boards.rs"]
+mod boards;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/locks.rs"]
+mod locks;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "cli/shell.rs"]
+mod shell;
 #[path = "cli/unknowns.rs"]
 mod unknowns;
+#[path = "cli/verify.rs"]
+mod verify;
+#[path = "cli/what_if.rs"]
+mod what_if;
 
 /// What the replay and the command both take for now.
 const NOW: &str = "2026-01-21T12:00:00Z";
@@ -132,6 +142,12 @@ fn assert_shown(name: &str, shown: &str) {
     settings.set_omit_expression(true);
     settings.set_snapshot_path("cli/snapshots");
     settings.add_filter(r"http://127\.0\.0\.1:\d+", "[upstream]");
-    settings.add_filter(r"resolver \d+\.\d+\.\d+", "resolver [version]");
+    // The replay's Paper JARs name its address, so they are others in each run.
+    settings.add_filter(r"/files/[0-9a-f]{64}/", "/files/[sha256]/");
+    settings.add_filter(r#""sha256:[0-9a-f]{64}""#, "\"sha256:[hex]\"");
+    settings.add_filter(r"sha256:[0-9a-f]{12}…", "sha256:[hex]…");
+    settings.add_filter(r#""digest": "[0-9a-f]{64}""#, "\"digest\": \"[hex]\"");
+    settings.add_filter(r#""size": \d+"#, "\"size\": [size]");
+    settings.add_filter(r"(resolver |nightshift |v)\d+\.\d+\.\d+", "$1[version]");
     settings.bind(|| insta::assert_snapshot!(name, shown));
 }

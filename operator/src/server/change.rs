@@ -74,7 +74,7 @@ pub(crate) fn in_words(changes: &[Change]) -> String {
 #[cfg(test)]
 mod tests {
     use resolver::catalog::{ProjectKey, Source};
-    use resolver::lock::{LockReason, LockedFile};
+    use resolver::lock::{FormatVersion, LockReason, LockedFile};
 
     use super::*;
 
@@ -96,6 +96,7 @@ mod tests {
 
     fn lock(minecraft: &str, build: u32, plugins: Vec<LockedPlugin>) -> Lock {
         Lock {
+            format_version: FormatVersion::default(),
             server: "games/lobby".to_owned(),
             minecraft: minecraft.parse().unwrap(),
             build,

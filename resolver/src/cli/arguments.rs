@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 
 use super::instant;
+use super::supposed::Assumed;
 use crate::upstream::Upstreams;
 use crate::version::Minecraft;
 
@@ -14,7 +15,7 @@ use crate::version::Minecraft;
 #[derive(Debug, Parser)]
 #[command(name = "resolver", version, disable_help_subcommand = true)]
 #[command(
-    after_help = "Exit codes: 0 solved, 1 no solution, 2 anything else. The answer is on stdout, all else on stderr."
+    after_help = "Exit codes: 0 yes, 1 no (no solution, not equal, not ready), 2 anything else. The answer is on stdout, all else on stderr."
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -25,9 +26,25 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Say what should run on the servers of some manifests, and what holds them back
     Explain(Explain),
+    /// Write down exactly what should run: builds, files, hashes
+    Lock(Lock),
+    /// Compare two locks; exits with 0 if the same would run, with 1 if not
+    Diff(Diff),
+    /// Check a lock: do its facts hold, is the request met, would it be chosen again? Exits with 0 if all is so
+    Verify(Verify),
+    /// List what is not at its newest, why, and since when
+    Outdated(Outdated),
+    /// Say who is ready for a Minecraft version, over all servers; exits with 0 if all are
+    Ready(Ready),
     /// What is known of Paper and the plugins
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Print the JSON Schema of what this command writes
+    Schema(Schema),
+    /// Print the completions of a shell
+    Completions(Completions),
+    /// Print the manual page, or write one for each command
+    Man(Man),
 }
 
 #[derive(Debug, Subcommand)]
@@ -36,9 +53,7 @@ pub(super) enum CatalogCommand {
     Fetch(Fetch),
 }
 
-// With upstreams set by environment, clap would name those flags as if they were asked for.
 #[derive(Debug, Args)]
-#[command(override_usage = "resolver explain [OPTIONS] -f <FILE|DIR|->...")]
 pub(super) struct Explain {
     #[command(flatten)]
     pub(super) reading: Reading,
@@ -48,20 +63,145 @@ pub(super) struct Explain {
     /// Ask why a server does not run this Minecraft version; exits with 0 if it can
     #[arg(long, value_name = "VERSION")]
     pub(super) why_not: Option<Minecraft>,
+    /// What if nobody asked for this plugin? Can be repeated
+    #[arg(long, value_name = "PLUGIN")]
+    pub(super) without: Vec<String>,
+    /// What if its authors released this version now, listed for every Minecraft version? Can be repeated
+    #[arg(long, value_name = "PLUGIN=VERSION")]
+    pub(super) assume: Vec<Assumed>,
     /// Sentences, or one JSON object a server
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
     /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
+    /// Write all that the answer rests on into this file, for somebody else to replay
+    #[arg(long, value_name = "FILE")]
+    pub(super) save_problem: Option<PathBuf>,
+    /// Answer a question that was saved; `--at`, `--why-not`, `--without` and `--assume` change it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "catalog", "save_problem"])]
+    pub(super) problem: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "resolver catalog fetch [OPTIONS] -f <FILE|DIR|->...")]
 pub(super) struct Fetch {
     #[command(flatten)]
     pub(super) reading: Reading,
     /// The directory to fill; the cache of `explain` when absent
+    #[arg(long, value_name = "DIR")]
+    pub(super) catalog: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Lock {
+    #[command(flatten)]
+    pub(super) from: From,
+    /// The server, when there are several: `games/lobby`, or `lobby`
+    #[arg(long, value_name = "NAME")]
+    pub(super) server: Option<String>,
+    /// Write a file for each server into this directory instead: games.lobby.lock.json
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    /// The lock to compare with: a file, or - for stdin
+    #[arg(value_name = "OLD.lock.json")]
+    pub(super) old: String,
+    /// The lock to compare: a file, or - for stdin
+    #[arg(value_name = "NEW.lock.json")]
+    pub(super) new: String,
+    /// A table, or one JSON object
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// The lock: a file, or - for stdin
+    #[arg(value_name = "LOCK")]
+    pub(super) lock: String,
+    #[command(flatten)]
+    pub(super) from: From,
+    /// The server to check it for, when it was made for another
+    #[arg(long, value_name = "NAME")]
+    pub(super) server: Option<String>,
+    /// Sentences, or one JSON object
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Outdated {
+    #[command(flatten)]
+    pub(super) from: From,
+    /// A table a server, or one JSON object a server
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Ready {
+    /// The Minecraft version; it need not be out yet
+    #[arg(value_name = "VERSION")]
+    pub(super) target: Minecraft,
+    #[command(flatten)]
+    pub(super) from: From,
+    /// A board, or one JSON object
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Schema {
+    /// Which
+    #[arg(value_enum)]
+    pub(super) of: Described,
+}
+
+/// What has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Described {
+    /// What `lock` writes
+    Lock,
+    /// What `explain --format json` writes for each server
+    Explanation,
+    /// What `diff --format json` writes
+    Difference,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// Of which shell
+    #[arg(value_enum)]
+    pub(super) shell: Shell,
+}
+
+/// A shell whose completions are kept working.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Man {
+    /// Write a page for each command into this directory instead
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+}
+
+/// What a question is about, when nothing else is to be said about it.
+#[derive(Debug, Args)]
+pub(super) struct From {
+    #[command(flatten)]
+    pub(super) reading: Reading,
+    /// Decide as of another instant: a date (its first moment, UTC) or an RFC 3339 time
+    #[arg(long, value_name = "TIME", value_parser = instant::parse)]
+    pub(super) at: Option<Timestamp>,
+    /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
 }
@@ -147,16 +287,4 @@ impl Addresses {
 pub(super) enum Format {
     Human,
     Json,
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::*;
-
-    #[test]
-    fn the_arguments_fit_together() {
-        Arguments::command().debug_assert();
-    }
 }

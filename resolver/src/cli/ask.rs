@@ -8,47 +8,78 @@ use jiff::tz::TimeZone;
 
 use super::arguments::{Explain, Fetch, Format, Reading as Asked};
 use super::checked::{self, Checked};
+use super::gathered::gather;
+use super::problem::{self, Problem};
+use super::question::{Answered, Question};
+use super::supposed::{Supposed, WhatIf};
 use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human};
-use crate::upstream::{FetchError, Fetcher, Problem, Reading, Settings, Upstream, Wanted, in_words};
-use crate::{Budget, Decided, Fleet, needed_projects};
-
-/// How often a solve may name further projects before we stop. One such round is rare, two were never seen.
-const ROUNDS: usize = 4;
+use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
+use crate::{needed_projects, upstream};
 
 /// `resolver explain`.
-pub(super) fn explain(explain: &Explain, now: Timestamp) -> Said {
+pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
+    let Explain { reading, at, why_not, without, assume, format, catalog, save_problem, problem } = explain;
+    if let Some(file) = problem {
+        let mut problem = Problem::read(file).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
+        let question = &mut problem.question;
+        question.at = at.unwrap_or(question.at);
+        question.why_not = why_not.clone().or_else(|| question.why_not.take());
+        question.without.extend(without.iter().cloned());
+        question.assume.extend(assume.iter().cloned());
+        let (answered, _) = problem.question.ask(&problem.catalog, &problem.requests);
+        let mut said = told(&answered, *format, problem.question.at, Vec::new())?;
+        say_reading(&mut said, &problem.catalog, problem.question.at);
+        return Ok(said);
+    }
     let mut notes = Vec::new();
-    let checked = match read(&explain.reading, &mut notes) {
-        Ok(checked) => checked,
-        Err(said) => return said,
+    let checked = read(reading, &mut notes)?;
+    let question = Question {
+        now,
+        at: at.unwrap_or(now),
+        why_not: why_not.clone(),
+        without: without.clone(),
+        assume: assume.clone(),
     };
-    let fetcher = match fetcher(&explain.reading, explain.catalog.as_deref()) {
-        Ok(fetcher) => fetcher,
-        Err(said) => return Said::nothing_but(vec![said]),
-    };
-    let at = explain.at.unwrap_or(now);
-    let (reading, answers) = match in_runtime(ask(&fetcher, explain, &checked, at, now)) {
-        Ok(answered) => answered,
-        Err(said) => return Said::nothing_but(vec![said]),
-    };
-    let mistakes = misspelt(&fetcher, &checked, &reading.problems);
+    let gathered = gather(reading, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
+        question.ask(catalog, requests)
+    })?;
+    let mut said = told(&gathered.answer, *format, question.at, notes)?;
+    gathered.say_problems(&mut said);
+    say_reading(&mut said, &gathered.catalog, question.at);
+    if let Some(file) = save_problem
+        && let Err(error) = problem::save(file, question, &gathered.requests, &gathered.catalog)
+    {
+        said.notes.push(in_words(&error));
+        said.end = End::Failed;
+    }
+    Ok(said)
+}
+
+/// What was answered, or why it could not be asked.
+fn told(answered: &Answered, format: Format, at: Timestamp, notes: Vec<String>) -> Result<Said, Said> {
+    let Answered { explanations, supposed, mistakes } = answered;
     if !mistakes.is_empty() {
-        notes.extend(mistakes);
-        return Said::nothing_but(notes);
+        return Err(Said::nothing_but(notes.into_iter().chain(mistakes.iter().cloned()).collect()));
     }
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
-    for answer in &answers {
-        say(&mut said, answer, explain.format, at);
+    if format == Format::Human {
+        said.answer = supposed.lines().into_iter().map(|line| line + "\n").collect();
     }
-    say_problems(&mut said, &reading.problems);
-    if at < reading.catalog.paper_read_at {
-        let day = reading.catalog.paper_read_at.to_zoned(TimeZone::UTC).date();
+    for explanation in explanations {
+        say(&mut said, explanation, supposed, format, at);
+    }
+    Ok(said)
+}
+
+/// That the lists are newer than the instant that was asked about, if that is so.
+fn say_reading(said: &mut Said, catalog: &Catalog, at: Timestamp) {
+    if at < catalog.paper_read_at {
+        let day = catalog.paper_read_at.to_zoned(TimeZone::UTC).date();
         said.notes.push(format!("lists as read on {day}; older text is not recorded"));
     }
-    said
 }
 
 /// `resolver catalog fetch`.
@@ -92,7 +123,7 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
 }
 
 /// What is asked, or all that is wrong with it.
-fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
+pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
     let files = input::read(&asked.files).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
     let manifests = manifests::read(&files);
     let none = manifests.servers.is_empty() && manifests.mistakes.is_empty();
@@ -112,14 +143,12 @@ fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
     Ok(checked)
 }
 
-fn fetcher(asked: &Asked, catalog: Option<&Path>) -> Result<Fetcher, String> {
+pub(super) fn fetcher(asked: &Asked, catalog: Option<&Path>) -> Result<Fetcher, String> {
     match catalog {
         Some(directory) if directory.is_dir() => Ok(Fetcher::offline(directory)),
         Some(directory) => {
             let directory = directory.display();
-            Err(format!(
-                "there is no directory `{directory}`: fill it with `resolver catalog fetch --catalog {directory} -f …`"
-            ))
+            Err(format!("there is no directory `{directory}`: fill it with `catalog fetch --catalog {directory} -f …`"))
         }
         None => online(asked, cache()?),
     }
@@ -140,39 +169,14 @@ fn cache() -> Result<PathBuf, String> {
         .ok_or_else(|| "there is no place for the catalog: set HOME or XDG_CACHE_HOME, or give --catalog".to_owned())
 }
 
-fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, String> {
+pub(super) fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, String> {
     // Stored pages are read by few threads: starting one costs more than reading a page, and most are small.
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| format!("could not start: {}", in_words(&error as &dyn Error)))?;
     Ok(runtime.block_on(work))
 }
 
-async fn ask(
-    fetcher: &Fetcher,
-    explain: &Explain,
-    checked: &Checked,
-    at: Timestamp,
-    now: Timestamp,
-) -> (Reading, Vec<Explanation>) {
-    let mut further: Vec<ProjectKey> = Vec::new();
-    let mut round = 0;
-    loop {
-        let reading = read_upstreams(fetcher, &explain.reading, checked, &further, now).await;
-        let mut lacking = Vec::new();
-        let fleet = Fleet::read(&reading.catalog, &checked.requests, at);
-        let decided = fleet.decide(Budget::default());
-        let answers: Vec<Explanation> =
-            checked.requests.iter().map(|request| answer(explain, &decided, &request.server, &mut lacking)).collect();
-        lacking.retain(|key| !further.contains(key));
-        round += 1;
-        if lacking.is_empty() || round == ROUNDS {
-            return (reading, answers);
-        }
-        further.extend(lacking);
-    }
-}
-
-async fn read_upstreams(
+pub(super) async fn read_upstreams(
     fetcher: &Fetcher,
     asked: &Asked,
     checked: &Checked,
@@ -197,20 +201,7 @@ async fn read_upstreams(
     fetcher.catalog(wanted, missing, now).await
 }
 
-/// The answer for one server; projects that it lacks still go to `lacking`.
-fn answer(explain: &Explain, decided: &Decided<'_, '_>, server: &str, lacking: &mut Vec<ProjectKey>) -> Explanation {
-    let answer = match &explain.why_not {
-        Some(target) => decided.why_not(server, target).map(|why| why.map(Explanation::WhyNot)),
-        None => decided.answer(server).map(|answer| answer.map(|resolution| resolution.explanation)),
-    };
-    let answer = answer.expect("the fleet was read from the same requests");
-    answer.unwrap_or_else(|unsolvable| {
-        lacking.extend_from_slice(unsolvable.projects_to_fetch());
-        unsolvable.explanation()
-    })
-}
-
-fn say(said: &mut Said, explanation: &Explanation, format: Format, at: Timestamp) {
+fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Format, at: Timestamp) {
     let end = match explanation {
         Explanation::Solved(_) => End::Solved,
         Explanation::WhyNot(why) if why.possible => End::Solved,
@@ -231,8 +222,12 @@ fn say(said: &mut Said, explanation: &Explanation, format: Format, at: Timestamp
             said.answer.push_str(&human::render(&without_reading_note(explanation), at));
         }
         Format::Json => {
-            let json = serde_json::to_string_pretty(explanation).expect("an explanation has string keys only");
-            said.answer.push_str(&json);
+            let json = if supposed.is_nothing() {
+                serde_json::to_string_pretty(explanation)
+            } else {
+                serde_json::to_string_pretty(&WhatIf::new(supposed, explanation))
+            };
+            said.answer.push_str(&json.expect("an explanation has string keys only"));
             said.answer.push('\n');
         }
     }
@@ -250,7 +245,7 @@ fn without_reading_note(explanation: &Explanation) -> Explanation {
 }
 
 /// What could not be read and has not been said yet.
-fn say_problems(said: &mut Said, problems: &[Problem]) {
+pub(super) fn say_problems(said: &mut Said, problems: &[upstream::Problem]) {
     let unsaid: Vec<String> = problems
         .iter()
         .filter(|problem| !said.notes.iter().any(|note| note.contains(&in_words(&problem.error))))
@@ -260,7 +255,7 @@ fn say_problems(said: &mut Said, problems: &[Problem]) {
 }
 
 /// The mistakes that only an upstream can tell: projects that are asked for and do not exist, files that are others.
-fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[Problem]) -> Vec<String> {
+pub(super) fn misspelt(fetcher: &Fetcher, checked: &Checked, problems: &[upstream::Problem]) -> Vec<String> {
     let mut mistakes = Vec::new();
     for key in checked.projects() {
         let subject = key.to_string();

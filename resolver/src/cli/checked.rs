@@ -1,8 +1,11 @@
 //! Pure. Manifests to requests: what is asked, or everything that is wrong with the asking.
 
+use std::collections::BTreeMap;
+
 use super::document::Node;
 use super::manifests::{Manifests, Mistake, Placed};
 use super::rules;
+use super::running::{self, Runs};
 use crate::catalog::ProjectKey;
 use crate::manifest::{self, Complaint, plugin_name};
 use crate::request::{PaperWish, Request};
@@ -13,6 +16,8 @@ use crate::version::Minecraft;
 pub(super) struct Checked {
     /// One for each server, as they came.
     pub(super) requests: Vec<Request>,
+    /// What runs on them, by their names, as far as their objects tell.
+    pub(super) running: BTreeMap<String, Runs>,
     /// The plugins, for complaints about their projects.
     plugins: Vec<Placed<crds::Plugin>>,
 }
@@ -22,6 +27,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
     let Manifests { servers, plugins, mut mistakes, notes: left_aside } = manifests;
     notes.extend(left_aside);
     let mut requests = Vec::new();
+    let mut running = BTreeMap::new();
     let mut used = vec![false; plugins.len()];
     for plugin in &plugins {
         let complaints = rules::check_plugin(&plugin.object).into_iter().chain(manifest::check_plugin(&plugin.object));
@@ -34,7 +40,10 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
             *used |= !manifest::matching(server, [&plugin.object]).is_empty();
         }
         match manifest::request(server, plugins.iter().map(|plugin| &plugin.object), floor(&placed.node), None) {
-            Ok(request) => requests.push(request),
+            Ok(request) => {
+                running.insert(request.server.clone(), running::of(&placed.node));
+                requests.push(request);
+            }
             Err(complaints) => {
                 for complaint in complaints {
                     let about = plugins.iter().find(|plugin| complaint.object == object_name(&plugin.object));
@@ -57,10 +66,17 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
             notes.push(format!("Plugin {name} matches no server here: see its `instanceSelector` and both namespaces"));
         }
     }
-    Ok(Checked { requests, plugins })
+    Ok(Checked { requests, running, plugins })
 }
 
 impl Checked {
+    /// The names of all servers, in order.
+    pub(super) fn servers(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.requests.iter().map(|request| request.server.clone()).collect();
+        names.sort();
+        names
+    }
+
     /// All projects that are asked for, in order.
     pub(super) fn projects(&self) -> Vec<ProjectKey> {
         let mut keys: Vec<ProjectKey> =

@@ -157,7 +157,7 @@ pub(super) fn listed(
 }
 
 /// The newest release on a list.
-pub(super) fn up_to(release: &Release) -> Option<Minecraft> {
+pub(crate) fn up_to(release: &Release) -> Option<Minecraft> {
     let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
     releases.or_else(|| release.minecraft.iter().max()).cloned()
 }

@@ -10,6 +10,7 @@ use crate::version::Minecraft;
 
 /// Something the user can do. Each was proven: the problem was solved again with it applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hint {
     /// All of these, together.
@@ -23,6 +24,7 @@ pub struct Hint {
 
 /// One field to set, or an instant to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HintStep {
     /// Nothing to do: it solves itself then.
@@ -93,6 +95,7 @@ pub enum HintStep {
 
 /// The no: why nothing meets the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Impossible {
     /// The server as the request names it.
@@ -120,6 +123,7 @@ fn is_zero(n: &usize) -> bool {
 
 /// What runs now, in names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunningNow {
     /// Paper.
@@ -130,6 +134,7 @@ pub struct RunningNow {
 
 /// One fact of a no.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reason {
     /// The user pinned Paper.
@@ -260,6 +265,7 @@ pub enum Reason {
 /// Plugins that are one version on all servers of their Plugin objects (`updateStrategy: latest`), and what servers could
 /// have of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OneVersion {
     /// The plugins; of several, only all of them together show it.
@@ -273,6 +279,7 @@ pub struct OneVersion {
 
 /// A plugin that is one version on several servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SharedPlugin {
     /// The Plugin object.
@@ -283,6 +290,7 @@ pub struct SharedPlugin {
 
 /// What one server could have of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Takes {
     /// The server, as its request names it.
@@ -300,6 +308,7 @@ pub struct Takes {
 
 /// A run of Paper versions without a gap, in the order of the versions there are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Span {
     /// The oldest.
@@ -310,6 +319,7 @@ pub struct Span {
 
 /// The answer to "why not this Paper?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WhyNot {
     /// The server as the request names it.
@@ -346,6 +356,7 @@ pub struct WhyNot {
 
 /// Why no metadata answers the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Unanswerable {
     /// The server as the request names it.

@@ -8,7 +8,7 @@ use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// `6 October 2025`
-pub(super) fn date(at: Timestamp) -> String {
+pub(crate) fn date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()
 }
 
@@ -51,7 +51,7 @@ pub(super) fn duration(length: SignedDuration) -> String {
 }
 
 /// `A`, `A and B`, `A, B and C`; at most `most` are shown.
-pub(super) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
+pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
     if names.len() > most {
         shown.push(format!("{} more", names.len() - most));
@@ -79,7 +79,7 @@ pub(super) fn spans(spans: &[Span]) -> String {
 }
 
 /// Up to twelve in letters.
-pub(super) fn count(n: usize) -> String {
+pub(crate) fn count(n: usize) -> String {
     const WORDS: [&str; 13] =
         ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
@@ -133,7 +133,7 @@ pub(super) fn api_version(needs: &Minecraft) -> String {
 }
 
 /// Why something may not be used: a clause that stands after what it is about.
-pub(super) fn unusable(reason: &Unusable) -> String {
+pub(crate) fn unusable(reason: &Unusable) -> String {
     match reason {
         Unusable::Channel { is, allowed } => {
             format!("is published as {}, and you allow {} (`spec.channel`)", channel(*is), channel(*allowed))

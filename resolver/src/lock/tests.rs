@@ -11,6 +11,7 @@ fn lock() -> Lock {
         hash: format!("sha256:{:a<64}", ""),
     };
     Lock {
+        format_version: FormatVersion::default(),
         server: "games/lobby".to_owned(),
         minecraft: "1.21.10".parse().unwrap(),
         build: 130,
@@ -86,4 +87,76 @@ fn a_file_name_from_outside_is_one_safe_path_component() {
         let artifact = Artifact { name: outside.to_owned(), url: String::new(), size: None, hash: None };
         assert_eq!(safe_file_name(&artifact, "M y/"), inside, "{outside}");
     }
+}
+
+#[test]
+fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
+    let text = lock().to_json();
+    assert!(text.starts_with("{\n  \"formatVersion\": 1,\n"));
+    let without = text.replace("  \"formatVersion\": 1,\n", "");
+    assert_eq!(serde_json::from_str::<Lock>(&without).unwrap(), lock());
+    let newer = text.replace("\"formatVersion\": 1", "\"formatVersion\": 2");
+    let refused = serde_json::from_str::<Lock>(&newer).unwrap_err().to_string();
+    assert!(refused.contains("is of format 2, and this version reads format 1 only"), "{refused}");
+}
+
+/// Whatever changes the digest is shown, and what is shown changes the digest.
+#[test]
+fn a_difference_is_empty_exactly_when_the_digest_stays() {
+    let changes: [fn(&mut Lock); 12] = [
+        |lock| lock.minecraft = "1.21.11".parse().unwrap(),
+        |lock| lock.minecraft = "1.21.10.0".parse().unwrap(),
+        |lock| lock.build = 129,
+        |lock| lock.java = 25,
+        |lock| lock.image = Some("docker.io/itzg/minecraft-server@sha256:0".to_owned()),
+        |lock| lock.paper.hash = format!("sha256:{:b<64}", ""),
+        |lock| lock.plugins[0].release_id = "other".to_owned(),
+        |lock| lock.plugins[0].file.name = "Via.jar".to_owned(),
+        |lock| lock.plugins.clear(),
+        |lock| lock.jvm_flags.push("-Xmx1G".to_owned()),
+        |lock| lock.plugins[0].file.url = "https://mirror.example".to_owned(),
+        |lock| lock.server = "games/arena".to_owned(),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let mut other = lock();
+        change(&mut other);
+        for (old, new) in [(lock(), other.clone()), (other.clone(), lock())] {
+            let Difference { equal, paper, java, image, plugins, old: _, new: _ } = old.difference(&new);
+            let nothing = paper.is_none() && java.is_none() && image.is_none() && plugins.is_empty();
+            assert_eq!((equal, nothing), (at >= 9, at >= 9), "change {at}");
+        }
+    }
+}
+
+#[test]
+fn a_newer_minecraft_is_one_way_and_an_older_one_backwards() {
+    let mut newer = lock();
+    newer.minecraft = "1.21.11".parse().unwrap();
+    let ways = |old: &Lock, new: &Lock| old.difference(new).paper.map(|paper| (paper.one_way, paper.backwards));
+    assert_eq!(ways(&lock(), &newer), Some((true, false)));
+    assert_eq!(ways(&newer, &lock()), Some((false, true)));
+    newer = lock();
+    newer.build = 131;
+    assert_eq!(ways(&lock(), &newer), Some((false, false)));
+}
+
+#[test]
+fn plugins_are_told_apart_by_project_and_then_by_name() {
+    let mut new = lock();
+    let before = lock().plugins[0].clone();
+    new.plugins = vec![
+        LockedPlugin { version: "5.6.0".to_owned(), release_id: "older".to_owned(), ..before.clone() },
+        LockedPlugin { name: "Chunky".to_owned(), project_id: "chunky".to_owned(), ..before.clone() },
+    ];
+    let kinds = |new: &Lock| -> Vec<(String, ChangeKind)> {
+        lock().difference(new).plugins.into_iter().map(|plugin| (plugin.name, plugin.change)).collect()
+    };
+    let named = |name: &str, kind| (name.to_owned(), kind);
+    assert_eq!(kinds(&new), [named("Chunky", ChangeKind::Added), named("ViaVersion", ChangeKind::Downgraded)]);
+    // The same plugin from Hangar: another project there, and the same plugin for people.
+    let key = ProjectKey { source: Source::Hangar, project: "ViaVersion".to_owned() };
+    new.plugins = vec![LockedPlugin { key, project_id: "31".to_owned(), release_id: "9".to_owned(), ..before }];
+    assert_eq!(kinds(&new), [named("ViaVersion", ChangeKind::Replaced)]);
+    new.plugins.clear();
+    assert_eq!(kinds(&new), [named("ViaVersion", ChangeKind::Removed)]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Decision;
 use crate::catalog::{Artifact, Catalog};
-use crate::lock::{Fact, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
+use crate::lock::{Fact, FormatVersion, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
 use crate::shelf::{LinkKind, World};
 
 /// Writes down what was decided.
@@ -44,6 +44,7 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
     }
     facts.sort();
     Lock {
+        format_version: FormatVersion::default(),
         server: world.request.server.clone(),
         minecraft: paper.version.minecraft.clone(),
         build: build.number,

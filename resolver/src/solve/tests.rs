@@ -28,6 +28,45 @@ proptest! {
     }
 
     #[test]
+    fn a_lock_meets_its_request_and_its_facts_hold(problem in problems()) {
+        if let Ok(resolution) = solved(&problem) {
+            let Problem { catalog, request, now } = &problem;
+            prop_assert_eq!(crate::verify::broken_facts(&resolution.lock, catalog, *now), Vec::new());
+            prop_assert_eq!(crate::verify::unmet(&resolution.lock, catalog, request, *now), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_lock_with_another_release_in_it_meets_the_request_only_if_a_pin_to_it_does(
+        problem in problems(),
+        which in any::<proptest::sample::Index>(),
+        other in any::<proptest::sample::Index>(),
+    ) {
+        let Ok(Resolution { mut lock, .. }) = solved(&problem) else { return Ok(()) };
+        if lock.plugins.is_empty() {
+            return Ok(());
+        }
+        let place = which.index(lock.plugins.len());
+        let locked = &mut lock.plugins[place];
+        let project = problem.catalog.projects.iter().find(|project| project.id == locked.project_id).unwrap();
+        let release = &project.releases[other.index(project.releases.len())];
+        locked.release_id.clone_from(&release.id);
+        locked.version.clone_from(&release.version);
+        let unmet = crate::verify::unmet(&lock, &problem.catalog, &problem.request, problem.now).unwrap();
+        // A world in which nothing but the locked releases exists has an answer exactly if they go together.
+        let mut only = problem.clone();
+        only.request.paper = PaperWish::Pin { version: lock.minecraft.clone() };
+        for project in &mut only.catalog.projects {
+            let mine = lock.plugins.iter().find(|locked| locked.project_id == project.id);
+            project.releases.retain(|release| mine.is_some_and(|locked| locked.release_id == release.id));
+        }
+        let goes = solved(&only).is_ok_and(|resolution| small::named(&resolution.lock) == small::named(&lock));
+        if unmet.is_empty() && !matches!(problem.request.paper, PaperWish::Latest) {
+            prop_assert!(goes, "{:?}", lock.plugins);
+        }
+    }
+
+    #[test]
     fn the_order_of_the_input_never_changes_the_answer(problem in problems(), seed in any::<u64>()) {
         let shuffled = problem.shuffled(seed);
         match (solved(&problem), solved(&shuffled)) {

@@ -1,5 +1,5 @@
 use clap::Parser as _;
-use resolver::lock::LockedFile;
+use resolver::lock::{FormatVersion, LockedFile};
 use scheduler::protocol::{File, FileHash};
 use serde_json::{Value, json};
 
@@ -9,6 +9,7 @@ use crate::server::check::tests::server;
 
 fn lock() -> Lock {
     Lock {
+        format_version: FormatVersion::default(),
         server: "games/lobby".to_owned(),
         minecraft: "1.21.10".parse().unwrap(),
         build: 130,

@@ -1,0 +1,97 @@
+//! Pure. The name that the command was called by: its own, or as a plugin of kubectl.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Command, CommandFactory as _};
+
+use super::arguments::Arguments;
+
+/// What commands are typed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Called {
+    /// `resolver`
+    Resolver,
+    /// `kubectl nightshift`: kubectl runs `kubectl-nightshift` of the `PATH`.
+    Kubectl,
+}
+
+/// What follows each command in its usage lines. Without them clap would name the upstreams' flags as if they were asked for,
+/// when the environment sets them.
+const USAGES: [(&[&str], &[&str]); 6] = [
+    (&["explain"], &["[OPTIONS] -f <FILE|DIR|->...", "[OPTIONS] --problem <FILE>"]),
+    (&["lock"], &["[OPTIONS] -f <FILE|DIR|->..."]),
+    (&["verify"], &["[OPTIONS] <LOCK> -f <FILE|DIR|->..."]),
+    (&["outdated"], &["[OPTIONS] -f <FILE|DIR|->..."]),
+    (&["ready"], &["[OPTIONS] <VERSION> -f <FILE|DIR|->..."]),
+    (&["catalog", "fetch"], &["[OPTIONS] -f <FILE|DIR|->..."]),
+];
+
+impl Called {
+    /// By the first argument.
+    pub(super) fn by(program: Option<&OsString>) -> Self {
+        let stem = program.and_then(|program| Path::new(program).file_stem()?.to_str());
+        if stem == Some("kubectl-nightshift") { Self::Kubectl } else { Self::Resolver }
+    }
+
+    /// The name of the file.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::Resolver => "resolver",
+            Self::Kubectl => "kubectl-nightshift",
+        }
+    }
+
+    /// What a user types before the command's name.
+    pub(super) fn typed(self) -> &'static str {
+        match self {
+            Self::Resolver => "resolver",
+            Self::Kubectl => "kubectl nightshift",
+        }
+    }
+}
+
+/// The command line as it is called.
+pub(super) fn command(called: Called) -> Command {
+    let typed = called.typed();
+    let mut command = Arguments::command().bin_name(typed).display_name(typed);
+    for (path, rests) in USAGES {
+        let lines: Vec<String> = rests.iter().map(|rest| format!("{typed} {} {rest}", path.join(" "))).collect();
+        // Under the first one, which stands after `Usage: `.
+        let usage = lines.join("\n       ");
+        command = at(command, path, &|command| command.override_usage(usage.clone()));
+    }
+    // Shared with commands that have no `--problem`.
+    at(command, &["explain"], &|command| {
+        command.mut_arg("files", |files| files.required(false).required_unless_present("problem"))
+    })
+}
+
+/// With one command changed, however deep it is.
+fn at(command: Command, path: &[&str], change: &dyn Fn(Command) -> Command) -> Command {
+    match path {
+        [] => change(command),
+        [first, rest @ ..] => command.mut_subcommand(first, |inner| at(inner, rest, change)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_fit_together() {
+        for called in [Called::Resolver, Called::Kubectl] {
+            command(called).debug_assert();
+        }
+    }
+
+    #[test]
+    fn kubectl_calls_it_by_its_plugin_name_wherever_it_is() {
+        let by = |program: &str| Called::by(Some(&program.into()));
+        assert_eq!(by("/usr/local/bin/kubectl-nightshift"), Called::Kubectl);
+        assert_eq!(by("kubectl-nightshift.exe"), Called::Kubectl);
+        assert_eq!(by("./resolver"), Called::Resolver);
+        assert_eq!(Called::by(None), Called::Resolver);
+    }
+}

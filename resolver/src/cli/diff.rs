@@ -1,0 +1,172 @@
+//! Edge (reads). `resolver diff`: two locks compared, as diff(1) answers.
+
+use std::fs;
+use std::io::{self, Read as _};
+
+use super::arguments::{Diff, Format};
+use super::table::table;
+use super::{End, Said};
+use crate::explain::PaperName;
+use crate::explain::words::list;
+use crate::lock::{Change, ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseName};
+use crate::upstream::in_words;
+
+/// A lock that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LockError {
+    #[error("could not read `{name}`")]
+    Read {
+        name: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{name}:{line}: this is no lock: {said}; write one with `lock`")]
+    Unreadable { name: String, line: usize, said: String },
+}
+
+impl LockError {
+    fn unreadable(name: &str, error: &serde_json::Error) -> Self {
+        let said = error.to_string();
+        // The line stands before it.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let said = if error.is_eof() { "it ends too early" } else { said.strip_suffix(&place).unwrap_or(&said) };
+        Self::Unreadable { name: name.to_owned(), line: error.line(), said: said.to_owned() }
+    }
+}
+
+/// The lock in a file, or on stdin for `-`.
+pub(super) fn read_lock(name: &str) -> Result<Lock, LockError> {
+    let failed = |source| LockError::Read { name: name.to_owned(), source };
+    let (name, text) = if name == "-" {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map_err(failed)?;
+        ("stdin", text)
+    } else {
+        (name, fs::read_to_string(name).map_err(failed)?)
+    };
+    serde_json::from_str(&text).map_err(|error| LockError::unreadable(name, &error))
+}
+
+/// `resolver diff`.
+pub(super) fn diff(diff: &Diff) -> Said {
+    let refused = |notes| Said { answer: String::new(), notes, end: End::Failed };
+    if diff.old == "-" && diff.new == "-" {
+        return refused(vec!["stdin holds one lock only: name a file for the other".to_owned()]);
+    }
+    let (old, new) = match (read_lock(&diff.old), read_lock(&diff.new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            return refused([old.err(), new.err()].iter().flatten().map(|error| in_words(error)).collect());
+        }
+    };
+    let difference = old.difference(&new);
+    let answer = match diff.format {
+        Format::Human => human(&difference),
+        Format::Json => json(&difference),
+    };
+    let end = if difference.equal { End::Solved } else { End::NoSolution };
+    Said { answer, notes: Vec::new(), end }
+}
+
+fn json(difference: &Difference) -> String {
+    let mut text = serde_json::to_string_pretty(difference).expect("a difference has string keys only");
+    text.push('\n');
+    text
+}
+
+fn human(difference: &Difference) -> String {
+    let Difference { old, new, equal, .. } = difference;
+    let server =
+        if old.server == new.server { old.server.clone() } else { format!("{} -> {}", old.server, new.server) };
+    if *equal {
+        return format!("{server}: nothing differs in what runs ({})\n", named(&new.paper));
+    }
+    format!("{server}: not the same\n{}", lines(difference))
+}
+
+/// A line for each thing that differs, indented.
+pub(super) fn lines(difference: &Difference) -> String {
+    let Difference { paper, java, image, plugins, old: _, new: _, equal: _ } = difference;
+    let row = |head: &str, words: String| vec![head.to_owned(), words];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    rows.extend(paper.as_ref().map(|paper| row("Paper", paper_words(paper))));
+    rows.extend(java.as_ref().map(|java| row("Java", format!("{} -> {}", java.from, java.to))));
+    rows.extend(image.as_ref().map(|image| row("image", image_words(image.from.as_deref(), image.to.as_deref()))));
+    rows.extend(plugins.iter().map(|plugin| row(&plugin.name, plugin_words(plugin))));
+    table("  ", &rows)
+}
+
+/// Two images by what tells them apart: repository, tag, or else the digest.
+fn image_words(from: Option<&str>, to: Option<&str>) -> String {
+    let own = "the operator's own";
+    let (Some(from), Some(to)) = (from, to) else {
+        return format!("{} -> {}", from.unwrap_or(own), to.unwrap_or(own));
+    };
+    let name = |image: &str| image.split('@').next().unwrap_or(image).to_owned();
+    let (name_from, name_to) = (name(from), name(to));
+    match (name_from.rsplit_once(':'), name_to.rsplit_once(':')) {
+        _ if name_from == name_to => format!("{from} -> {to}"),
+        (Some((old, _)), Some((new, tag))) if old == new => format!("{name_from} -> {tag}"),
+        _ => format!("{name_from} -> {name_to}"),
+    }
+}
+
+/// `Paper 1.21.10 (build 130)`
+fn named(paper: &PaperName) -> String {
+    format!("Paper {} (build {})", paper.minecraft, paper.build)
+}
+
+fn paper_words(paper: &PaperChange) -> String {
+    let PaperChange { from, to, one_way, backwards, file } = paper;
+    if let Some(Change { from, to }) = file {
+        return format!("the same build, another file: {}", files(from, to));
+    }
+    let words = format!("{} (build {}) -> {} (build {})", from.minecraft, from.build, to.minecraft, to.build);
+    match (one_way, backwards) {
+        (true, _) => format!("{words}. One-way: the world cannot return to {}", from.minecraft),
+        (_, true) => format!("{words}. Backwards: a world opened by {} does not open in it", from.minecraft),
+        (false, false) => words,
+    }
+}
+
+fn plugin_words(plugin: &PluginChange) -> String {
+    let needed = |release: &ReleaseName| match release.needed_by.as_slice() {
+        [] => String::new(),
+        names => format!(" (needed by {})", list(names, 4)),
+    };
+    match (&plugin.from, &plugin.to) {
+        (None, Some(to)) => format!("new: {}{}", to.version, needed(to)),
+        (Some(from), None) => format!("gone: was {}", from.version),
+        (Some(from), Some(to)) => {
+            let moved = from.key.source != to.key.source;
+            let version = |release: &ReleaseName| {
+                if moved { format!("{} ({})", release.version, release.key.source) } else { release.version.clone() }
+            };
+            match plugin.change {
+                ChangeKind::Downgraded => format!("{} -> {}, which is older", version(from), version(to)),
+                ChangeKind::Replaced if !moved && from.file.hash == to.file.hash && from.file.name == to.file.name => {
+                    format!("{}, another release of that name: {} -> {}", version(to), from.release_id, to.release_id)
+                }
+                ChangeKind::Replaced if !moved => {
+                    format!("{}, another file: {}", version(to), files(&from.file, &to.file))
+                }
+                ChangeKind::Replaced | ChangeKind::Updated | ChangeKind::Added | ChangeKind::Removed => {
+                    format!("{} -> {}", version(from), version(to))
+                }
+            }
+        }
+        (None, None) => String::new(),
+    }
+}
+
+/// What tells two files apart, in as few letters as will do.
+fn files(from: &LockedFile, to: &LockedFile) -> String {
+    let short = |hash: &str| hash.chars().take("sha256:".len() + 12).collect::<String>();
+    if from.hash == to.hash {
+        format!("{} -> {}", from.name, to.name)
+    } else if from.name == to.name {
+        format!("{} {}… -> {}…", from.name, short(&from.hash), short(&to.hash))
+    } else {
+        format!("{} ({}…) -> {} ({}…)", from.name, short(&from.hash), to.name, short(&to.hash))
+    }
+}

@@ -1,0 +1,132 @@
+//! Edge (reads). What every question starts from: the requests of the manifests, and one catalog that answers them all.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::arguments::{From, Reading as Asked};
+use super::ask::{fetcher, in_runtime, misspelt, read_upstreams, say_problems};
+use super::checked::Checked;
+use super::{End, Said};
+use crate::catalog::{Catalog, ProjectKey};
+use crate::request::Request;
+use crate::upstream::Problem;
+use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
+
+/// How often a solve may name further projects before we stop. One such round is rare, two were never seen.
+const ROUNDS: usize = 4;
+
+/// An answer for each server, by its name.
+pub(super) type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
+
+/// An answer, and what it rests on.
+pub(super) struct Gathered<T> {
+    /// What was asked.
+    pub(super) requests: Vec<Request>,
+    /// What is known.
+    pub(super) catalog: Catalog,
+    /// What was made of both.
+    pub(super) answer: T,
+    /// What could not be read anew.
+    pub(super) problems: Vec<Problem>,
+}
+
+impl<T> Gathered<T> {
+    /// Adds what could not be read, unless it has been said.
+    pub(super) fn say_problems(&self, said: &mut Said) {
+        say_problems(said, &self.problems);
+    }
+}
+
+/// Reads the upstreams until `answer` lacks no project any more; what it lacks is the second of what it gives.
+pub(super) fn gather<T>(
+    asked: &Asked,
+    directory: Option<&Path>,
+    checked: Checked,
+    notes: &mut Vec<String>,
+    now: Timestamp,
+    answer: impl Fn(&Catalog, &[Request]) -> (T, Vec<ProjectKey>),
+) -> Result<Gathered<T>, Said> {
+    let fetcher = fetcher(asked, directory).map_err(|said| Said::nothing_but(vec![said]))?;
+    let read = in_runtime(async {
+        let mut further: Vec<ProjectKey> = Vec::new();
+        let mut round = 0;
+        loop {
+            let reading = read_upstreams(&fetcher, asked, &checked, &further, now).await;
+            let (answer, mut lacking) = answer(&reading.catalog, &checked.requests);
+            lacking.retain(|key| !further.contains(key));
+            round += 1;
+            if lacking.is_empty() || round == ROUNDS {
+                return (reading, answer);
+            }
+            further.extend(lacking);
+        }
+    });
+    let (reading, answer) = read.map_err(|said| Said::nothing_but(vec![said]))?;
+    let mistakes = misspelt(&fetcher, &checked, &reading.problems);
+    if !mistakes.is_empty() {
+        notes.extend(mistakes);
+        return Err(Said::nothing_but(std::mem::take(notes)));
+    }
+    Ok(Gathered { requests: checked.requests, catalog: reading.catalog, answer, problems: reading.problems })
+}
+
+/// Gathers for what `from` names, with the best set for each server as of its instant.
+pub(super) fn gather_answers(
+    from: &From,
+    checked: Checked,
+    notes: &mut Vec<String>,
+    now: Timestamp,
+) -> Result<Gathered<Answers>, Said> {
+    let at = from.at.unwrap_or(now);
+    gather(&from.reading, from.catalog.as_deref(), checked, notes, now, |catalog, requests| {
+        let answers = answers(catalog, requests, at);
+        let lacking = lacking(&answers);
+        (answers, lacking)
+    })
+}
+
+/// The best set for each server, in the order of their names.
+pub(super) fn answers(catalog: &Catalog, requests: &[Request], at: Timestamp) -> Answers {
+    resolve_fleet(catalog, requests, at, Budget::default())
+}
+
+/// The projects that must be fetched before there can be an answer.
+pub(super) fn lacking(answers: &Answers) -> Vec<ProjectKey> {
+    let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
+    unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect()
+}
+
+/// How a question ends that has no set for its answer.
+pub(super) fn end_of(unsolvable: &Unsolvable) -> End {
+    match unsolvable {
+        Unsolvable::NoSolution(_) => End::NoSolution,
+        Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_) => End::Failed,
+    }
+}
+
+/// The one server that is meant: by `games/lobby` or `lobby`, or the only one there is.
+pub(super) fn one_server<'n>(names: &[&'n str], wanted: Option<&str>, instead: &str) -> Result<&'n str, String> {
+    let listed = |names: &[&str]| super::nearest::listed(names.iter().copied());
+    let Some(wanted) = wanted else {
+        return match names {
+            [only] => Ok(only),
+            several => Err(format!(
+                "there are {} servers here; name one with `--server`: {}{instead}",
+                several.len(),
+                listed(several)
+            )),
+        };
+    };
+    // A server without a namespace may have the short name of another one.
+    if let Some(exact) = names.iter().find(|name| **name == wanted) {
+        return Ok(exact);
+    }
+    let is_short = |name: &&str| name.rsplit('/').next().is_some_and(|short| short == wanted);
+    let meant: Vec<&str> = names.iter().copied().filter(is_short).collect();
+    match meant.as_slice() {
+        [one] => Ok(one),
+        [] => Err(format!("there is no server `{wanted}` here; write `--server` with {}", listed(names))),
+        several => Err(format!("`{wanted}` is the name of several servers here; write {}", listed(several))),
+    }
+}

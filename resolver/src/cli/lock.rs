@@ -1,0 +1,77 @@
+//! Edge (writes). `resolver lock`: the chosen set of a server as its lock, on stdout or as one file a server.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::arguments::Lock as Asked;
+use super::gathered::{end_of, gather_answers, one_server};
+use super::written::write_atomically;
+use super::{End, Said, ask};
+use crate::Resolution;
+use crate::explain::{Explanation, human};
+use crate::upstream::in_words;
+
+/// `resolver lock`.
+pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
+    let mut notes = Vec::new();
+    let checked = ask::read(&lock.from.reading, &mut notes)?;
+    let names = checked.servers();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    // Of several, one is asked for, or all that there are go into a directory.
+    let wanted = match (&lock.server, &lock.output) {
+        (None, Some(_)) => None,
+        (server, _) => {
+            let one = one_server(&names, server.as_deref(), ", or write a file for each with `-o DIR`");
+            Some(one.map_err(|said| Said::nothing_but(vec![said]))?)
+        }
+    };
+    let at = lock.from.at.unwrap_or(now);
+    let gathered = gather_answers(&lock.from, checked, &mut notes, now)?;
+    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    for (server, answer) in &gathered.answer {
+        if wanted.is_some_and(|wanted| wanted != server) {
+            continue;
+        }
+        match (answer, &lock.output) {
+            (Ok(resolution), None) => said.answer.push_str(&resolution.lock.to_json()),
+            (Ok(resolution), Some(directory)) => write(&mut said, directory, resolution),
+            (Err(unsolvable), _) => {
+                // No lock, so it is not where locks go.
+                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                if lock.output.is_some() {
+                    said.notes.push(format!("{server}: no lock was written"));
+                }
+                said.end = said.end.max(end_of(unsolvable));
+            }
+        }
+        if let Ok(Resolution { explanation: Explanation::Solved(solved), .. }) = answer {
+            said.notes.extend(solved.unfollowed.iter().map(|left| {
+                let (name, minecraft) = (&left.holder.name, &solved.paper.minecraft);
+                format!("{server}: {name} has nothing for {minecraft}; see `explain`")
+            }));
+        }
+    }
+    gathered.say_problems(&mut said);
+    Ok(said)
+}
+
+/// Writes a lock below `directory`, and says where.
+fn write(said: &mut Said, directory: &Path, resolution: &Resolution) {
+    let lock = &resolution.lock;
+    // Neither part can hold a dot, so no two servers share a name.
+    let path = directory.join(format!("{}.lock.json", lock.server.replace('/', ".")));
+    match write_atomically(&path, &lock.to_json()) {
+        Ok(()) => {
+            let plugins = lock.plugins.len();
+            let plural = if plugins == 1 { "" } else { "s" };
+            let (path, paper) = (path.display(), &lock.minecraft);
+            let line = format!("{path}: Paper {paper} (build {}), {plugins} plugin{plural}\n", lock.build);
+            said.answer.push_str(&line);
+        }
+        Err(error) => {
+            said.notes.push(in_words(&error));
+            said.end = End::Failed;
+        }
+    }
+}

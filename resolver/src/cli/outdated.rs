@@ -1,0 +1,196 @@
+//! Edge (reads). `resolver outdated`: what is behind its newest release, why, and since when.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::arguments::{Format, Outdated as Asked};
+use super::gathered::{end_of, gather_answers};
+use super::running::Runs;
+use super::table::table;
+use super::{End, Said, ask};
+use crate::catalog::Catalog;
+use crate::explain::words::date;
+use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
+
+/// One server.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Board {
+    server: String,
+    /// What is not at its newest, Paper first.
+    behind: Vec<Row>,
+    /// How many packages there are, Paper among them.
+    of: usize,
+}
+
+/// Something that is not at its newest.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    name: String,
+    /// As the object's status tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<String>,
+    /// Nothing, when strategy `latest` leaves it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_run: Option<String>,
+    newest: String,
+    /// In few words; absent when the newest would run and does not yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+    /// When the newest was published, if anybody says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+}
+
+/// `resolver outdated`.
+pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
+    let mut notes = Vec::new();
+    let checked = ask::read(&outdated.from.reading, &mut notes)?;
+    let running = checked.running.clone();
+    let at = outdated.from.at.unwrap_or(now);
+    let gathered = gather_answers(&outdated.from, checked, &mut notes, now)?;
+    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut boards = Vec::new();
+    for (server, answer) in &gathered.answer {
+        match answer.as_ref().map(|resolution| &resolution.explanation) {
+            Ok(Explanation::Solved(solved)) => {
+                let runs = running.get(server).cloned().unwrap_or_default();
+                boards.push(board(&gathered.catalog, solved, &runs, at));
+            }
+            Ok(other) => said.notes.push(human::render(other, at).trim_end().to_owned()),
+            Err(unsolvable) => {
+                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                said.end = said.end.max(end_of(unsolvable));
+            }
+        }
+    }
+    for board in &boards {
+        match outdated.format {
+            Format::Human => {
+                if !said.answer.is_empty() {
+                    said.answer.push('\n');
+                }
+                said.answer.push_str(&human_board(board));
+            }
+            Format::Json => {
+                let json = serde_json::to_string_pretty(board).expect("a board has string keys only");
+                said.answer.push_str(&json);
+                said.answer.push('\n');
+            }
+        }
+    }
+    gathered.say_problems(&mut said);
+    Ok(said)
+}
+
+fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timestamp) -> Board {
+    let mut behind: Vec<Row> = paper(catalog, solved, runs).into_iter().collect();
+    behind.extend(solved.plugins.iter().filter_map(|one| plugin(one, runs)));
+    let left_out = solved.unfollowed.iter().filter_map(|left| {
+        let name = &left.holder.name;
+        let (version, since) = newest(catalog, &left.holder, at)?;
+        // What stays is among the plugins, and may be its newest.
+        left.stays.is_none().then(|| Row {
+            name: name.clone(),
+            runs: runs.plugins.get(name).cloned(),
+            would_run: None,
+            newest: version,
+            why_not: Some(few::holder(&left.holder)),
+            since,
+        })
+    });
+    behind.extend(left_out);
+    let of = 1 + solved.plugins.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count();
+    Board { server: solved.server.clone(), behind, of }
+}
+
+/// The newest release that could be taken, were it listed; with a pin the newest of all, for only the pinned one could.
+fn newest(catalog: &Catalog, holder: &Holder, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
+    if holder.pinned.is_none() {
+        return holder.newest.as_ref().map(|newest| (newest.version.clone(), newest.published));
+    }
+    let releases =
+        catalog.project(&holder.key)?.releases.iter().filter(|release| release.published.is_none_or(|out| out <= at));
+    let newest = releases.max_by_key(|release| (release.channel, release.published))?;
+    Some((newest.version.clone(), newest.published))
+}
+
+fn paper(catalog: &Catalog, solved: &Solved, runs: &Runs) -> Option<Row> {
+    let chosen = &solved.paper;
+    let would_run = format!("{}-{}", chosen.minecraft, chosen.build);
+    let row = |newest: String, why_not: Option<String>, since: Timestamp| Row {
+        name: "Paper".to_owned(),
+        runs: runs.paper.clone(),
+        would_run: Some(would_run.clone()),
+        newest,
+        why_not,
+        since: Some(since),
+    };
+    if let Some(newer) = solved.newer_paper.last() {
+        let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
+        let why = match (&newer.unusable, &newer.pinned) {
+            (Some(unusable), _) => few::unusable(unusable),
+            (None, Some(pin)) => format!("you pinned {}", pin.version),
+            (None, None) if names.is_empty() => newer.one_version.first().map(few::one_version).unwrap_or_default(),
+            (None, None) => few::held_by(&names),
+        };
+        return Some(row(newer.minecraft.to_string(), Some(why), newer.since));
+    }
+    if let Some(newer) = &solved.paper.newer_build {
+        let version = catalog.paper.iter().find(|version| version.minecraft == chosen.minecraft);
+        let build = version.and_then(|version| version.builds.iter().find(|build| build.number == newer.build))?;
+        let newest = format!("{}-{}", chosen.minecraft, newer.build);
+        let pinned = || format!("you pinned build {}", chosen.build);
+        let why = newer.unusable.as_ref().map_or_else(pinned, few::unusable);
+        return Some(row(newest, Some(why), build.published));
+    }
+    let differs = runs.paper.as_ref().is_some_and(|runs| *runs != would_run);
+    differs.then(|| row(would_run.clone(), None, chosen.published))
+}
+
+fn plugin(chosen: &ChosenPlugin, runs: &Runs) -> Option<Row> {
+    let runs = runs.plugins.get(&chosen.name).cloned();
+    let row = |newest: &str, why_not: Option<String>, since: Option<Timestamp>| Row {
+        name: chosen.name.clone(),
+        runs: runs.clone(),
+        would_run: Some(chosen.version.clone()),
+        newest: newest.to_owned(),
+        why_not,
+        since,
+    };
+    if let Some(newest) = &chosen.newest {
+        return Some(row(&newest.version, Some(few::because(&newest.because)), newest.published));
+    }
+    let differs = runs.as_ref().is_some_and(|runs| *runs != chosen.version);
+    differs.then(|| row(&chosen.version, None, chosen.published))
+}
+
+fn human_board(board: &Board) -> String {
+    let Board { server, behind, of } = board;
+    if behind.is_empty() {
+        return format!("{server}: everything is at its newest\n");
+    }
+    let told = behind.iter().any(|row| row.runs.is_some());
+    let mut head = vec!["NAME", "RUNS", "WOULD RUN", "NEWEST", "WHY NOT", "OUT SINCE"];
+    if !told {
+        head.remove(1);
+    }
+    let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
+    for row in behind {
+        let Row { name, runs, would_run, newest, why_not, since } = row;
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let mut cells = vec![name.clone()];
+        if told {
+            cells.push(or_dash(runs));
+        }
+        cells.extend([
+            or_dash(would_run),
+            newest.clone(),
+            or_dash(why_not),
+            since.map_or_else(|| "-".to_owned(), date),
+        ]);
+        rows.push(cells);
+    }
+    format!("{server}: {} of {of} not at the newest\n{}", behind.len(), table("  ", &rows))
+}

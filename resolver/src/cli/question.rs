@@ -1,0 +1,97 @@
+//! Pure. One question of `explain`, with all that its answer rests on: the same question gives the same answer anywhere.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::gathered;
+use super::supposed::{self, Assumed, Supposed};
+use crate::catalog::{Catalog, ProjectKey};
+use crate::explain::Explanation;
+use crate::request::Request;
+use crate::version::Minecraft;
+use crate::{Budget, Fleet};
+
+/// What is asked about the servers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Question {
+    /// The present instant: what is assumed to be released is released then, or at `at` if that is earlier.
+    pub(super) now: Timestamp,
+    /// The instant to decide for.
+    pub(super) at: Timestamp,
+    /// The Minecraft version asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why_not: Option<Minecraft>,
+    /// Plugins to leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) without: Vec<String>,
+    /// Releases to suppose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) assume: Vec<Assumed>,
+}
+
+/// What came of a question.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// One for each server.
+    pub(super) explanations: Vec<Explanation>,
+    /// What was supposed; nothing, if the answer is about the world as it is.
+    pub(super) supposed: Supposed,
+    /// Why the question cannot be asked so, if that is so.
+    pub(super) mistakes: Vec<String>,
+}
+
+impl Question {
+    /// The answer for each server, and the projects that it lacks still.
+    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Vec<ProjectKey>) {
+        let Self { now, at, why_not: _, without, assume } = self;
+        let mut mistakes = Vec::new();
+        let mut supposed = Supposed::default();
+        // A catalog is big, and usually nothing is supposed.
+        let mut changed: Option<(Catalog, Vec<Request>)> = None;
+        if !(without.is_empty() && assume.is_empty()) {
+            let mut world = (catalog.clone(), requests.to_vec());
+            for name in without {
+                match supposed::leave_out(&world.0, &mut world.1, name) {
+                    Ok(left) => supposed.without.push(left),
+                    Err(mistake) => mistakes.push(mistake),
+                }
+            }
+            for assumed in assume {
+                match supposed::release(&mut world.0, &world.1, assumed, (*now).min(*at), self.why_not.as_ref()) {
+                    Ok(release) => supposed.assumed.push(release),
+                    Err(mistake) => mistakes.push(mistake),
+                }
+            }
+            changed = Some(world);
+        }
+        let (catalog, requests) =
+            changed.as_ref().map_or((catalog, requests), |(catalog, requests)| (catalog, requests.as_slice()));
+        let (explanations, lacking) = self.explanations(catalog, requests);
+        (Answered { explanations, supposed, mistakes }, lacking)
+    }
+
+    fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, Vec<ProjectKey>) {
+        let mut lacking = Vec::new();
+        let mut refused = |unsolvable: crate::Unsolvable| {
+            lacking.extend_from_slice(unsolvable.projects_to_fetch());
+            unsolvable.explanation()
+        };
+        let explanations = if let Some(target) = &self.why_not {
+            let fleet = Fleet::read(catalog, requests, self.at);
+            let decided = fleet.decide(Budget::default());
+            let answers = requests.iter().filter_map(|request| decided.why_not(&request.server, target));
+            answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
+        } else {
+            let answers = gathered::answers(catalog, requests, self.at).into_iter();
+            let mut by_server: BTreeMap<String, Explanation> = answers
+                .map(|(server, answer)| (server, answer.map_or_else(&mut refused, |resolution| resolution.explanation)))
+                .collect();
+            // As the servers stand in the manifests.
+            requests.iter().filter_map(|request| by_server.remove(&request.server)).collect()
+        };
+        (explanations, lacking)
+    }
+}

@@ -1,0 +1,210 @@
+//! Edge (reads). `resolver ready`: over all servers, which plugins are ready for a Minecraft version, and who is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::arguments::{Format, Ready as Asked};
+use super::gathered::{end_of, gather};
+use super::table::table;
+use super::{End, Said, ask, supposed};
+use crate::catalog::{Catalog, ProjectKey};
+use crate::explain::words::{date, list};
+use crate::explain::{Holder, WhyNot, few, human};
+use crate::request::Request;
+use crate::version::Minecraft;
+use crate::{Budget, Fleet, Unsolvable};
+
+/// The board.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Board {
+    target: Minecraft,
+    /// When its first build came out; absent when it is not out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paper_since: Option<Timestamp>,
+    /// How many plugins are asked for.
+    of: usize,
+    /// Those of them that are ready on each of their servers, by name.
+    ready: Vec<String>,
+    /// Who is not, by name: also a plugin that nobody asks for and others need.
+    not_ready: Vec<NotReady>,
+    servers: Vec<Server>,
+}
+
+/// A plugin that is not ready.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NotReady {
+    name: String,
+    key: ProjectKey,
+    /// Its newest release that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    newest: Option<String>,
+    /// The newest Minecraft on that one's list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listed_up_to: Option<Minecraft>,
+    /// In few words.
+    why: String,
+    /// When its authors last published anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_release: Option<Timestamp>,
+    /// The servers that it keeps back.
+    servers: BTreeSet<String>,
+}
+
+/// One server.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Server {
+    name: String,
+    /// Whether it can run the version.
+    can: bool,
+    /// Why not, in few words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+}
+
+type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
+
+/// `resolver ready`.
+pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
+    let Asked { target, from, format } = ready;
+    let mut notes = Vec::new();
+    let checked = ask::read(&from.reading, &mut notes)?;
+    let at = from.at.unwrap_or(now);
+    let gathered = gather(&from.reading, from.catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
+        let answers = answers(catalog, requests, target, at);
+        let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
+        let lacking = unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect();
+        (answers, lacking)
+    })?;
+    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let mut whys = Vec::new();
+    for (_, answer) in &gathered.answer {
+        match answer {
+            Ok(why) => whys.push(why),
+            Err(unsolvable) => {
+                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                said.end = said.end.max(end_of(unsolvable));
+            }
+        }
+    }
+    gathered.say_problems(&mut said);
+    if let Some(why) = whys.iter().find(|why| !why.exists) {
+        let nearest: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
+        said.notes.push(format!("there is no Paper {target}; there are {}", list(&nearest, 3)));
+        said.end = End::Failed;
+        return Ok(said);
+    }
+    let board = board(&gathered.catalog, &whys, target, at);
+    if !board.not_ready.is_empty() || board.servers.iter().any(|server| !server.can) {
+        said.end = said.end.max(End::NoSolution);
+    }
+    said.answer = match format {
+        Format::Human => human_board(&board),
+        Format::Json => serde_json::to_string_pretty(&board).expect("a board has string keys only") + "\n",
+    };
+    Ok(said)
+}
+
+/// What each server says to the target, by name; one that is still to come is taken as if it were out.
+fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
+    let supposed = supposed::may_come(catalog, target, at).then(|| supposed::with_paper(catalog.clone(), target, at));
+    let catalog = supposed.as_ref().unwrap_or(catalog);
+    let fleet = Fleet::read(catalog, requests, at);
+    let decided = fleet.decide(Budget::default());
+    let answer = |request: &Request| Some((request.server.clone(), decided.why_not(&request.server, target)?));
+    let mut answers: Answers = requests.iter().filter_map(answer).collect();
+    answers.sort_by(|(a, _), (b, _)| a.cmp(b));
+    answers
+}
+
+fn board(catalog: &Catalog, whys: &[&WhyNot], target: &Minecraft, at: Timestamp) -> Board {
+    let mut not_ready: BTreeMap<&str, NotReady> = BTreeMap::new();
+    // The plugins asked for that are not ready, be it for what they need.
+    let mut blocked: BTreeSet<&str> = BTreeSet::new();
+    for why in whys {
+        for holder in &why.holders {
+            let row = not_ready.entry(&holder.name).or_insert_with(|| not_ready_row(catalog, holder, at));
+            row.servers.insert(why.server.clone());
+            blocked.extend(holder.object.as_ref().map(|_| holder.name.as_str()));
+            blocked.extend(holder.needed_by.iter().map(String::as_str));
+        }
+    }
+    let mut ready: BTreeSet<&str> = whys.iter().flat_map(|why| &why.ready).map(String::as_str).collect();
+    ready.retain(|name| !blocked.contains(name));
+    let builds = catalog.paper.iter().filter(|paper| paper.minecraft == *target).flat_map(|paper| &paper.builds);
+    let paper_since = builds.map(|build| build.published).filter(|published| *published <= at).min();
+    Board {
+        target: target.clone(),
+        paper_since,
+        of: ready.len() + blocked.len(),
+        ready: ready.into_iter().map(str::to_owned).collect(),
+        not_ready: not_ready.into_values().collect(),
+        servers: whys.iter().map(|why| server(why, paper_since.is_some())).collect(),
+    }
+}
+
+fn not_ready_row(catalog: &Catalog, holder: &Holder, at: Timestamp) -> NotReady {
+    let releases = catalog.project(&holder.key).into_iter().flat_map(|project| &project.releases);
+    NotReady {
+        name: holder.name.clone(),
+        key: holder.key.clone(),
+        newest: holder.newest.as_ref().map(|newest| newest.version.clone()),
+        listed_up_to: holder.newest.as_ref().and_then(|newest| newest.up_to.clone()),
+        why: few::holder(holder),
+        last_release: releases.filter_map(|release| release.published).filter(|published| *published <= at).max(),
+        servers: BTreeSet::new(),
+    }
+}
+
+fn server(why: &WhyNot, is_out: bool) -> Server {
+    let names: Vec<&str> = why.holders.iter().map(|holder| holder.name.as_str()).collect();
+    let mut reasons = Vec::new();
+    // How a Paper that is not out would be judged is not known.
+    reasons.extend(why.unusable.as_ref().filter(|_| is_out).map(few::unusable));
+    reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned Paper {}", pin.version)));
+    if !names.is_empty() {
+        reasons.push(few::held_by(&names));
+    }
+    reasons.extend(why.one_version.iter().map(few::one_version));
+    let can = is_out && reasons.is_empty();
+    if !is_out && reasons.is_empty() {
+        reasons.push("waits for Paper".to_owned());
+    }
+    Server { name: why.server.clone(), can, why_not: (!can).then(|| reasons.join("; ")) }
+}
+
+fn human_board(board: &Board) -> String {
+    let Board { target, paper_since, of, ready, not_ready, servers } = board;
+    let out = match paper_since {
+        Some(since) => format!("Paper has had it since {}", date(*since)),
+        None => "Paper has no build of it yet".to_owned(),
+    };
+    let noun = if *of == 1 { "plugin is" } else { "plugins are" };
+    let mut text = format!("{} of {of} {noun} ready for {target}. {out}.\n", ready.len());
+    if !not_ready.is_empty() {
+        text.push_str("\nnot ready\n");
+        let rows: Vec<Vec<String>> = not_ready.iter().map(not_ready_cells).collect();
+        text.push_str(&table("  ", &rows));
+    }
+    if !ready.is_empty() {
+        text = format!("{text}\nready\n  {}\n", list(ready, usize::MAX));
+    }
+    text.push_str("\nservers\n");
+    let row =
+        |server: &Server| vec![server.name.clone(), server.why_not.clone().unwrap_or_else(|| "can run it".to_owned())];
+    let rows: Vec<Vec<String>> = servers.iter().map(row).collect();
+    text.push_str(&table("  ", &rows));
+    text
+}
+
+fn not_ready_cells(row: &NotReady) -> Vec<String> {
+    let NotReady { name, key: _, newest, listed_up_to: _, why, last_release, servers } = row;
+    let silent = last_release.map(|last| format!("silent since {}", date(last))).unwrap_or_default();
+    let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+    let named = newest.as_ref().map_or_else(|| name.clone(), |newest| format!("{name} {newest}"));
+    vec![named, why.clone(), silent, format!("on {}", list(&servers, 3))]
+}

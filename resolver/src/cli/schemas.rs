@@ -1,0 +1,55 @@
+//! Pure. `resolver schema`: JSON Schemas of what this command writes.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+use super::arguments::Described;
+use super::supposed::Supposed;
+use crate::explain::Explanation;
+use crate::lock::{Difference, Lock};
+
+/// What `explain --format json` writes for each server.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes what is written from the types in it")]
+enum Answer {
+    /// About the world as it is.
+    Explanation(Explanation),
+    /// About a world that is not (`--without`, `--assume`).
+    WhatIf(WhatIf),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "as above")]
+struct WhatIf {
+    /// Tells it from an answer about the world as it is.
+    #[schemars(extend("const" = "whatIf"))]
+    answer: String,
+    /// What is not so.
+    supposed: Supposed,
+    /// The answer if it were so.
+    then: Explanation,
+}
+
+/// The schema as text.
+pub(super) fn schema(of: Described) -> String {
+    // As it is written, not as it may be read.
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let (title, mut schema): (&str, Schema) = match of {
+        Described::Lock => {
+            let mut schema = generator.into_root_schema_for::<Lock>();
+            // The type's own words are for those who read the code.
+            schema.insert("description".to_owned(), "Everything that one server runs, file by file.".into());
+            ("Nightshift: the lock of a server", schema)
+        }
+        Described::Explanation => {
+            ("Nightshift: what should run on a server, and why", generator.into_root_schema_for::<Answer>())
+        }
+        Described::Difference => {
+            ("Nightshift: what differs between two locks", generator.into_root_schema_for::<Difference>())
+        }
+    };
+    schema.insert("title".to_owned(), title.into());
+    serde_json::to_string_pretty(&schema).expect("a schema has string keys only") + "\n"
+}

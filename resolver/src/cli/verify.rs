@@ -1,0 +1,190 @@
+//! Edge (reads). `resolver verify`: a lock replayed. Do its facts hold, does it meet the request, would it be chosen again?
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::arguments::{Format, Verify as Asked};
+use super::gathered::{end_of, gather_answers, one_server};
+use super::table::table;
+use super::{End, Said, ask, diff};
+use crate::Unsolvable;
+use crate::explain::words::{date, unusable};
+use crate::explain::{Explanation, PaperName, human};
+use crate::lock::{Difference, Lock};
+use crate::upstream::in_words;
+use crate::verify::{Broken, Unmet, broken_facts, unmet};
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Verdict {
+    server: String,
+    /// Whether nothing is wrong.
+    holds: bool,
+    /// Facts that hold no longer.
+    facts: Vec<Broken>,
+    /// What of the request is not met.
+    request: Vec<Unmet>,
+    /// What would be chosen instead, when something would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    solve: Option<Difference>,
+    /// Why nothing would be chosen, when nothing would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_solution: Option<Explanation>,
+}
+
+/// `resolver verify`.
+pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
+    let Asked { lock, from, server, format } = verify;
+    let failed = |said: String| Said::nothing_but(vec![said]);
+    let lock = diff::read_lock(lock).map_err(|error| failed(in_words(&error)))?;
+    let mut notes = Vec::new();
+    let checked = ask::read(&from.reading, &mut notes)?;
+    let names = checked.servers();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wanted = server.as_deref().unwrap_or(&lock.server);
+    let wanted = one_server(&names, Some(wanted), "").map_err(|said| match server {
+        Some(_) => failed(said),
+        None => failed(format!("the lock is for `{}`: {said}", lock.server)),
+    })?;
+    let at = from.at.unwrap_or(now);
+    let gathered = gather_answers(from, checked, &mut notes, now)?;
+    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    let answer = gathered.answer.iter().find(|(name, _)| name == wanted).map(|(_, answer)| answer);
+    let request = gathered.requests.iter().find(|request| request.server == wanted);
+    let (Some(answer), Some(request)) = (answer, request) else { return Ok(said) };
+    gathered.say_problems(&mut said);
+    let trouble = |said: &mut Said, unsolvable: &Unsolvable| {
+        said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+        said.end = End::Failed;
+    };
+    let unmet = unmet(&lock, &gathered.catalog, request, at);
+    let (unmet, solve, no_solution) = match (unmet, answer) {
+        (Err(unanswerable), _) => {
+            trouble(&mut said, &Unsolvable::Unanswerable(unanswerable));
+            return Ok(said);
+        }
+        (Ok(_), Err(unsolvable)) if end_of(unsolvable) == End::Failed => {
+            trouble(&mut said, unsolvable);
+            return Ok(said);
+        }
+        (Ok(unmet), Err(unsolvable)) => (unmet, None, Some(unsolvable.explanation())),
+        (Ok(unmet), Ok(resolution)) => {
+            (unmet, Some(lock.difference(&resolution.lock)).filter(|difference| !difference.equal), None)
+        }
+    };
+    let facts = broken_facts(&lock, &gathered.catalog, at);
+    let holds = facts.is_empty() && unmet.is_empty() && solve.is_none() && no_solution.is_none();
+    let verdict = Verdict { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
+    if !holds {
+        said.end = End::NoSolution;
+    }
+    said.answer = match format {
+        Format::Human => human_verdict(&verdict, &lock, at),
+        Format::Json => serde_json::to_string_pretty(&verdict).expect("a verdict has string keys only") + "\n",
+    };
+    Ok(said)
+}
+
+fn human_verdict(verdict: &Verdict, lock: &Lock, at: Timestamp) -> String {
+    let Verdict { server, holds, facts, request, solve, no_solution } = verdict;
+    let files = 1 + lock.plugins.len();
+    let plural = if files == 1 { "file is" } else { "files are" };
+    if *holds {
+        return format!(
+            "{server}: the lock holds\n  facts    {files} {plural} published as locked\n  request  met\n  solve    \
+             gives the same\n"
+        );
+    }
+    let mut text = format!("{server}: the lock does not hold\n");
+    if facts.is_empty() {
+        text = format!("{text}\nfacts: {files} {plural} published as locked\n");
+    } else {
+        text.push_str("\nfacts that hold no longer\n");
+        text.push_str(&table("  ", &facts.iter().map(broken_words).collect::<Vec<_>>()));
+    }
+    if request.is_empty() {
+        let known = if facts.is_empty() { "met" } else { "met, as far as its files are known" };
+        text = format!("{text}\nrequest: {known}\n");
+    } else {
+        text.push_str("\nwhat is asked for and not met\n");
+        text.push_str(&table("  ", &request.iter().map(|unmet| unmet_words(unmet, lock)).collect::<Vec<_>>()));
+    }
+    match (solve, no_solution) {
+        (Some(difference), _) => {
+            text.push_str("\nwhat would be chosen instead\n");
+            text.push_str(&diff::lines(difference));
+        }
+        (None, Some(explanation)) => {
+            text.push('\n');
+            text.push_str(&human::render(explanation, at));
+        }
+        (None, None) => text.push_str("\nsolve: gives the same\n"),
+    }
+    text
+}
+
+/// A file by the start of its hash.
+fn short(hash: &str) -> String {
+    hash.chars().take("sha256:".len() + 12).chain(['…']).collect()
+}
+
+fn broken_words(broken: &Broken) -> Vec<String> {
+    let changed = |locked: &str, published: Option<&String>| {
+        let published = published.map_or_else(|| "none".to_owned(), |published| short(published));
+        format!("the file is another one at its source: {} -> {published}", short(locked))
+    };
+    let gone = |out_from: Option<Timestamp>| match out_from {
+        Some(out_from) => format!("came out on {} only", date(out_from)),
+        None => "is not published".to_owned(),
+    };
+    let unknown = "is not known here, so its file was not checked".to_owned();
+    let named = |paper: &PaperName| format!("Paper {}-{}", paper.minecraft, paper.build);
+    let (head, words) = match broken {
+        Broken::PaperGone { paper, out_from } => (named(paper), gone(*out_from)),
+        Broken::PaperUnknown { paper } => (named(paper), unknown),
+        Broken::PaperChanged { paper, locked, published } => (named(paper), changed(locked, published.as_ref())),
+        Broken::Java { locked, published } => ("Java".to_owned(), format!("{locked} in the lock, {published} needed")),
+        Broken::ReleaseGone { plugin, version, out_from } => (format!("{plugin} {version}"), gone(*out_from)),
+        Broken::ProjectUnknown { plugin, version } => (format!("{plugin} {version}"), unknown),
+        Broken::FileChanged { plugin, version, locked, published } => {
+            (format!("{plugin} {version}"), changed(locked, published.as_ref()))
+        }
+    };
+    vec![head, words]
+}
+
+fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
+    let paper = || format!("Paper {}-{}", lock.minecraft, lock.build);
+    let (head, words) = match unmet {
+        Unmet::PaperPin { pin } => {
+            let build = pin.build.map(|build| format!("-{build}")).unwrap_or_default();
+            (paper(), format!("you pinned {}{build}", pin.version))
+        }
+        Unmet::Paper { unusable: reason } => (paper(), unusable(reason)),
+        Unmet::Image { pinned } => ("image".to_owned(), format!("you pinned {pinned}")),
+        Unmet::Missing { plugin, objects } => {
+            (plugin.clone(), format!("is not in the lock; Plugin {} asks for it", objects.join(", ")))
+        }
+        Unmet::NotAskedFor { plugin, version } => {
+            (format!("{plugin} {version}"), "is in the lock; nobody asks for it or needs it".to_owned())
+        }
+        Unmet::Pinned { plugin, version, pin } => (format!("{plugin} {version}"), format!("you pinned {pin}")),
+        Unmet::Release { plugin, version, unusable: reason } => (format!("{plugin} {version}"), unusable(reason)),
+        Unmet::NotListed { plugin, version, by_override: true, .. } => {
+            (format!("{plugin} {version}"), format!("your `compatibilityOverride` rules {} out", lock.minecraft))
+        }
+        Unmet::NotListed { plugin, version, up_to, by_override: false } => {
+            let list = up_to.as_ref().map(|up_to| format!(" (listed up to {up_to})")).unwrap_or_default();
+            (format!("{plugin} {version}"), format!("is not listed for {}{list}", lock.minecraft))
+        }
+        Unmet::Together { plugin, version, with, locked } => {
+            let other = match locked {
+                Some(locked) => format!("does not go with {with} {locked}"),
+                None => format!("needs {with}, which is not in the lock"),
+            };
+            (format!("{plugin} {version}"), other)
+        }
+    };
+    vec![head, words]
+}

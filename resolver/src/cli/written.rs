@@ -1,0 +1,45 @@
+//! Edge (writes). Files that are there whole, or not at all.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::Builder;
+
+/// A file that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    #[error("could not make the directory `{}`", .path.display())]
+    Directory {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("could not write `{}`", .path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Writes `text` to `path`, whose directory is made if it is missing. Who reads it meanwhile gets the old text or the new one.
+pub(super) fn write_atomically(path: &Path, text: &str) -> Result<(), WriteError> {
+    let failed = |source| WriteError::File { path: path.to_owned(), source };
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(directory).map_err(|source| WriteError::Directory { path: directory.to_owned(), source })?;
+    // In the same directory: a rename works within one file system only.
+    let mut builder = Builder::new();
+    builder.prefix(".nightshift-").suffix(".part");
+    // As other files are, less what the umask takes: temporary ones are for their owner's eyes only.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(directory).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Pure. Reasons in few words, for the columns of tables; the sentences are in `words`.
+
+use super::words::{build_channel, channel, date, list};
+use super::{Because, Holder, OneVersion};
+use crate::unusable::Unusable;
+
+/// Why something may not be used.
+pub fn unusable(reason: &Unusable) -> String {
+    match reason {
+        Unusable::Channel { is, .. } => format!("published as {}", channel(*is)),
+        Unusable::HeldBack { ripe_at, .. } => format!("held back until {}", date(*ripe_at)),
+        Unusable::Superseded { by } => format!("replaced by {by}"),
+        Unusable::NoFile => "no file at its source".to_owned(),
+        Unusable::NoChecksum => "no checksum at its source".to_owned(),
+        Unusable::WrongSoftware { loaders } => format!("made for {}", list(loaders, 2)),
+        Unusable::NeedsUnread { project, .. } => format!("needs {project}, which could not be read"),
+        Unusable::NeedsForbidden { project } => format!("needs {project}, which nobody asks for"),
+        Unusable::NeedsMissing { plugin } => format!("needs {plugin}, which is not there"),
+        Unusable::BuildChannel { best, .. } => format!("only {} builds yet", build_channel(*best)),
+        Unusable::NoBuild { .. } => "no such build".to_owned(),
+        Unusable::Preview => "a preview".to_owned(),
+        Unusable::BelowFloor { .. } => "older than the world".to_owned(),
+        Unusable::JavaTooOld { needs, has } => format!("needs Java {needs}, your image has {has}"),
+        Unusable::NoImage { java } => format!("no image with Java {java}"),
+    }
+}
+
+/// Why a newer release was not taken.
+pub fn because(because: &Because) -> String {
+    match because {
+        Because::Unusable { unusable: reason } => unusable(reason),
+        Because::NotListed { .. } => "not listed for this Paper".to_owned(),
+        Because::Pinned => "you pinned another".to_owned(),
+        Because::Needs { needs } => format!("needs {}", list(needs, 3)),
+        Because::OneVersion { one_version: shared } => one_version(shared),
+        Because::Others { with } => format!("does not go with {}", list(with, 3)),
+    }
+}
+
+/// That plugins are one version on several servers.
+pub fn one_version(shared: &OneVersion) -> String {
+    let names: Vec<&str> = shared.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
+    format!("{}: one version on several servers", list(&names, 3))
+}
+
+/// Who holds: `held by A, B and 2 more`.
+pub fn held_by<S: AsRef<str>>(names: &[S]) -> String {
+    format!("held by {}", list(names, 3))
+}
+
+/// Why a plugin is not ready for `target`, from its own point of view.
+pub fn holder(holder: &Holder) -> String {
+    if let Some(pinned) = &holder.pinned {
+        return format!("you pinned {pinned}");
+    }
+    if let Some(nearly) = &holder.nearly {
+        return format!("{} is listed: {}", nearly.version, unusable(&nearly.unusable));
+    }
+    let list_ends = match holder.newest.as_ref().map(|newest| newest.up_to.as_ref()) {
+        Some(Some(up_to)) => format!("listed up to {up_to}"),
+        Some(None) => "no list".to_owned(),
+        None => "no release that may be used".to_owned(),
+    };
+    match (holder.together_with.as_slice(), holder.needed_by.as_slice()) {
+        ([], []) => list_ends,
+        ([], names) => format!("{list_ends} (needed by {})", list(names, 3)),
+        (names, _) => format!("does not go with {}", list(names, 3)),
+    }
+}

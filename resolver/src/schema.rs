@@ -1,0 +1,31 @@
+//! Pure. JSON Schemas of the types that write themselves as JSON in a way of their own.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+use crate::lock::FormatVersion;
+use crate::version::Minecraft;
+
+impl JsonSchema for Minecraft {
+    fn schema_name() -> Cow<'static, str> {
+        "Minecraft".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A Minecraft version such as `1.21.10` or `26.1`.",
+            "type": "string", "minLength": 1, "maxLength": 48,
+        })
+    }
+}
+
+impl JsonSchema for FormatVersion {
+    fn schema_name() -> Cow<'static, str> {
+        "FormatVersion".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"description": "The format of a file that is kept.", "type": "integer", "const": 1})
+    }
+}

@@ -1,0 +1,351 @@
+//! Pure. A lock checked against a catalog and a request, constraint by constraint: nothing is searched for.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+use crate::explain::{PaperName, PaperPin, Unanswerable};
+use crate::lock::{Lock, LockReason, LockedFile, LockedPlugin};
+use crate::request::{PaperWish, Request};
+use crate::shelf::{Link, LinkKind, Shelf, Stocked, World};
+use crate::unusable::Unusable;
+use crate::version::Minecraft;
+
+/// A fact of a lock that holds no longer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Broken {
+    /// Paper has no such build, or had none yet.
+    PaperGone {
+        /// The locked one.
+        paper: PaperName,
+        /// When it came out, if that was later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        out_from: Option<Timestamp>,
+    },
+    /// The catalog holds no builds of this Minecraft version, so nothing was checked: the request cannot have it.
+    PaperUnknown {
+        /// The locked one.
+        paper: PaperName,
+    },
+    /// The JAR of the locked build is another one.
+    PaperChanged {
+        /// The locked build.
+        paper: PaperName,
+        /// Hash in the lock.
+        locked: String,
+        /// Hash at the source; absent when it gives none.
+        published: Option<String>,
+    },
+    /// The Paper needs another Java.
+    Java {
+        /// In the lock.
+        locked: u32,
+        /// By the source.
+        published: u32,
+    },
+    /// The source has no such release, or had none yet.
+    ReleaseGone {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// When it came out, if that was later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        out_from: Option<Timestamp>,
+    },
+    /// The catalog does not hold the project, so nothing was checked: nothing in the request needs it.
+    ProjectUnknown {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+    },
+    /// The file of the locked release is another one.
+    FileChanged {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// Hash in the lock.
+        locked: String,
+        /// Hash at the source; absent when it gives none, or has no file.
+        published: Option<String>,
+    },
+}
+
+/// A part of the request that a lock does not meet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "unmet", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Unmet {
+    /// Another Paper is pinned.
+    PaperPin {
+        /// The pin.
+        pin: PaperPin,
+    },
+    /// The locked Paper may not be used.
+    Paper {
+        /// Why.
+        unusable: Unusable,
+    },
+    /// Another image is pinned.
+    Image {
+        /// The pin.
+        pinned: String,
+    },
+    /// A plugin is asked for and not in the lock.
+    Missing {
+        /// Plugin name.
+        plugin: String,
+        /// The objects that ask for it.
+        objects: Vec<String>,
+    },
+    /// A plugin is in the lock, and nobody asks for it or needs it.
+    NotAskedFor {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+    },
+    /// Another release is pinned.
+    Pinned {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// The pin.
+        pin: String,
+    },
+    /// The locked release may not be used.
+    Release {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// Why.
+        unusable: Unusable,
+    },
+    /// Nothing says that the locked release runs on the locked Paper, or the user's override says that it does not.
+    NotListed {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// The newest on its list.
+        up_to: Option<Minecraft>,
+        /// Whether its page lists the Paper, and `compatibilityOverride` stands against it.
+        by_override: bool,
+    },
+    /// It needs or excludes another plugin in another way than the lock has it.
+    Together {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// The other plugin.
+        with: String,
+        /// The locked version of that one; absent when it is not in the lock.
+        locked: Option<String>,
+    },
+}
+
+/// The facts of a lock that this catalog does not bear out as of `now`, Paper first, then plugins in the lock's order.
+pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
+    let mut broken = paper_facts(lock, catalog, now);
+    for locked in &lock.plugins {
+        let (plugin, version) = (locked.name.clone(), locked.version.clone());
+        let Some(project) = catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))
+        else {
+            broken.push(Broken::ProjectUnknown { plugin, version });
+            continue;
+        };
+        let mut releases = project.releases.iter();
+        let release = releases.find(|release| release.id == locked.release_id && release.version == locked.version);
+        let Some(release) = release.filter(|release| release.published.is_none_or(|out| out <= now)) else {
+            let out_from = release.and_then(|release| release.published);
+            broken.push(Broken::ReleaseGone { plugin, version, out_from });
+            continue;
+        };
+        let published = release.file.as_ref().and_then(|file| file.hash.as_deref());
+        if !is_hash(&locked.file, published) {
+            let (locked, published) = (locked.file.hash.clone(), published.map(str::to_owned));
+            broken.push(Broken::FileChanged { plugin, version, locked, published });
+        }
+    }
+    broken
+}
+
+fn is_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
+    locked.key.source == key.source && locked.project_id == id
+}
+
+fn is_hash(locked: &LockedFile, published: Option<&str>) -> bool {
+    published.is_some_and(|published| published.eq_ignore_ascii_case(&locked.hash))
+}
+
+fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
+    let paper = || PaperName { minecraft: lock.minecraft.clone(), build: lock.build };
+    let version = catalog.paper.iter().find(|version| version.minecraft == lock.minecraft);
+    let Some(version) = version.filter(|version| !version.builds.is_empty()) else {
+        return vec![Broken::PaperUnknown { paper: paper() }];
+    };
+    let build = version.builds.iter().find(|build| build.number == lock.build);
+    let Some(build) = build.filter(|build| build.published <= now) else {
+        return vec![Broken::PaperGone { paper: paper(), out_from: build.map(|build| build.published) }];
+    };
+    let mut broken = Vec::new();
+    if !is_hash(&lock.paper, build.file.hash.as_deref()) {
+        let (locked, published) = (lock.paper.hash.clone(), build.file.hash.clone());
+        broken.push(Broken::PaperChanged { paper: paper(), locked, published });
+    }
+    let published = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    if published != lock.java {
+        broken.push(Broken::Java { locked: lock.java, published });
+    }
+    broken
+}
+
+/// The parts of the request that the lock does not meet on this catalog as of `now`: the server first, then plugins.
+///
+/// # Errors
+/// The catalog lacks a project that the request needs.
+pub fn unmet(
+    lock: &Lock,
+    catalog: &Catalog,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Vec<Unmet>, Box<Unanswerable>> {
+    // Of the locked Paper only the locked build: that is the one to judge. The others say what Paper has built.
+    let mut catalog = catalog.clone();
+    for version in catalog.paper.iter_mut().filter(|version| version.minecraft == lock.minecraft) {
+        version.builds.retain(|build| build.number == lock.build);
+    }
+    let world = World::build(&catalog, request, now).map_err(|gap| {
+        Box::new(Unanswerable {
+            server: request.server.clone(),
+            fetch: gap.fetch.into_iter().collect(),
+            unread: gap.unread.into_iter().collect(),
+        })
+    })?;
+    let mut unmet = server(lock, &world);
+    let Some(paper) = world.papers.iter().position(|paper| paper.version.minecraft == lock.minecraft) else {
+        // There is no such Paper, which is a broken fact; nothing can be said about what runs on it.
+        return Ok(unmet);
+    };
+    let check = Check { lock, world: &world, paper };
+    for (at, stock) in world.shelves.iter().enumerate() {
+        check.stock(at, stock, &mut unmet);
+    }
+    let strangers = lock.plugins.iter().filter(|locked| check.is_stranger(locked));
+    unmet.extend(
+        strangers.map(|locked| Unmet::NotAskedFor { plugin: locked.name.clone(), version: locked.version.clone() }),
+    );
+    Ok(unmet)
+}
+
+fn server(lock: &Lock, world: &World<'_>) -> Vec<Unmet> {
+    let request = world.request;
+    let mut unmet = Vec::new();
+    let pin = match &request.paper {
+        PaperWish::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
+        PaperWish::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
+        PaperWish::Latest | PaperWish::Auto => None,
+    };
+    unmet.extend(
+        pin.filter(|pin| pin.version != lock.minecraft || pin.build.is_some_and(|build| build != lock.build))
+            .map(|pin| Unmet::PaperPin { pin }),
+    );
+    let candidate = world.papers.iter().find(|paper| paper.version.minecraft == lock.minecraft);
+    unmet.extend(candidate.and_then(|paper| paper.unusable.clone()).map(|unusable| Unmet::Paper { unusable }));
+    let image = request.image.as_ref().filter(|pinned| lock.image.as_ref() != Some(pinned));
+    unmet.extend(image.map(|pinned| Unmet::Image { pinned: pinned.clone() }));
+    unmet
+}
+
+struct Check<'x, 'a> {
+    lock: &'x Lock,
+    world: &'x World<'a>,
+    /// Its place.
+    paper: usize,
+}
+
+impl Check<'_, '_> {
+    fn locked(&self, at: usize) -> Option<&LockedPlugin> {
+        let project = self.world.shelves[at].project;
+        self.lock.plugins.iter().find(|locked| is_project(locked, &project.key, &project.id))
+    }
+
+    /// The place of the locked release on its shelf.
+    fn place(&self, at: usize) -> Option<usize> {
+        let locked = self.locked(at)?;
+        self.world.shelves[at].releases.iter().position(|stocked| stocked.release.id == locked.release_id)
+    }
+
+    fn stock(&self, at: usize, stock: &Shelf<'_>, unmet: &mut Vec<Unmet>) {
+        let plugin = stock.name().to_owned();
+        let Some(locked) = self.locked(at) else {
+            // Strategy `latest` goes on without those who cannot follow; whether they can is for the solve to say.
+            let may_stay_behind = matches!(self.world.request.paper, PaperWish::Latest);
+            if let Some(asked) = stock.asked.as_ref().filter(|_| !may_stay_behind) {
+                let objects = asked.objects.iter().map(|&object| object.to_owned()).collect();
+                unmet.push(Unmet::Missing { plugin, objects });
+            }
+            return;
+        };
+        let version = locked.version.clone();
+        if stock.asked.is_none() && !self.is_needed(at) {
+            unmet.push(Unmet::NotAskedFor { plugin, version });
+            return;
+        }
+        // A release that is not there is a broken fact.
+        let Some(place) = self.place(at) else { return };
+        let stocked = &stock.releases[place];
+        let pin = stock.rules.pin.filter(|_| stock.asked.is_some() && !stock.allowed.has(place + 1));
+        if let Some(pin) = pin {
+            unmet.push(Unmet::Pinned { plugin: plugin.clone(), version: version.clone(), pin: pin.to_owned() });
+        }
+        if let Some(unusable) = stocked.unusable.clone() {
+            unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
+        }
+        // Strategy `latest` keeps what runs.
+        let stays = matches!(self.world.request.paper, PaperWish::Latest) && self.world.runs(stocked.release);
+        if !stays && self.world.known(at, place, self.paper).is_none() {
+            let up_to = crate::explain::up_to(stocked.release);
+            let by_override = self.world.known_by_page(at, place, self.paper).is_some();
+            unmet.push(Unmet::NotListed { plugin: plugin.clone(), version: version.clone(), up_to, by_override });
+        }
+        for link in &stocked.links {
+            // 0 stands for "not installed".
+            if !link.set.has(self.place(link.to).map_or(0, |place| place + 1)) {
+                let with = self.world.shelves[link.to].name().to_owned();
+                let locked = self.locked(link.to).map(|other| other.version.clone());
+                let (plugin, version) = (plugin.clone(), version.clone());
+                unmet.push(Unmet::Together { plugin, version, with, locked });
+            }
+        }
+    }
+
+    /// The locked releases that have a shelf; `None`: there is no such release on it.
+    fn stocked(&self) -> impl Iterator<Item = Option<&Stocked<'_>>> {
+        let locked = (0..self.world.shelves.len()).filter(|&at| self.locked(at).is_some());
+        locked.map(|at| self.place(at).map(|place| &self.world.shelves[at].releases[place]))
+    }
+
+    /// Whether something is in the lock of which it is not known what it needs: it may not be used, or is not there.
+    fn is_unclear(&self) -> bool {
+        self.stocked().any(|stocked| stocked.is_none_or(|stocked| stocked.unusable.is_some()))
+    }
+
+    /// Whether anything in the lock needs what is on this shelf, or may.
+    fn is_needed(&self, wanted: usize) -> bool {
+        let needs = |link: &Link| link.to == wanted && link.kind == LinkKind::Required;
+        self.is_unclear() || self.stocked().flatten().any(|stocked| stocked.links.iter().any(needs))
+    }
+
+    /// Whether a locked plugin has no shelf and is one too many: somebody asked for it, or nothing can need it.
+    fn is_stranger(&self, locked: &LockedPlugin) -> bool {
+        let mut shelves = self.world.shelves.iter();
+        let has_shelf = shelves.any(|shelf| is_project(locked, &shelf.project.key, &shelf.project.id));
+        !has_shelf && (matches!(locked.reason, LockReason::RequestedBy(_)) || !self.is_unclear())
+    }
+}

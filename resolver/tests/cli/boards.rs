@@ -1,0 +1,50 @@
+//! Edge (reads). Boards: what is behind, and who is ready.
+
+use super::{Desk, assert_shown, lobby, plugin, server};
+
+#[test]
+fn what_is_behind_is_listed_with_its_reason() {
+    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
+    let newest =
+        server("  updateStrategy: auto\n").replace("name: lobby, namespace: games", "name: hub, namespace: main");
+    let desk = Desk::new(&[("lobby.yaml", &slow), ("hub.yaml", &newest)]);
+    assert_shown("outdated", &desk.run(&["outdated", "-f", "lobby.yaml", "-f", "hub.yaml"]));
+    assert_shown("outdated-json", &desk.run(&["outdated", "-f", "lobby.yaml", "--format", "json"]));
+}
+
+#[test]
+fn what_runs_is_told_when_the_object_comes_from_a_cluster() {
+    let status = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  plugins:\n  \
+                  - {name: DiscordSRV, currentVersion: 1.30.3, state: PendingUpdate}\n  \
+                  - {name: GriefPrevention, currentVersion: 16.18.5, state: Installed}\n";
+    let plugins = ["discordsrv", "griefprevention"].map(|project| plugin(project, "")).concat();
+    let desk = Desk::new(&[("lobby.yaml", &(server("  updateStrategy: auto\n") + status + &plugins))]);
+    assert_shown("outdated-runs", &desk.run(&["outdated", "-f", "lobby.yaml"]));
+}
+
+#[test]
+fn latest_leaves_behind_and_pins_hold_and_both_are_told_in_few_words() {
+    let manifests = server("  updateStrategy: latest\n")
+        + &plugin("griefprevention", "")
+        + &plugin("discordsrv", ", updateStrategy: pin, version: 1.30.3");
+    let desk = Desk::new(&[("lobby.yaml", &manifests)]);
+    assert_shown("outdated-latest", &desk.run(&["outdated", "-f", "lobby.yaml"]));
+}
+
+#[test]
+fn the_board_says_who_is_ready_and_since_when_the_others_are_silent() {
+    let arena = server("  updateStrategy: pin\n  version: 1.21.8\n").replace("name: lobby", "name: arena");
+    let desk = Desk::new(&[("all.yaml", &(lobby() + "---\n" + &arena))]);
+    assert_shown("ready", &desk.run(&["ready", "1.21.11", "-f", "all.yaml"]));
+    assert_shown("ready-all", &desk.run(&["ready", "1.21.8", "-f", "all.yaml"]));
+    assert_shown("ready-json", &desk.run(&["ready", "1.21.11", "-f", "all.yaml", "--format", "json"]));
+}
+
+#[test]
+fn a_version_that_is_not_out_yet_has_a_board_and_one_that_never_was_has_none() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    assert_shown("ready-to-come", &desk.run(&["ready", "26.2", "-f", "lobby.yaml"]));
+    assert_shown("ready-before-it-was-out", &desk.run(&["ready", "1.21.11", "-f", "lobby.yaml", "--at", "2025-10-20"]));
+    assert_shown("ready-never-was", &desk.run(&["ready", "1.20.99", "-f", "lobby.yaml"]));
+    assert_shown("ready-no-version", &desk.run(&["ready", "", "-f", "lobby.yaml"]));
+}

@@ -1,0 +1,81 @@
+//! Edge (reads). What makes it at home in a shell: completions, the manual, kubectl's plugin name; and the published schemas.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Desk, assert_shown, shown};
+
+#[test]
+fn the_published_schemas_are_those_of_the_types() {
+    let desk = Desk::new(&[]);
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/schemas");
+    for of in ["lock", "explanation", "difference"] {
+        let output = desk.command(&["schema", of]).output().unwrap();
+        let path = published.join(format!("{of}.schema.json"));
+        let kept = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        // Not compared by `assert_eq`, which would print both.
+        assert!(output.stdout == kept.as_bytes(), "{} is not what the types say: run `make generate`", path.display());
+    }
+    assert_shown("schema-unknown", &desk.run(&["schema", "locks"]));
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let desk = Desk::new(&[]);
+    let output = desk.command(&["completions", "bash"]).output().unwrap();
+    fs::write(desk.path().join("completions.bash"), output.stdout).unwrap();
+    let complete = |words: &str, word: usize| {
+        let script = format!(
+            "source completions.bash; COMP_WORDS=({words}); COMP_CWORD={word}; \
+             _resolver resolver \"${{COMP_WORDS[{word}]}}\" \"${{COMP_WORDS[{word}-1]}}\"; echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script]).current_dir(desk.path()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(complete("resolver out", 1), "outdated\n");
+    assert_eq!(complete("resolver explain --save", 2), "--save-problem\n");
+    assert_eq!(complete("resolver explain --format ''", 3), "human json\n");
+}
+
+#[test]
+fn each_shell_has_completions_and_another_one_is_refused() {
+    let desk = Desk::new(&[]);
+    for shell in ["bash", "zsh", "fish"] {
+        let output = desk.command(&["completions", shell]).output().unwrap();
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(script.contains("save-problem") && output.status.success(), "{shell}");
+    }
+    assert_shown("completions-unknown", &desk.run(&["completions", "tcsh"]));
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_command() {
+    let desk = Desk::new(&[]);
+    assert_shown("man", &desk.run(&["man"]));
+    assert_shown("man-directory", &desk.run(&["man", "-o", "pages"]));
+    let page = fs::read_to_string(desk.path().join("pages/resolver-catalog-fetch.1")).unwrap();
+    assert!(page.contains(".TH resolver-catalog-fetch 1"), "{page}");
+}
+
+#[cfg(unix)]
+#[test]
+fn kubectl_runs_it_as_its_plugin_with_the_same_answers_and_its_own_usage() {
+    let desk = Desk::new(&[("lobby.yaml", &super::lobby())]);
+    let plugin = desk.path().join("kubectl-nightshift");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_resolver"), &plugin).unwrap();
+    let run = |arguments: &[&str]| {
+        let ours = desk.command(arguments);
+        let mut command = Command::new(&plugin);
+        command.env_clear().current_dir(desk.path()).args(arguments);
+        command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shown(&command.output().unwrap())
+    };
+    assert_shown("kubectl-help", &run(&["--help"]));
+    assert_shown("kubectl-usage", &run(&["explain"]));
+    assert_shown("kubectl-version", &run(&["--version"]));
+    let outdated = ["outdated", "-f", "lobby.yaml"];
+    assert_eq!(run(&outdated), desk.run(&outdated));
+    let script = run(&["completions", "bash"]);
+    assert!(script.contains("complete -F _kubectl__nightshift"), "{script}");
+}

@@ -1,0 +1,100 @@
+//! Edge (reads). Locks checked: what holds, and each way in which one does not.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{Desk, assert_shown, lobby, plugin, server};
+
+/// A desk with `lobby.yaml`, its lock, and a catalog that answers offline.
+fn desk(manifests: &str) -> Desk {
+    let desk = Desk::new(&[("lobby.yaml", manifests)]);
+    desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
+    let output = desk.command(&["lock", "-f", "lobby.yaml", "--catalog", "kept"]).output().unwrap();
+    fs::write(desk.path().join("lobby.lock.json"), output.stdout).unwrap();
+    desk
+}
+
+/// The lock with something in it changed.
+fn rewrite(desk: &Desk, change: impl Fn(&mut Value)) {
+    let path = desk.path().join("lobby.lock.json");
+    let mut lock = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut lock);
+    fs::write(path, lock.to_string()).unwrap();
+}
+
+const VERIFY: [&str; 6] = ["verify", "lobby.lock.json", "-f", "lobby.yaml", "--catalog", "kept"];
+
+#[test]
+fn a_lock_that_was_just_made_holds() {
+    let desk = desk(&lobby());
+    assert_shown("verify", &desk.run(&VERIFY));
+    assert_shown("verify-json", &desk.run(&[&VERIFY[..], &["--format", "json"]].concat()));
+}
+
+#[test]
+fn files_that_are_others_now_are_named() {
+    let desk = desk(&lobby());
+    rewrite(&desk, |lock| {
+        lock["paper"]["hash"] = "sha256:0000000000000000".into();
+        lock["plugins"][0]["file"]["hash"] = "sha512:0000000000000000".into();
+        lock["plugins"][1]["releaseId"] = "elsewhere".into();
+        lock["java"] = 17.into();
+    });
+    assert_shown("verify-facts", &desk.run(&VERIFY));
+    rewrite(&desk, |lock| lock["build"] = 999.into());
+    assert_shown("verify-paper-gone", &desk.run(&VERIFY));
+}
+
+#[test]
+fn a_request_that_has_changed_since_is_not_met() {
+    let desk = desk(&lobby());
+    let manifests = server("  updateStrategy: pin\n  version: 1.21.8\n  image: example.org/paper:java21\n")
+        + &plugin("viabackwards", ", updateStrategy: pin, version: 5.6.0")
+        + &plugin(
+            "griefprevention",
+            ", compatibilityOverride: {enabled: true, mode: Remove, minecraftVersions: [1.21.10]}",
+        )
+        + &plugin("multiverse-core", "");
+    fs::write(desk.path().join("lobby.yaml"), manifests).unwrap();
+    desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
+    assert_shown("verify-request", &desk.run(&VERIFY));
+}
+
+#[test]
+fn a_lock_with_other_releases_does_not_go_together() {
+    let desk = desk(&lobby());
+    rewrite(&desk, |lock| {
+        lock["plugins"].as_array_mut().unwrap().retain(|plugin| plugin["name"] != "ViaVersion");
+    });
+    assert_shown("verify-together", &desk.run(&VERIFY));
+}
+
+#[test]
+fn what_was_not_ripe_then_is_not_met_then_and_something_newer_is_chosen_later() {
+    let desk = desk(&lobby());
+    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 7d");
+    fs::write(desk.path().join("slow.yaml"), slow).unwrap();
+    let verify = ["verify", "lobby.lock.json", "-f", "slow.yaml", "--catalog", "kept"];
+    assert_shown("verify-held-back", &desk.run(&verify));
+    assert_shown("verify-past", &desk.run(&[&VERIFY[..], &["--at", "2026-01-10"]].concat()));
+}
+
+#[test]
+fn a_lock_of_a_server_that_is_not_there_is_trouble() {
+    let desk = desk(&lobby());
+    rewrite(&desk, |lock| lock["server"] = "games/arena".into());
+    assert_shown("verify-no-server", &desk.run(&VERIFY));
+    // The same server under another name.
+    let named = desk.run(&[&VERIFY[..], &["--server", "lobby"]].concat());
+    assert!(named.starts_with("exit 0\n-- stdout\ngames/lobby: the lock holds\n"), "{named}");
+}
+
+#[test]
+fn what_can_have_no_answer_any_more_is_said_in_the_words_of_explain() {
+    let desk = desk(&lobby());
+    let impossible = lobby().replace("updateStrategy: auto", "updateStrategy: pin\n  version: 1.21.11");
+    fs::write(desk.path().join("lobby.yaml"), impossible).unwrap();
+    desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
+    assert_shown("verify-impossible", &desk.run(&VERIFY));
+}

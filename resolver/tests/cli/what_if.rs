@@ -1,0 +1,123 @@
+//! Edge (reads). Questions about worlds that are not, and questions that are kept in a file.
+
+use std::fs;
+
+use super::{Desk, NOW, assert_shown, lobby, plugin, server};
+
+const EXPLAIN: [&str; 3] = ["explain", "-f", "lobby.yaml"];
+
+#[test]
+fn a_release_that_is_assumed_frees_what_its_plugin_holds_and_is_marked() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let assume = ["--assume", "griefprevention=17.0"];
+    assert_shown("assume", &desk.run(&[&EXPLAIN[..], &assume].concat()));
+    assert_shown(
+        "assume-json",
+        &desk.run(&[&EXPLAIN[..], &assume, &["--format", "json", "--why-not", "1.21.11"]].concat()),
+    );
+    // It exists, and would only have to be listed.
+    assert_shown("assume-listed", &desk.run(&[&EXPLAIN[..], &["--assume", "GriefPrevention=16.18.5"]].concat()));
+}
+
+#[test]
+fn what_is_assumed_waits_as_long_as_other_releases() {
+    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 3d");
+    let desk = Desk::new(&[("lobby.yaml", &slow)]);
+    let assume = [&EXPLAIN[..], &["--assume", "griefprevention=17.0"]].concat();
+    assert_shown("assume-waits", &desk.run(&assume));
+    let later = desk.run(&[&assume[..], &["--at", "2026-01-25"]].concat());
+    assert!(later.contains("lobby can run Paper 1.21.11"), "{later}");
+}
+
+#[test]
+fn a_plugin_can_be_left_out_in_thought_by_any_of_its_names() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let without = |name: &str| desk.run(&[&EXPLAIN[..], &["--without", name]].concat());
+    assert_shown("without", &without("griefprevention"));
+    assert_eq!(without("griefprevention"), without("GriefPrevention"));
+    let both = ["--without", "viabackwards", "--without", "griefprevention", "--assume", "discordsrv=2.0"];
+    assert_shown("without-several", &desk.run(&[&EXPLAIN[..], &both].concat()));
+}
+
+#[test]
+fn what_nobody_asks_for_can_be_neither_left_out_nor_assumed() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    // ViaVersion is only needed by ViaBackwards.
+    let wrong = ["--without", "viaversion", "--without", "griefprevent", "--assume", "essentials=3", "--assume", "x"];
+    assert_shown("what-if-format", &desk.run(&[&EXPLAIN[..], &wrong].concat()));
+    assert_shown("what-if-unknown", &desk.run(&[&EXPLAIN[..], &wrong[..6]].concat()));
+    let dependency = desk.run(&[&EXPLAIN[..], &["--assume", "viaversion=6.0"]].concat());
+    assert!(dependency.contains("ViaVersion 6.0"), "{dependency}");
+}
+
+/// Elsewhere: no manifests, no catalog, no upstream, another day.
+fn elsewhere(problem: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let desk = Desk::new(&[("problem.json", problem)]);
+    let mut command = desk.command(&[&["explain", "--problem", "problem.json"], arguments].concat());
+    for upstream in ["FILL", "HANGAR", "MODRINTH", "DOCKER_HUB"] {
+        command.env(format!("NIGHTSHIFT_{upstream}_URL"), "http://127.0.0.1:1");
+    }
+    let output = command.env("NIGHTSHIFT_NOW", "2027-01-01T00:00:00Z").env_remove("XDG_CACHE_HOME").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_saved_question_gets_the_same_bytes_elsewhere() {
+    let second = server("  updateStrategy: pin\n  version: 1.21.11\n").replace("name: lobby", "name: arena");
+    let desk = Desk::new(&[("lobby.yaml", &(lobby() + "---\n" + &second))]);
+    for arguments in [
+        &[][..],
+        &["--format", "json"],
+        &["--why-not", "1.21.11"],
+        &["--at", "2025-10-20"],
+        &["--without", "griefprevention", "--assume", "discordsrv=2.0"],
+    ] {
+        let asked = [&EXPLAIN[..], arguments, &["--save-problem", "problem.json"]].concat();
+        let here = desk.command(&asked).output().unwrap();
+        let problem = fs::read_to_string(desk.path().join("problem.json")).unwrap();
+        let format = if arguments.contains(&"json") { arguments } else { &[] };
+        let (code, answer, notes) = elsewhere(&problem, format);
+        assert_eq!(answer, String::from_utf8(here.stdout).unwrap(), "{arguments:?}");
+        assert!(!answer.is_empty() && code == here.status.code(), "{arguments:?}");
+        assert_eq!(notes, String::from_utf8(here.stderr).unwrap(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_saved_question_can_be_asked_in_another_way() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    desk.run(&[&EXPLAIN[..], &["--save-problem", "problem.json"]].concat());
+    let problem = fs::read_to_string(desk.path().join("problem.json")).unwrap();
+    let (_, answer, _) = elsewhere(&problem, &["--why-not", "1.21.11", "--assume", "griefprevention=17.0"]);
+    let here = [&EXPLAIN[..], &["--why-not", "1.21.11", "--assume", "griefprevention=17.0"]].concat();
+    assert_eq!(answer, String::from_utf8(desk.command(&here).output().unwrap().stdout).unwrap());
+}
+
+#[test]
+fn a_saved_question_holds_no_secret_and_only_what_was_used() {
+    let manifests = server("  updateStrategy: auto\n  image: example.org/paper:java21\n") + &plugin("discordsrv", "");
+    let desk = Desk::new(&[("lobby.yaml", &manifests), ("more.yaml", &lobby())]);
+    // The cache holds more than this question uses.
+    desk.run(&["catalog", "fetch", "-f", "more.yaml"]);
+    let output = desk
+        .command(&[&EXPLAIN[..], &["--save-problem", "problem.json"]].concat())
+        .env("NIGHTSHIFT_SOMETHING", "secret")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = fs::read_to_string(desk.path().join("problem.json")).unwrap();
+    let problem: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let projects = problem["catalog"]["projects"].as_array().unwrap();
+    assert_eq!(projects.iter().map(|project| project["name"].as_str().unwrap()).collect::<Vec<_>>(), ["DiscordSRV"]);
+    assert_eq!(problem["question"]["now"], NOW);
+    assert!(!text.contains("secret") && !text.contains(desk.path().to_str().unwrap()));
+}
+
+#[test]
+fn what_is_no_saved_question_is_refused() {
+    let desk = Desk::new(&[("lock.json", "{\n  \"server\": \"games/lobby\"\n}")]);
+    assert_shown("problem-wrong", &desk.run(&["explain", "--problem", "lock.json"]));
+    assert_shown("problem-missing", &desk.run(&["explain", "--problem", "none.json"]));
+    assert_shown("problem-and-files", &desk.run(&["explain", "--problem", "lock.json", "-f", "lobby.yaml"]));
+}
