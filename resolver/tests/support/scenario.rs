@@ -1,0 +1,392 @@
+//! Pure. What stands in a scenario file, and the catalog and requests that it means.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, PaperVersion, Project,
+    ProjectKey, Release, Source,
+};
+use resolver::request::{
+    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
+};
+use resolver::version::Minecraft;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    /// For readers.
+    #[serde(rename = "why")]
+    _why: String,
+    pub(crate) at: Timestamp,
+    #[serde(default)]
+    policy: Policy,
+    pub(crate) request: Wanted,
+    catalog: BTreeMap<String, toml::Table>,
+    /// Real ids, where the solve knows them.
+    #[serde(default)]
+    ids: BTreeMap<String, String>,
+    /// Plugins that are named by a URL: one release each, without a date and without a list.
+    #[serde(default)]
+    files: Vec<String>,
+    /// Names people know, where they differ from the project's.
+    #[serde(default)]
+    names: BTreeMap<String, String>,
+    /// Projects that could not be read, and why.
+    #[serde(default)]
+    unread: BTreeMap<String, String>,
+    #[serde(default)]
+    plugin: BTreeMap<String, PluginFields>,
+    pub(crate) expect: Expect,
+    /// Further servers of the same namespace; the one above is `lobby`. Without any it is solved alone.
+    #[serde(default)]
+    pub(crate) server: BTreeMap<String, Another>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Another {
+    pub(crate) request: Wanted,
+    pub(crate) expect: Expect,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    delay: Option<String>,
+    channel: Option<BuildChannel>,
+    image: Option<String>,
+    /// Tags of the server image that are published.
+    #[serde(default)]
+    images: Vec<String>,
+    #[serde(default)]
+    dependencies: Dependencies,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    #[serde(default = "auto")]
+    paper: String,
+    floor: Option<Minecraft>,
+    /// `1.21.3#7`, then `plugin version`.
+    running: Option<Vec<String>>,
+    /// `*`, `latest` (one version on all servers), or `=version`.
+    plugins: BTreeMap<String, String>,
+}
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct PluginFields {
+    /// The project, where it is not called as the object.
+    project: Option<String>,
+    channel: Option<Channel>,
+    delay: Option<String>,
+    #[serde(rename = "override")]
+    says: Option<Says>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Says {
+    mode: OverrideMode,
+    minecraft: Vec<String>,
+    #[serde(default)]
+    releases: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReleaseFields {
+    /// The version, where several releases share one: the key of the table is then the id.
+    version: Option<String>,
+    minecraft: Option<toml::Value>,
+    published: Option<String>,
+    channel: Option<Channel>,
+    loaders: Option<Vec<String>>,
+    #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
+    incompatible: Vec<String>,
+    /// Of a file: what its JAR needs, by name; the least Minecraft; further names.
+    #[serde(default)]
+    depend: Vec<String>,
+    api_version: Option<Minecraft>,
+    #[serde(default)]
+    provides: Vec<String>,
+    #[serde(default)]
+    optional: Vec<String>,
+    #[serde(default)]
+    embedded: Vec<String>,
+    /// Required, by a name that the source does not have.
+    #[serde(default)]
+    outside: Vec<String>,
+    #[serde(default = "yes")]
+    hash: bool,
+    #[serde(default = "yes")]
+    file: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Default)]
+struct PaperFields {
+    published: Option<String>,
+    channel: Option<BuildChannel>,
+    java: Option<u32>,
+    #[serde(default)]
+    unsupported: bool,
+    /// Instead of the one build 7.
+    builds: Option<Vec<BuildFields>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BuildFields {
+    number: u32,
+    published: Option<String>,
+    channel: Option<BuildChannel>,
+    #[serde(default = "yes")]
+    hash: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    pub(crate) solvable: bool,
+    pub(crate) paper: Option<String>,
+    #[serde(default)]
+    pub(crate) plugins: BTreeMap<String, String>,
+    pub(crate) held_by: Option<Vec<String>>,
+    #[serde(default)]
+    pub(crate) mentions: Vec<String>,
+    #[serde(default)]
+    pub(crate) never: Vec<String>,
+    /// Ask "why not" about this Paper as well, and find `mentions` there.
+    pub(crate) why_not: Option<Minecraft>,
+    /// Projects that have to be fetched first.
+    #[serde(default)]
+    pub(crate) fetch: Vec<String>,
+}
+
+/// A day, or an instant.
+fn day(text: Option<&str>) -> Timestamp {
+    let text = text.unwrap_or("2024-01-01");
+    text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
+}
+
+fn delay(text: Option<&str>) -> SignedDuration {
+    text.map_or(SignedDuration::ZERO, |text| {
+        let (number, unit) = text.split_at(text.len() - 1);
+        let hours: i64 = number.parse().unwrap();
+        SignedDuration::from_hours(if unit == "d" { hours * 24 } else { hours })
+    })
+}
+
+fn artifact(name: &str, hash: bool) -> Artifact {
+    Artifact {
+        name: format!("{name}.jar"),
+        url: format!("https://files.example/{name}.jar"),
+        size: Some(1),
+        hash: hash.then(|| format!("sha256:{:a<64}", "")),
+    }
+}
+
+fn image(tag: &str) -> ImageTag {
+    ImageTag {
+        repository: "docker.io/itzg/minecraft-server".to_owned(),
+        tag: tag.to_owned(),
+        digest: format!("sha256:{:b<64}", ""),
+        pushed: day(None),
+    }
+}
+
+fn papers(table: &toml::Table) -> Vec<PaperVersion> {
+    let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
+    versions
+        .map(|version| {
+            let fields: Option<PaperFields> = table.get(version).map(|fields| fields.clone().try_into().unwrap());
+            let fields = fields.unwrap_or_default();
+            let build = |number, published: Option<&str>, channel: Option<BuildChannel>, hash| Build {
+                number,
+                published: day(published),
+                channel: channel.unwrap_or(BuildChannel::Stable),
+                file: artifact(&format!("paper-{version}-{number}"), hash),
+            };
+            PaperVersion {
+                minecraft: version.parse().unwrap(),
+                java: fields.java,
+                jvm_flags: Vec::new(),
+                unsupported: fields.unsupported,
+                builds: match &fields.builds {
+                    None => vec![build(7, fields.published.as_deref(), fields.channel, true)],
+                    Some(builds) => {
+                        builds.iter().map(|b| build(b.number, b.published.as_deref(), b.channel, b.hash)).collect()
+                    }
+                },
+            }
+        })
+        .collect()
+}
+
+fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecraft> {
+    let keep = |keep: &dyn Fn(&Minecraft) -> bool| {
+        all.iter().map(|paper| paper.minecraft.clone()).filter(|minecraft| keep(minecraft)).collect()
+    };
+    match expression {
+        None => keep(&|_| true),
+        Some(toml::Value::Array(list)) => {
+            list.iter().map(|version| version.as_str().unwrap().parse().unwrap()).collect()
+        }
+        Some(value) => {
+            let text = value.as_str().unwrap();
+            let version = |prefix: &str| text.strip_prefix(prefix).map(|rest| rest.parse::<Minecraft>().unwrap());
+            if let Some(least) = version(">=") {
+                keep(&|minecraft| *minecraft >= least)
+            } else if let Some(most) = version("<=") {
+                keep(&|minecraft| *minecraft <= most)
+            } else {
+                panic!("`{text}` is neither a list nor >= nor <=")
+            }
+        }
+    }
+}
+
+impl Scenario {
+    fn id(&self, project: &str) -> String {
+        self.ids.get(project).cloned().unwrap_or_else(|| format!("id-{project}"))
+    }
+
+    fn is_file(&self, project: &str) -> bool {
+        self.files.iter().any(|file| file == project)
+    }
+
+    fn key(&self, project: &str) -> ProjectKey {
+        if self.is_file(project) {
+            return ProjectKey::of_file(&format!("https://files.example/{project}.jar"), &"a".repeat(64));
+        }
+        ProjectKey { source: Source::Modrinth, project: project.to_owned() }
+    }
+
+    fn dependency(&self, text: &str, kind: DependencyKind) -> Dependency {
+        let (project, version) =
+            text.split_once('@').map_or((text, None), |(project, version)| (project, Some(version)));
+        Dependency {
+            project_id: Some(self.id(project)),
+            name: None,
+            version_id: version.map(|version| format!("{project}-{version}")),
+            kind,
+        }
+    }
+
+    pub(crate) fn catalog(&self) -> Catalog {
+        let paper = papers(&self.catalog["minecraft"]);
+        let projects = self.catalog.iter().filter(|(name, _)| *name != "minecraft").map(|(name, releases)| {
+            let releases = releases.iter().map(|(version, fields)| {
+                let fields: ReleaseFields = fields.clone().try_into().unwrap();
+                let lines = |texts: &[String], kind| -> Vec<Dependency> {
+                    texts.iter().map(|text| self.dependency(text, kind)).collect()
+                };
+                let outside = fields.outside.iter().chain(&fields.depend).map(|name| Dependency {
+                    project_id: None,
+                    name: Some(name.clone()),
+                    version_id: None,
+                    kind: DependencyKind::Required,
+                });
+                let mut dependencies = lines(&fields.needs, DependencyKind::Required);
+                dependencies.extend(lines(&fields.optional, DependencyKind::Optional));
+                dependencies.extend(lines(&fields.incompatible, DependencyKind::Incompatible));
+                dependencies.extend(lines(&fields.embedded, DependencyKind::Embedded));
+                dependencies.extend(outside);
+                Release {
+                    id: format!("{name}-{version}"),
+                    version: fields.version.unwrap_or_else(|| version.clone()),
+                    published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
+                    channel: fields.channel.unwrap_or(Channel::Release),
+                    minecraft: if self.is_file(name) { Vec::new() } else { listed(fields.minecraft.as_ref(), &paper) },
+                    api_version: fields.api_version,
+                    provides: fields.provides,
+                    loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
+                    dependencies,
+                    file: fields.file.then(|| artifact(&format!("{name}-{version}"), fields.hash)),
+                }
+            });
+            Project {
+                key: self.key(name),
+                id: self.id(name),
+                name: self.names.get(name).cloned().unwrap_or_else(|| name.clone()),
+                read_at: self.at,
+                releases: releases.collect(),
+            }
+        });
+        Catalog {
+            projects: projects.collect(),
+            paper,
+            paper_read_at: self.at,
+            images: self.policy.images.iter().map(|tag| image(tag)).collect(),
+            unread: self.unread.clone(),
+        }
+    }
+
+    pub(crate) fn request(&self, server: &str, wanted: &Wanted) -> Request {
+        let plugins = wanted.plugins.iter().map(|(name, version)| {
+            let fields = self.plugin.get(name);
+            PluginWish {
+                object: name.clone(),
+                key: self.key(fields.and_then(|fields| fields.project.as_deref()).unwrap_or(name)),
+                version: match version.strip_prefix('=') {
+                    Some(version) => VersionWish::Pin { version: version.to_owned() },
+                    None if version == "latest" => VersionWish::Latest,
+                    None => VersionWish::Auto,
+                },
+                delay: delay(fields.and_then(|fields| fields.delay.as_deref()).or(self.policy.delay.as_deref())),
+                channel: fields.and_then(|fields| fields.channel).unwrap_or(Channel::Release),
+                compatibility: fields.and_then(|fields| fields.says.as_ref()).map(|says| CompatibilityOverride {
+                    mode: says.mode,
+                    minecraft: says.minecraft.clone(),
+                    releases: says.releases.clone(),
+                }),
+            }
+        });
+        let pinned = |text: &str| match text.split_once('#') {
+            Some((version, build)) => {
+                PaperWish::BuildPin { version: version.parse().unwrap(), build: build.parse().unwrap() }
+            }
+            None => PaperWish::Pin { version: text.parse().unwrap() },
+        };
+        let running = wanted.running.as_ref().map(|running| {
+            let (minecraft, build) = running[0].split_once('#').unwrap();
+            Running {
+                minecraft: minecraft.parse().unwrap(),
+                build: build.parse().unwrap(),
+                releases: running[1..].iter().map(|text| text.replace(' ', "-")).collect(),
+                since: None,
+            }
+        });
+        Request {
+            server: format!("games/{server}"),
+            paper: match wanted.paper.as_str() {
+                "auto" => PaperWish::Auto,
+                "latest" => PaperWish::Latest,
+                pin => pinned(pin),
+            },
+            delay: delay(self.policy.delay.as_deref()),
+            channel: self.policy.channel.unwrap_or(BuildChannel::Stable),
+            floor: wanted.floor.clone(),
+            running,
+            plugins: plugins.collect(),
+            dependencies: self.policy.dependencies,
+            image: self.policy.image.clone(),
+        }
+    }
+}
