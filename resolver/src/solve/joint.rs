@@ -75,7 +75,8 @@ pub(crate) struct Choice<'a> {
 /// the order of their names; then the newest release of each plugin asked for, in the order of the objects' names (of the
 /// servers' for one name), what is shared once; then what those need. The order of the input does not count.
 ///
-/// A server without an answer is set aside: it never keeps the others of its group from moving (see `docs/concepts`).
+/// A server without an answer is set aside: it never keeps the others of its group from moving (see `docs/concepts`). One
+/// whose plugins would go below what it runs, for the sake of another, gets the answer that it has alone.
 pub fn resolve_fleet(
     catalog: &Catalog,
     requests: &[Request],
@@ -174,6 +175,21 @@ impl<'a> Decided<'_, 'a> {
         Some(Ok(explain::target::explain(&asked, target)))
     }
 
+    /// Whether a choice takes some plugin below what runs, although that may still be used.
+    fn goes_down(&self, group: usize, seat: usize, choice: &Choice<'_>) -> bool {
+        let (tables, seat) = (&self.fleet.tables, &self.fleet.seats[group][seat]);
+        let Some(running) = &seat.request.running else { return false };
+        seat.shelves.iter().zip(&choice.releases).any(|(place, chosen)| {
+            let Some(chosen) = chosen else { return false };
+            let releases = &tables.projects[&place.project].releases;
+            let chosen = releases.iter().position(|release| std::ptr::eq(*release, *chosen));
+            let may_stay = |at: usize| {
+                tables.sheets[place.sheet].usable.has(at + 1) && running.releases.contains(&releases[at].id)
+            };
+            (0..releases.len()).rfind(|&at| may_stay(at)).is_some_and(|runs| chosen < Some(runs))
+        })
+    }
+
     fn places(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let groups = self.fleet.groups.iter().enumerate();
         groups.flat_map(|(group, servers)| (0..servers.len()).map(move |seat| (group, seat)))
@@ -206,6 +222,10 @@ impl<'a> Decided<'_, 'a> {
             Verdict::Alone => return resolve_within(catalog, request, now, self.budget),
             Verdict::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
             Verdict::Aside => None,
+            // What another server needs is no reason to go down here: plugins rarely read what a newer release of them wrote.
+            Verdict::Member(choice) if self.goes_down(group, seat, choice) => {
+                return resolve_within(catalog, request, now, self.budget);
+            }
             Verdict::Member(choice) => Some(choice),
         };
         let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;

@@ -25,6 +25,7 @@ fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(Stri
                 Verdict::Alone => brute::Answer::Alone,
                 Verdict::Aside => brute::Answer::Aside,
                 Verdict::GaveUp(_) => panic!("far too small to be given up"),
+                Verdict::Member(choice) if decided.goes_down(group, at, choice) => brute::Answer::Alone,
                 Verdict::Member(choice) => {
                     let mut releases: Vec<String> =
                         choice.releases.iter().flatten().map(|release| release.id.clone()).collect();

@@ -104,6 +104,10 @@ pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
         let answer = match members.iter().position(|&member| member == at) {
             Some(place) => {
                 let (papers, releases) = answer.as_ref().unwrap();
+                if goes_down(server, &releases[place]) {
+                    answers.push((server.request.server.clone(), Answer::Alone));
+                    continue;
+                }
                 let mut ids: Vec<String> = releases[place].iter().flatten().map(|r| r.id.clone()).collect();
                 ids.sort();
                 Answer::Runs(minecraft[papers[place]].clone(), ids)
@@ -114,6 +118,17 @@ pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
         answers.push((server.request.server.clone(), answer));
     }
     answers
+}
+
+/// Whether something older than what runs, and may go on running, was chosen.
+fn goes_down(server: &Server<'_>, chosen: &[Option<&Release>]) -> bool {
+    server.plugins.iter().zip(chosen).any(|(plugin, chosen)| {
+        let place = |is: &dyn Fn(&Release) -> bool| plugin.may.iter().position(|release| is(release));
+        let running = place(&|release| runs(server.request, release));
+        let chosen = chosen.and_then(|chosen| place(&|release| release.id == chosen.id));
+        // Newest first.
+        running.zip(chosen).is_some_and(|(running, chosen)| running < chosen)
+    })
 }
 
 fn runs(request: &Request, release: &Release) -> bool {
