@@ -8,7 +8,7 @@ use super::gathered::{end_of, gather_answers};
 use super::running::Runs;
 use super::table::table;
 use super::{End, Said, ask};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Project};
 use crate::explain::words::date;
 use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
 
@@ -88,15 +88,16 @@ fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timestamp) -> Boar
     let mut behind: Vec<Row> = paper(catalog, solved, runs).into_iter().collect();
     behind.extend(solved.plugins.iter().filter_map(|one| plugin(one, runs)));
     let left_out = solved.unfollowed.iter().filter_map(|left| {
-        let name = &left.holder.name;
-        let (version, since) = newest(catalog, &left.holder, at)?;
+        let name = &left.name;
+        let own = left.holder.name == *name;
+        let (version, since) = if own { newest(catalog, &left.holder, at)? } else { newest_called(catalog, name, at)? };
         // What stays is among the plugins, and may be its newest.
         left.stays.is_none().then(|| Row {
             name: name.clone(),
             runs: runs.plugins.get(name).cloned(),
             would_run: None,
             newest: version,
-            why_not: Some(few::holder(&left.holder)),
+            why_not: Some(if own { few::holder(&left.holder) } else { format!("needs {}", left.holder.name) }),
             since,
         })
     });
@@ -110,8 +111,16 @@ fn newest(catalog: &Catalog, holder: &Holder, at: Timestamp) -> Option<(String, 
     if holder.pinned.is_none() {
         return holder.newest.as_ref().map(|newest| (newest.version.clone(), newest.published));
     }
-    let releases =
-        catalog.project(&holder.key)?.releases.iter().filter(|release| release.published.is_none_or(|out| out <= at));
+    newest_of(catalog.project(&holder.key)?, at)
+}
+
+/// The newest release of the plugin with this name.
+fn newest_called(catalog: &Catalog, name: &str, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
+    newest_of(catalog.projects.iter().find(|project| project.name == name)?, at)
+}
+
+fn newest_of(project: &Project, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
+    let releases = project.releases.iter().filter(|release| release.published.is_none_or(|out| out <= at));
     let newest = releases.max_by_key(|release| (release.channel, release.published))?;
     Some((newest.version.clone(), newest.published))
 }

@@ -175,9 +175,7 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[Unfollowed])
                 desired_version: Some(cut(&plugin.version, 64)),
                 state: match current {
                     None => PluginStateKind::PendingInstall,
-                    Some(_) if unfollowed.iter().any(|left| left.holder.key == plugin.key) => {
-                        PluginStateKind::Unfollowed
-                    }
+                    Some(_) if unfollowed.iter().any(|left| left.name == plugin.name) => PluginStateKind::Unfollowed,
                     Some(current) if current.release_id == plugin.release_id => PluginStateKind::Installed,
                     Some(_) => PluginStateKind::PendingUpdate,
                 },
@@ -188,10 +186,10 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[Unfollowed])
         .into_iter()
         .flat_map(|running| &running.plugins)
         .filter(|plugin| !lock.plugins.iter().any(|kept| kept.project_id == plugin.project_id));
-    let left_out = unfollowed.iter().filter(|left| left.stays.is_none() && !runs(running, &left.holder.name));
+    let left_out = unfollowed.iter().filter(|left| left.stays.is_none() && !runs(running, &left.name));
     states.extend(left_out.map(|left| PluginState {
-        name: cut(&left.holder.name, 64),
-        plugin: left.holder.object.as_ref().map(|object| cut(object, 253)),
+        name: cut(&left.name, 64),
+        plugin: left.object.as_ref().map(|object| cut(object, 253)),
         needed_by: None,
         current_version: None,
         desired_version: None,
@@ -281,6 +279,7 @@ mod tests {
     fn a_plugin_that_latest_left_behind_is_shown_as_such_whether_it_stays_or_is_left_out() {
         let left = |name: &str, stays: Option<&str>| -> Unfollowed {
             serde_json::from_value(serde_json::json!({
+                "name": name,
                 "holder": {
                     "name": name, "object": name.to_lowercase(), "readAt": "2026-01-21T12:00:00Z",
                     "key": {"source": "modrinth", "project": name.to_lowercase()},
