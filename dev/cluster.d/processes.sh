@@ -6,7 +6,8 @@
 alive() { # NAME
     local pid
     pid=$(cat "$run/$1.pid" 2>/dev/null) && [ -n "$pid" ] || return 1
-    tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF "$state/"
+    # No pipe: grep leaves at the first match, and whoever still writes to it then dies of SIGPIPE, which pipefail takes for "gone".
+    grep -qzF -- "$state/" "/proc/$pid/cmdline" 2>/dev/null
 }
 
 # The process leads a session of its own: `stop` reaches its children through the group.
