@@ -197,15 +197,11 @@ impl Provider<'_, '_> {
         std::iter::once((Package::Paper, self.question.papers.clone())).chain(plugins)
     }
 
-    fn one(index: usize) -> Index {
-        Index::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
-    }
-
     fn best(classes: &[Class], highest: Option<usize>) -> Option<Index> {
         let index = highest?;
         Some(match class_of(classes, index) {
             Some(class) => Index::Bulk(class.members.clone()),
-            None => Self::one(index),
+            None => Index::one(index),
         })
     }
 }

@@ -24,6 +24,13 @@ pub(crate) enum Index {
     Bulk(Arc<[u64]>),
 }
 
+impl Index {
+    /// The one version with this index.
+    pub(crate) fn one(index: usize) -> Self {
+        Self::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
+    }
+}
+
 /// A set of indexes, possibly the complement of a finite one.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum IndexSet {

@@ -71,7 +71,7 @@ pub(crate) fn solve_flat(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<
 
 fn search(provider: &Provider<'_, '_, '_>) -> Result<Option<Settled>, GaveUp> {
     let party = provider.party;
-    let selected = match pubgrub::resolve(provider, Package::Root, one(1)) {
+    let selected = match pubgrub::resolve(provider, Package::Root, Index::one(1)) {
         Ok(selected) => selected,
         Err(PubGrubError::NoSolution(_)) => return Ok(None),
         Err(
@@ -88,10 +88,6 @@ fn search(provider: &Provider<'_, '_, '_>) -> Result<Option<Settled>, GaveUp> {
         papers: (0..party.seats.len()).map(|seat| index(Package::Paper(seat))).collect(),
         releases: (0..party.slots.len()).map(|slot| index(Package::Plugin(slot))).collect(),
     }))
-}
-
-fn one(index: usize) -> Index {
-    Index::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
 }
 
 impl Provider<'_, '_, '_> {
@@ -165,7 +161,7 @@ impl DependencyProvider for Provider<'_, '_, '_> {
                 range.highest(self.party.tables.projects[&self.party.slots[*slot].project].releases.len())
             }
         };
-        Ok(highest.map(one))
+        Ok(highest.map(Index::one))
     }
 
     fn get_dependencies(
