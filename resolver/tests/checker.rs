@@ -4,11 +4,11 @@
 
 use std::fmt::Write as _;
 
-use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
+use jiff::Timestamp;
+use resolver::catalog::{Catalog, Channel};
 use resolver::explain::Explanation;
 use resolver::lock::{Lock, LockReason};
-use resolver::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{PaperWish, PluginWish, Request, VersionWish};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
@@ -22,6 +22,8 @@ mod recorded;
 mod rules;
 #[path = "support/texts.rs"]
 mod texts;
+
+use recorded::{request, wish};
 
 /// Twelve days on which something had just happened or had been waited for.
 const DAYS: [&str; 12] = [
@@ -42,31 +44,6 @@ const FOUR: [&str; 4] = ["viaversion", "viabackwards", "discordsrv", "griefpreve
 
 fn at(day: &str) -> Timestamp {
     format!("{day}T18:00:00Z").parse().unwrap()
-}
-
-fn wish(slug: &str) -> PluginWish {
-    PluginWish {
-        object: slug.to_owned(),
-        key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
-        version: VersionWish::Auto,
-        delay: SignedDuration::ZERO,
-        channel: Channel::Release,
-        compatibility: None,
-    }
-}
-
-fn request(paper: PaperWish, plugins: &[&str]) -> Request {
-    Request {
-        server: "games/lobby".to_owned(),
-        paper,
-        delay: SignedDuration::ZERO,
-        channel: BuildChannel::Stable,
-        floor: None,
-        running: None,
-        plugins: plugins.iter().map(|slug| wish(slug)).collect(),
-        dependencies: Dependencies::Install,
-        image: None,
-    }
 }
 
 /// The recorded data with every 20th of the 1,300 alphas and betas, none of which is on the channel: with all of them a

@@ -2,43 +2,18 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
 
-use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
+use jiff::Timestamp;
+use resolver::catalog::Catalog;
 use resolver::explain::{Explanation, human};
-use resolver::request::{
-    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, VersionWish,
-};
+use resolver::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
 use resolver::resolve;
 
 #[path = "support/recorded.rs"]
 mod recorded;
 
+use recorded::request;
+
 const THREE: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
-
-fn wish(slug: &str) -> PluginWish {
-    PluginWish {
-        object: slug.to_owned(),
-        key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
-        version: VersionWish::Auto,
-        delay: SignedDuration::ZERO,
-        channel: Channel::Release,
-        compatibility: None,
-    }
-}
-
-fn request(plugins: &[&str]) -> Request {
-    Request {
-        server: "games/lobby".to_owned(),
-        paper: PaperWish::Auto,
-        delay: SignedDuration::ZERO,
-        channel: BuildChannel::Stable,
-        floor: None,
-        running: None,
-        plugins: plugins.iter().map(|slug| wish(slug)).collect(),
-        dependencies: Dependencies::Install,
-        image: None,
-    }
-}
 
 fn at(day: &str) -> Timestamp {
     format!("{day}T18:00:00Z").parse().unwrap()
@@ -63,7 +38,7 @@ fn the_named_days_have_the_answers_that_an_admin_expects() {
         (&four, "2026-01-20", "1.21.10"),
         (&["viaversion", "viabackwards", "discordsrv"], "2026-01-20", "1.21.11"),
     ] {
-        let (found, text) = answer(&catalog, &request(plugins), day);
+        let (found, text) = answer(&catalog, &request(PaperWish::Auto, plugins), day);
         assert_eq!(found, paper, "{day}\n{text}");
     }
 }
@@ -71,7 +46,7 @@ fn the_named_days_have_the_answers_that_an_admin_expects() {
 #[test]
 fn griefprevention_alone_holds_paper_on_the_20th_of_january() {
     let catalog = recorded::catalog();
-    let resolution = resolve(&catalog, &request(&THREE), at("2026-01-20")).unwrap();
+    let resolution = resolve(&catalog, &request(PaperWish::Auto, &THREE), at("2026-01-20")).unwrap();
     assert_eq!(resolution.explanation.held_by(), ["GriefPrevention"]);
     let text = human::render(&resolution.explanation, at("2026-01-20"));
     for part in [
@@ -99,7 +74,7 @@ fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
         // 1.21.10 was taken away, and DiscordSRV was not listed for 1.21.11 yet.
         (OverrideMode::Replace, "2025-12-20", "none"),
     ] {
-        let mut request = request(&THREE);
+        let mut request = request(PaperWish::Auto, &THREE);
         request.plugins[2].compatibility =
             Some(CompatibilityOverride { mode, minecraft: vec!["1.21.11".to_owned()], releases: Vec::new() });
         let (found, text) = answer(&catalog, &request, day);
@@ -110,7 +85,7 @@ fn an_override_that_adds_frees_paper_only_when_nobody_else_holds_it() {
 #[test]
 fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
     let catalog = recorded::catalog();
-    let mut request = request(&THREE);
+    let mut request = request(PaperWish::Auto, &THREE);
     request.paper = PaperWish::Pin { version: "1.21.11".parse().unwrap() };
     let (found, text) = answer(&catalog, &request, "2026-01-20");
     assert_eq!(found, "none");
@@ -124,7 +99,7 @@ fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
 fn viabackwards_always_comes_with_a_viaversion_it_accepts() {
     let catalog = recorded::catalog();
     for day in ["2024-03-20", "2024-12-08", "2025-06-21", "2025-12-30", "2026-01-20"] {
-        let resolution = resolve(&catalog, &request(&["viabackwards"]), at(day)).unwrap();
+        let resolution = resolve(&catalog, &request(PaperWish::Auto, &["viabackwards"]), at(day)).unwrap();
         let version = |name: &str| {
             let plugin = resolution.lock.plugins.iter().find(|plugin| plugin.name == name).unwrap();
             plugin.version.clone()
@@ -139,7 +114,7 @@ fn viabackwards_always_comes_with_a_viaversion_it_accepts() {
 fn two_runs_give_the_same_bytes() {
     let once = || {
         let catalog = recorded::catalog();
-        let resolution = resolve(&catalog, &request(&THREE), at("2026-01-20")).unwrap();
+        let resolution = resolve(&catalog, &request(PaperWish::Auto, &THREE), at("2026-01-20")).unwrap();
         (resolution.lock.to_json(), serde_json::to_string(&resolution.explanation).unwrap())
     };
     assert_eq!(once(), once());
@@ -148,7 +123,7 @@ fn two_runs_give_the_same_bytes() {
 #[test]
 fn every_hint_was_proven_on_the_real_lists_too() {
     let catalog = recorded::catalog();
-    let resolution = resolve(&catalog, &request(&THREE), at("2025-12-20")).unwrap();
+    let resolution = resolve(&catalog, &request(PaperWish::Auto, &THREE), at("2025-12-20")).unwrap();
     let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
     // Two plugins hold 1.21.11: one override alone would change nothing, and is not offered.
     assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);

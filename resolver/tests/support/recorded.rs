@@ -1,13 +1,14 @@
-//! Edge (reads). The recorded answers of fixtures/recorded as a catalog, read for tests only, without HTTP.
+//! Edge (reads). The recorded answers of fixtures/recorded as a catalog, read for tests only, without HTTP; and what is asked of them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
+use resolver::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
 use serde::Deserialize;
 
 /// When the recorded lists were read.
@@ -153,5 +154,32 @@ pub(crate) fn catalog() -> Catalog {
         images: Vec::new(),
         // ViaFabric: a mod for another loader, named by two old releases and recorded nowhere.
         unread: BTreeMap::from([("modrinth/YlKdE5VK".to_owned(), "not recorded".to_owned())]),
+    }
+}
+
+/// A plugin of Modrinth, at its newest.
+pub(crate) fn wish(slug: &str) -> PluginWish {
+    PluginWish {
+        object: slug.to_owned(),
+        key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
+        version: VersionWish::Auto,
+        delay: SignedDuration::ZERO,
+        channel: Channel::Release,
+        compatibility: None,
+    }
+}
+
+/// A server with these plugins, without any delay.
+pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
+    Request {
+        server: "games/lobby".to_owned(),
+        paper,
+        delay: SignedDuration::ZERO,
+        channel: BuildChannel::Stable,
+        floor: None,
+        running: None,
+        plugins: plugins.iter().map(|slug| wish(slug)).collect(),
+        dependencies: Dependencies::Install,
+        image: None,
     }
 }
