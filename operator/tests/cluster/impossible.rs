@@ -5,6 +5,7 @@ use serde_json::json;
 use super::kubectl::ask;
 use super::manifests::{FAR, LOBBY, OLDER_MINECRAFT, server, viabackwards};
 use super::server::Server;
+use super::wait::{SOON, until};
 use super::world::{RELEASE, in_a_world};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +55,13 @@ fn reasons(message: &str) -> impl Iterator<Item = &str> {
 async fn explain(namespace: &str, manifests: &str) -> String {
     let deployment = format!("deployment/{RELEASE}");
     let arguments = ["--namespace", namespace, "exec", "-i", &deployment, "--", "/resolver", "explain", "-f", "-"];
-    let output = ask("kubectl", &arguments, manifests).await;
+    // The standard input of `kubectl exec` gets lost now and then; then there is nothing to explain, and it is asked again.
+    let output = until("the manifests reach the command", SOON, async || {
+        let output = ask("kubectl", &arguments, manifests).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if said.contains("there is no PaperMCServer here") { Err(said) } else { Ok(output) }
+    })
+    .await;
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.is_empty() || output.status.code() == Some(1), "{said}");
     let answer = String::from_utf8(output.stdout).unwrap();

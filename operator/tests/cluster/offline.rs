@@ -31,7 +31,7 @@ async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_rea
         let reaches = async || {
             let ask =
                 format!("nc -w 2 {} {} </dev/null >/dev/null 2>&1 && echo yes || echo no", free[1], upstream::PORT);
-            lobby.shell(&ask, "").await.trim() == "yes"
+            lobby.shell(&ask).await.trim() == "yes"
         };
         assert!(reaches().await, "as long as nothing is blocked");
         let blocked = block_all_but("offline", &pods, &free);

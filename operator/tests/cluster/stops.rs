@@ -72,9 +72,9 @@ async fn a_server_at_rest_gets_no_line_of_ours_in_its_log_and_rcon_refuses_on_th
         lobby.settled().await;
 
         let rcon = |host: &str| format!("nc -w 2 {host} 25575 </dev/null >/dev/null 2>&1 && echo open || echo refused");
-        assert_eq!(lobby.shell(&rcon("127.0.0.1"), "").await.trim(), "open");
+        assert_eq!(lobby.shell(&rcon("127.0.0.1")).await.trim(), "open");
         let address = lobby.pod().await.unwrap().status.unwrap().pod_ip.unwrap();
-        assert_eq!(lobby.shell(&rcon(&address), "").await.trim(), "refused");
+        assert_eq!(lobby.shell(&rcon(&address)).await.trim(), "refused");
 
         let before = lobby.log("papermc").await;
         // Long enough for every timer that looks at a server at rest; only a long look would show a slower one.

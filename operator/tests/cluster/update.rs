@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use fixtures::jar::{self, PluginYml};
 use jiff::{SignedDuration, Timestamp};
 
-use super::kubectl::run;
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
@@ -42,10 +41,8 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
         assert!(lobby.set().await.paper.starts_with("1.21.10-"));
         lobby.seven_join().await;
         lobby.order("build 1000").await;
-        lobby
-            .shell("mkdir -p /data/plugins/ViaVersion && cat > /data/plugins/ViaVersion/by-hand.yml", "check: true\n")
-            .await;
-        put_jar_by_hand(&lobby).await;
+        lobby.put_file("/data/plugins/ViaVersion/by-hand.yml", b"check: true\n").await;
+        lobby.put_file("/data/plugins/by-hand-1.0.jar", &jar::plugin(&PluginYml::new("ByHand", "1.0"))).await;
 
         let (cron, opens) = a_minute_from_now();
         lobby.set_window(&cron).await;
@@ -77,7 +74,7 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
         assert!(set.paper.starts_with("1.21.11-"), "{set:?}");
         assert_eq!((set.plugins["ViaVersion"].as_str(), set.plugins["ViaBackwards"].as_str()), ("5.6.0", "5.6.0"));
         assert_eq!(set.plugins["ByHand"], "1.0", "a JAR that a person put there stays");
-        assert_eq!(lobby.shell("cat /data/plugins/ViaVersion/by-hand.yml", "").await, "check: true\n");
+        assert_eq!(lobby.shell("cat /data/plugins/ViaVersion/by-hand.yml").await, "check: true\n");
         assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
         let last = lobby.object().await.status.unwrap().last_update.unwrap();
         assert!(last.successful && last.version == set.paper, "{last:?}");
@@ -120,20 +117,6 @@ async fn who_asks_for_an_update_now_gets_it_once_and_an_old_request_starts_nothi
         assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
     })
     .await;
-}
-
-/// A plugin that nobody manages, as a person would copy it: by way of a file, for a JAR is no text.
-async fn put_jar_by_hand(server: &Server<'_>) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("by-hand-1.0.jar");
-    std::fs::write(&file, jar::plugin(&PluginYml::new("ByHand", "1.0"))).unwrap();
-    let copy = format!(
-        "kubectl -n {} exec -i {} -c papermc -- sh -c 'cat > /data/plugins/by-hand-1.0.jar' < {}",
-        server.world.namespace,
-        server.pod_name(),
-        file.display()
-    );
-    run("sh", &["-c", &copy], "").await;
 }
 
 /// When players were first told of a stop.
