@@ -12,6 +12,7 @@ use crate::Config;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::k8s::events::Publisher;
 use crate::memory::Memory;
+use crate::solver::Solver;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     /// For agents: no proxy, no redirects.
     pub(crate) http: reqwest::Client,
     pub(crate) catalog: CatalogKeeper,
+    pub(crate) solver: Solver,
     pub(crate) store: Arc<Store>,
     pub(crate) memory: Memory,
     pub(crate) events: Publisher,

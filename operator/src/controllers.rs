@@ -6,7 +6,7 @@ use crds::{PaperMCServer, Plugin};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::controller::{Action, Controller};
+use kube::runtime::controller::{Action, Controller, Error};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
@@ -58,7 +58,13 @@ impl Controllers {
             .reconcile_on(items_of(woken))
             .shutdown_on_signal()
             .run(server::reconcile, never::<PaperMCServer>, ctx.clone())
-            .for_each(|_| async {});
+            .for_each(|pass| {
+                if let Err(Error::ObjectNotFound(object)) = pass {
+                    let namespace = object.namespace.as_deref().unwrap_or_default();
+                    server::forget(&ctx, namespace, &object.name, object.extra.uid.as_deref());
+                }
+                std::future::ready(())
+            });
         let plugins = self
             .plugins
             .watches(scoped::<PaperMCServer>(&client, &config), everything, move |server| {

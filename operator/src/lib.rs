@@ -31,6 +31,7 @@ mod requeue;
 mod revision;
 mod secret;
 mod server;
+mod solver;
 mod store;
 mod telemetry;
 
@@ -41,6 +42,7 @@ use context::Context;
 use controllers::Controllers;
 use k8s::events::Publisher;
 use k8s::scope::scoped;
+use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
 
@@ -86,6 +88,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         client,
         config,
         http,
+        solver: Solver::start(metrics.solves.clone()).context("no thread for the solver")?,
         catalog,
         store,
         metrics,

@@ -8,68 +8,161 @@ use resolver::request::{Request, VersionWish};
 
 use crate::memory::Key;
 
+/// The requests that are solved together, by the servers' names. The same `Arc` for as long as none of them changes.
+pub(crate) type Group = Arc<Vec<Request>>;
+
 /// Shared by all passes and by the catalog, which has to hold what is asked for.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<BTreeMap<Key, Option<Request>>>>);
+pub(crate) struct Requests(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// `None`: nothing that could be read.
+    requests: BTreeMap<Key, Option<Request>>,
+    /// Per namespace, the groups of servers that share a plugin.
+    groups: BTreeMap<String, Groups>,
+    /// Servers whose pass ended early, because there was one in their namespace that nothing was known about.
+    waiting: BTreeSet<Key>,
+}
+
+#[derive(Default)]
+struct Groups {
+    /// Whether a request of the namespace has changed since.
+    stale: bool,
+    groups: Vec<Group>,
+}
 
 impl Requests {
     /// Notes what a server asks for; `None`: nothing that could be read. Whether that is something new.
     pub(crate) fn note(&self, namespace: &str, server: &str, request: Option<&Request>) -> bool {
+        let mut state = self.lock();
         let key = (namespace.to_owned(), server.to_owned());
-        let mut requests = self.lock();
-        if requests.get(&key).is_some_and(|known| known.as_ref() == request) {
+        if state.requests.get(&key).is_some_and(|known| known.as_ref() == request) {
             return false;
         }
-        requests.insert(key, request.cloned());
+        state.requests.insert(key, request.cloned());
+        state.spoil(namespace);
         true
     }
 
     /// Notes a server of which nothing can be learned now. What it asked for before still counts.
     pub(crate) fn note_silent(&self, namespace: &str, server: &str) {
-        self.lock().entry((namespace.to_owned(), server.to_owned())).or_default();
+        self.lock().requests.entry((namespace.to_owned(), server.to_owned())).or_default();
     }
 
-    /// Forgets a server that is gone.
-    pub(crate) fn forget(&self, namespace: &str, server: &str) {
-        self.lock().remove(&(namespace.to_owned(), server.to_owned()));
+    /// Forgets the servers of a namespace that are not among the living. A server that is deleted is simply not there any
+    /// more: no pass sees it go.
+    pub(crate) fn keep(&self, namespace: &str, living: &BTreeSet<String>) {
+        let mut state = self.lock();
+        let before = state.requests.len();
+        state.requests.retain(|(of, name), _| of != namespace || living.contains(name));
+        state.waiting.retain(|(of, name)| of != namespace || living.contains(name));
+        if state.requests.len() != before {
+            state.spoil(namespace);
+        }
     }
 
     /// All that is asked for.
     pub(crate) fn all(&self) -> Vec<Request> {
-        self.lock().values().flatten().cloned().collect()
+        self.lock().requests.values().flatten().cloned().collect()
     }
 
     /// The projects that are asked for.
     pub(crate) fn projects(&self) -> BTreeSet<ProjectKey> {
-        let requests = self.lock();
-        requests.values().flatten().flat_map(|request| request.plugins.iter().map(|wish| wish.key.clone())).collect()
+        let state = self.lock();
+        let wishes = state.requests.values().flatten().flat_map(|request| &request.plugins);
+        wishes.map(|wish| wish.key.clone()).collect()
     }
 
     /// Whether a pass over this server has ended since the process started.
     pub(crate) fn knows(&self, namespace: &str, server: &str) -> bool {
-        self.lock().contains_key(&(namespace.to_owned(), server.to_owned()))
+        self.lock().requests.contains_key(&(namespace.to_owned(), server.to_owned()))
     }
 
-    /// The requests that are solved together with this one, which is among them; by the servers' names.
-    pub(crate) fn together(&self, namespace: &str, request: &Request) -> Vec<Request> {
-        if !shares(request) {
-            return vec![request.clone()];
-        }
-        let mut of_namespace: Vec<Request> = {
-            let requests = self.lock();
-            let all = requests.iter().filter(|((of, _), _)| of == namespace);
-            all.filter_map(|(_, known)| known.clone()).filter(|known| known.server != request.server).collect()
+    /// Notes that a server waits until something is known about all servers of its namespace.
+    pub(crate) fn wait(&self, namespace: &str, server: &str) {
+        self.lock().waiting.insert((namespace.to_owned(), server.to_owned()));
+    }
+
+    /// Notes that a server does not wait.
+    pub(crate) fn stop_waiting(&self, namespace: &str, server: &str) {
+        self.lock().waiting.remove(&(namespace.to_owned(), server.to_owned()));
+    }
+
+    /// Whether some server of the namespace waits; nobody does afterwards.
+    pub(crate) fn end_waiting(&self, namespace: &str) -> bool {
+        let mut state = self.lock();
+        let before = state.waiting.len();
+        state.waiting.retain(|(of, _)| of != namespace);
+        state.waiting.len() != before
+    }
+
+    /// Whether some server of the namespace waits.
+    pub(crate) fn has_waiting(&self, namespace: &str) -> bool {
+        self.lock().waiting.iter().any(|(of, _)| of == namespace)
+    }
+
+    /// The names of the servers of a namespace that share a plugin with others, or would.
+    pub(crate) fn sharing(&self, namespace: &str) -> Vec<String> {
+        let state = self.lock();
+        let of_namespace = state.requests.iter().filter(|((of, _), _)| of == namespace);
+        let sharing = of_namespace.filter(|(_, request)| request.as_ref().is_some_and(shares));
+        sharing.map(|((_, name), _)| name.clone()).collect()
+    }
+
+    /// The other servers that this one is solved together with, by name, as far as is known.
+    pub(crate) fn companions(&self, namespace: &str, server: &str) -> Vec<String> {
+        let mut state = self.lock();
+        state.regroup(namespace);
+        let prefix = format!("{namespace}/");
+        let names = |group: &Group| -> Vec<String> {
+            group.iter().map(|request| request.server.trim_start_matches(&prefix).to_owned()).collect()
         };
-        of_namespace.push(request.clone());
-        let mine = of_namespace.len() - 1;
-        let groups = resolver::groups(&of_namespace);
-        let group = groups.into_iter().find(|group| group.contains(&mine)).expect("every request is in a group");
-        group.into_iter().map(|place| of_namespace[place].clone()).collect()
+        let mut groups = state.groups[namespace].groups.iter().map(names);
+        let mut companions = groups.find(|names| names.iter().any(|name| name == server)).unwrap_or_default();
+        companions.retain(|name| name != server);
+        companions
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Option<Request>>> {
-        // A pass that panicked left a whole map behind: each write is one insert or removal.
+    /// The requests that are solved together with this one, which has been noted and is among them.
+    pub(crate) fn together(&self, namespace: &str, request: &Request) -> Group {
+        if !shares(request) {
+            return Arc::new(vec![request.clone()]);
+        }
+        let mut state = self.lock();
+        state.regroup(namespace);
+        let groups = &state.groups[namespace].groups;
+        let mine = groups.iter().find(|group| group.iter().any(|other| other.server == request.server));
+        mine.expect("what was noted is in a group").clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A pass that panicked left a whole state behind: each write is one insert or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn spoil(&mut self, namespace: &str) {
+        if let Some(groups) = self.groups.get_mut(namespace) {
+            groups.stale = true;
+        }
+    }
+
+    /// Groups that did not change stay the same `Arc`: what was decided about them still counts.
+    fn regroup(&mut self, namespace: &str) {
+        if self.groups.get(namespace).is_some_and(|groups| !groups.stale) {
+            return;
+        }
+        let old = self.groups.remove(namespace).unwrap_or_default().groups;
+        let of_namespace = self.requests.iter().filter(|((of, _), _)| of == namespace);
+        let sharing = of_namespace.filter_map(|(_, request)| request.as_ref().filter(|known| shares(known)));
+        let all: Vec<Request> = sharing.cloned().collect();
+        let groups = resolver::groups(&all).into_iter().map(|places| {
+            let group: Vec<Request> = places.into_iter().map(|place| all[place].clone()).collect();
+            old.iter().find(|known| ***known == group).cloned().unwrap_or_else(|| Arc::new(group))
+        });
+        self.groups.insert(namespace.to_owned(), Groups { stale: false, groups: groups.collect() });
     }
 }
 
@@ -122,8 +215,9 @@ mod tests {
         assert_eq!(names(&requests.together("games", &all[0].1)), ["games/a", "games/b", "games/c"]);
         assert_eq!(names(&requests.together("games", &all[3].1)), ["games/d"]);
         assert_eq!(names(&requests.together("test", &all[4].1)), ["test/a"]);
-        requests.forget("games", "b");
-        assert_eq!(names(&requests.together("games", &all[0].1)), ["games/a"]);
+        requests.keep("games", &["a", "c", "d"].map(str::to_owned).into());
+        assert_eq!(names(&requests.together("games", &all[0].1)), ["games/a"], "who is deleted has no say");
+        assert_eq!(names(&requests.together("test", &all[4].1)), ["test/a"], "who lives elsewhere is not meant");
     }
 
     #[test]
@@ -134,8 +228,40 @@ mod tests {
         requests.note_silent("games", "b");
         assert!(requests.knows("games", "b"));
         let now = request("games/a", &[("via", "latest")]);
-        assert_eq!(requests.together("games", &now), std::slice::from_ref(&now));
+        requests.note("games", "a", Some(&now));
+        assert_eq!(*requests.together("games", &now), [now]);
         requests.note_silent("games", "a");
         assert_eq!(requests.all().len(), 1, "what it asked for still counts");
+    }
+
+    #[test]
+    fn a_change_of_one_server_touches_its_own_group_only() {
+        let requests = Requests::default();
+        let (a, b) = (request("games/a", &[("via", "latest")]), request("games/b", &[("via", "latest")]));
+        let (c, d) = (request("games/c", &[("chat", "latest")]), request("games/d", &[("chat", "latest")]));
+        for (name, request) in [("a", &a), ("b", &b), ("c", &c), ("d", &d)] {
+            requests.note("games", name, Some(request));
+        }
+        let (one, other) = (requests.together("games", &a), requests.together("games", &c));
+        let changed = request("games/b", &[("via", "latest"), ("map", "auto")]);
+        requests.note("games", "b", Some(&changed));
+        assert!(Arc::ptr_eq(&requests.together("games", &c), &other), "nothing is decided again");
+        assert_eq!(requests.companions("games", "a"), ["b"]);
+        assert!(requests.companions("test", "a").is_empty());
+        assert!(!Arc::ptr_eq(&requests.together("games", &a), &one));
+        assert_eq!(*requests.together("games", &a), [a, changed]);
+    }
+
+    #[test]
+    fn who_waits_for_an_unknown_server_waits_once() {
+        let requests = Requests::default();
+        requests.note("games", "a", Some(&request("games/a", &[("via", "latest")])));
+        requests.note("games", "b", Some(&request("games/b", &[("via", "auto")])));
+        assert!(!requests.has_waiting("games"));
+        requests.wait("games", "a");
+        assert!(requests.has_waiting("games") && !requests.has_waiting("test"));
+        assert_eq!(requests.sharing("games"), ["a"]);
+        assert!(requests.end_waiting("games"));
+        assert!(!requests.end_waiting("games"));
     }
 }

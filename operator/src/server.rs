@@ -11,7 +11,6 @@ use kube::runtime::reflector::ObjectRef;
 use resolver::catalog::Catalog;
 use resolver::lock::Lock;
 use resolver::request::Request;
-use resolver::{Budget, Fleet, Resolution, Unsolvable};
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn, next_step};
 use tracing::{Instrument as _, info, info_span, warn};
@@ -20,7 +19,9 @@ use crate::catalog_keeper::Snapshot;
 use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
+use crate::requests::Group;
 use crate::requeue::{Blame, Outcome, again};
+use crate::solver;
 use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
 
 pub(crate) mod apply;
@@ -46,6 +47,8 @@ const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
 /// Why a pass could not do its job. "Not yet" is never an error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PassError {
+    #[error("could not ask what the server should run")]
+    Solve(#[from] solver::Gone),
     #[error("could not look at the server")]
     Observe(#[from] observe::ObserveError),
     #[error("could not bring the files of the lock")]
@@ -83,6 +86,7 @@ impl PassError {
             Self::Files(files::FilesError::SamePlugin { .. }) => Blame::User,
             Self::Files(files::FilesError::Record(_))
             | Self::Observe(_)
+            | Self::Solve(_)
             | Self::Apply(_)
             | Self::Act { .. }
             | Self::Report(_) => Blame::Cluster,
@@ -104,7 +108,7 @@ pub(crate) async fn reconcile(
     let outcome = async {
         if server.metadata.deletion_timestamp.is_some() {
             // Children go with their owner; nothing of ours has to be waited for.
-            forget(&ctx, &server);
+            forget(&ctx, &namespace, &name, server.uid().as_deref());
             return Outcome::Waiting { until: None };
         }
         // Boxed: a pass holds many answers, and a thousand of them may wait at once.
@@ -134,6 +138,7 @@ pub(crate) async fn reconcile(
     }
     .instrument(span)
     .await;
+    company::end_of_pass(&ctx, &namespace);
     ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: outcome.name() }).inc();
     ctx.metrics.reconcile_seconds.observe(started.elapsed().as_secs_f64());
     let held = ctx.store.counts();
@@ -142,12 +147,12 @@ pub(crate) async fn reconcile(
     Ok(again(outcome, now()))
 }
 
-fn forget(ctx: &Context, server: &PaperMCServer) {
-    let namespace = server.namespace().unwrap_or_default();
-    ctx.memory.forget(&namespace, &server.name_any());
-    ctx.catalog.requests.forget(&namespace, &server.name_any());
-    if let Some(uid) = server.uid() {
-        ctx.events.forget(&uid);
+/// Forgets a server that is gone. Mostly it is simply not there any more, and the end of its children tells so.
+pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&str>) {
+    ctx.memory.forget(namespace, name);
+    company::gone(ctx, namespace, name);
+    if let Some(uid) = uid {
+        ctx.events.forget(uid);
     }
 }
 
@@ -176,20 +181,16 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         Ok(request) => request,
         Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
     };
-    let is_news = ctx.catalog.want(&checked.namespace, &checked.name, &request);
+    let together = company::join(ctx, &checked.namespace, &checked.name, &request);
     let snapshot = ctx.catalog.newest();
     if snapshot.is_none() && !Plan::is_on_trial(&seen) {
         return trouble(ctx, server, &seen, Trouble::NoCatalog, at).await;
     }
-    if company::is_unknown(ctx, server, &request) && !Plan::is_on_trial(&seen) {
+    if !Plan::is_on_trial(&seen) && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All of them are looked at right after the start; a server that was solved without them might take too much.
         return Ok(Outcome::Under { until: None });
     }
-    let together = ctx.catalog.requests.together(&checked.namespace, &request);
-    if is_news {
-        company::wake(ctx, &checked.namespace, &request, &together);
-    }
-    let resolved = solve(ctx, snapshot.as_deref(), &request, &together, at);
+    let resolved = solve(ctx, snapshot, &request, together, at).await?;
     let answer = plan::answer(resolved, &runs);
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
@@ -246,23 +247,18 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
 
 /// Asks the solver, about all servers that share a plugin at once. Without any catalog its answer is "not known yet", and
 /// what runs stays the goal.
-fn solve(
+async fn solve(
     ctx: &Context,
-    snapshot: Option<&Snapshot>,
+    snapshot: Option<Arc<Snapshot>>,
     request: &Request,
-    together: &[Request],
+    together: Group,
     at: Timestamp,
-) -> Result<Resolution, Unsolvable> {
+) -> Result<solver::Answer, solver::Gone> {
     let Some(snapshot) = snapshot else {
-        return resolver::resolve(&Catalog::unread_at(at), request, at);
+        return Ok(resolver::resolve(&Catalog::unread_at(at), request, at));
     };
     ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
-    let solving = std::time::Instant::now();
-    let fleet = Fleet::read(&snapshot.catalog, together, at);
-    let answer = fleet.decide(Budget::default()).answer(&request.server);
-    let resolved = answer.expect("the server is among those it is solved with");
-    ctx.metrics.resolve_seconds.observe(solving.elapsed().as_secs_f64());
-    resolved
+    ctx.solver.ask(snapshot, together, &request.server, at).await
 }
 
 /// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a
@@ -337,7 +333,7 @@ async fn unread(
     what: Trouble,
     at: Timestamp,
 ) -> Result<Outcome, PassError> {
-    ctx.catalog.requests.note(&server.namespace().unwrap_or_default(), &server.name_any(), None);
+    company::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());
     trouble(ctx, server, seen, what, at).await
 }
 

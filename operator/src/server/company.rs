@@ -1,30 +1,87 @@
 //! Edge (reads). The servers that share a `latest` plugin with one, and so are decided about together with it.
 
+use std::collections::BTreeSet;
+
 use crds::PaperMCServer;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use resolver::request::Request;
 
 use crate::context::Context;
-use crate::requests::shares;
+use crate::requests::{Group, shares};
 
-/// Whether there is a server in the namespace that no pass has looked at since this process started. What it asks for may
-/// matter to everybody with a shared plugin.
-pub(super) fn is_unknown(ctx: &Context, server: &PaperMCServer, request: &Request) -> bool {
-    let namespace = server.namespace().unwrap_or_default();
-    let is_new = |other: &PaperMCServer| {
-        other.namespace().as_ref() == Some(&namespace)
-            && other.metadata.deletion_timestamp.is_none()
-            && !ctx.catalog.requests.knows(&namespace, &other.name_any())
-    };
-    shares(request) && ctx.servers.state().iter().any(|other| is_new(other))
+/// Notes what a server asks for, and returns those that it is decided about with. Wakes them when what it asks for is new:
+/// their answers may have changed.
+pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Request) -> Group {
+    forget_the_deleted(ctx, namespace);
+    let before = ctx.catalog.requests.companions(namespace, server);
+    let is_news = ctx.catalog.want(namespace, server, request);
+    if is_news {
+        let now = ctx.catalog.requests.companions(namespace, server);
+        wake(ctx, namespace, before.into_iter().chain(now));
+    }
+    ctx.catalog.requests.together(namespace, request)
 }
 
-/// Wakes the others: what one asks for has changed, and so may their answers.
-pub(super) fn wake(ctx: &Context, namespace: &str, request: &Request, together: &[Request]) {
-    for other in together.iter().filter(|other| other.server != request.server) {
-        let name = other.server.rsplit_once('/').map_or(other.server.as_str(), |(_, name)| name);
+/// Notes that nothing readable is asked for by a server. Those that it was decided about with are woken.
+pub(super) fn leave(ctx: &Context, namespace: &str, server: &str) {
+    let before = ctx.catalog.requests.companions(namespace, server);
+    if ctx.catalog.requests.note(namespace, server, None) {
+        wake(ctx, namespace, before.into_iter());
+    }
+}
+
+/// Forgets a server that is not there any more, and wakes those that it was decided about with.
+pub(crate) fn gone(ctx: &Context, namespace: &str, server: &str) {
+    let before = ctx.catalog.requests.companions(namespace, server);
+    forget_the_deleted(ctx, namespace);
+    wake(ctx, namespace, before.into_iter());
+}
+
+/// Whether there is a server in the namespace that no pass has looked at since this process started. What it asks for may
+/// matter to everybody with a shared plugin: the server then waits until [`end_of_pass`] wakes it.
+pub(super) fn has_to_wait(ctx: &Context, namespace: &str, server: &str, request: &Request) -> bool {
+    if !shares(request) {
+        return false;
+    }
+    // First this: who becomes known from now on sees that somebody waits.
+    ctx.catalog.requests.wait(namespace, server);
+    let waits = has_unknown(ctx, namespace);
+    if !waits {
+        ctx.catalog.requests.stop_waiting(namespace, server);
+    }
+    waits
+}
+
+/// After each pass: when it was the last one that others of the namespace waited for, they are looked at again.
+pub(super) fn end_of_pass(ctx: &Context, namespace: &str) {
+    if ctx.catalog.requests.has_waiting(namespace)
+        && !has_unknown(ctx, namespace)
+        && ctx.catalog.requests.end_waiting(namespace)
+    {
+        wake(ctx, namespace, ctx.catalog.requests.sharing(namespace).into_iter());
+    }
+}
+
+fn forget_the_deleted(ctx: &Context, namespace: &str) {
+    let living: BTreeSet<String> = of_namespace(ctx, namespace).collect();
+    ctx.catalog.requests.keep(namespace, &living);
+}
+
+fn has_unknown(ctx: &Context, namespace: &str) -> bool {
+    of_namespace(ctx, namespace).any(|name| !ctx.catalog.requests.knows(namespace, &name))
+}
+
+fn of_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = String> {
+    let is_here = move |server: &PaperMCServer| {
+        server.namespace().as_deref() == Some(namespace) && server.metadata.deletion_timestamp.is_none()
+    };
+    ctx.servers.state().into_iter().filter(move |server| is_here(server)).map(|server| server.name_any())
+}
+
+fn wake(ctx: &Context, namespace: &str, servers: impl Iterator<Item = String>) {
+    for name in servers {
         // Nobody listens any more only when the process ends.
-        drop(ctx.wake.send(ObjectRef::new(name).within(namespace)));
+        drop(ctx.wake.send(ObjectRef::new(&name).within(namespace)));
     }
 }

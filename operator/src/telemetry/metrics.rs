@@ -30,13 +30,22 @@ pub(crate) struct Fetch {
     pub(crate) category: &'static str,
 }
 
+/// How long solving takes.
+#[derive(Clone)]
+pub(crate) struct Solves {
+    /// Per decision about the servers that are solved together; its count says how often that was done.
+    pub(crate) decide_seconds: Histogram,
+    /// Per answer of one server, with its explanation.
+    pub(crate) answer_seconds: Histogram,
+}
+
 /// All metrics of the process.
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     pub(crate) reconcile_total: Family<Pass, Counter>,
     pub(crate) reconcile_seconds: Histogram,
     pub(crate) step_total: Family<StepLabels, Counter>,
-    pub(crate) resolve_seconds: Histogram,
+    pub(crate) solves: Solves,
     pub(crate) catalog_read_at: Gauge,
     pub(crate) api_writes: Counter,
     pub(crate) fetch_failures: Family<Fetch, Counter>,
@@ -53,7 +62,7 @@ impl Default for Metrics {
             reconcile_total: Family::default(),
             reconcile_seconds: seconds(),
             step_total: Family::default(),
-            resolve_seconds: seconds(),
+            solves: Solves { decide_seconds: seconds(), answer_seconds: seconds() },
             catalog_read_at: Gauge::default(),
             api_writes: Counter::default(),
             fetch_failures: Family::default(),
@@ -64,7 +73,16 @@ impl Default for Metrics {
         registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
         registry.register("reconcile_seconds", "Duration of a pass", metrics.reconcile_seconds.clone());
         registry.register("step", "Steps of the rollout by outcome", metrics.step_total.clone());
-        registry.register("resolve_seconds", "Duration of a solve", metrics.resolve_seconds.clone());
+        registry.register(
+            "decide_seconds",
+            "Duration of a decision about servers that are solved together",
+            metrics.solves.decide_seconds.clone(),
+        );
+        registry.register(
+            "answer_seconds",
+            "Duration of the answer for one server, with its explanation",
+            metrics.solves.answer_seconds.clone(),
+        );
         registry.register(
             "catalog_read_at_seconds",
             "When the catalog was read, unix time",

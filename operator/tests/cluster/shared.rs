@@ -1,11 +1,11 @@
 //! Edge (writes). A plugin that is one release on all servers it matches.
 
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
 
 use super::manifests::{BEFORE, FAR, plugin, server};
 use super::server::Server;
-use super::world::in_a_world;
+use super::world::{World, in_a_world};
 
 /// Listed for 1.20.6 to 1.21.9.
 const SHARED: &str = "16.18.4";
@@ -15,21 +15,7 @@ const NEWEST: &str = "16.18.5";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_latest_plugin_is_one_release_on_all_its_servers_and_with_auto_each_gets_its_own() {
     in_a_world("shared", BEFORE, async |world| {
-        let pinned = |name: &str, version: &str| {
-            let mut object = server(name, FAR);
-            object["spec"]["updateStrategy"] = json!("pin");
-            object["spec"]["version"] = json!(version);
-            object
-        };
-        let mut griefprevention = plugin("griefprevention");
-        griefprevention["spec"]["updateStrategy"] = json!("latest");
-        world.apply(&[griefprevention, pinned("newer", "1.21.8"), pinned("older", "1.20.6")]).await;
-        let (newer, older) = (Server::new(world, "newer"), Server::new(world, "older"));
-        newer.settled().await;
-        older.settled().await;
-        assert_eq!(newer.set().await.plugins["GriefPrevention"], SHARED);
-        assert_eq!(older.set().await.plugins["GriefPrevention"], SHARED);
-
+        let (newer, older) = newer_and_older(world).await;
         let auto = Patch::Merge(json!({"spec": {"updateStrategy": "auto"}}));
         world.api::<crds::Plugin>().patch("griefprevention", &PatchParams::default(), &auto).await.unwrap();
         let planned = newer.planned().await;
@@ -38,4 +24,35 @@ async fn a_latest_plugin_is_one_release_on_all_its_servers_and_with_auto_each_ge
         older.settled().await;
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_deleted_has_no_say_any_more_and_the_others_learn_it_at_once() {
+    in_a_world("widow", BEFORE, async |world| {
+        let (newer, _) = newer_and_older(world).await;
+        world.api::<crds::PaperMCServer>().delete("older", &DeleteParams::background()).await.unwrap();
+        let planned = newer.planned().await;
+        assert!(planned.contains(&format!("GriefPrevention {SHARED} -> {NEWEST}")), "{planned}");
+    })
+    .await;
+}
+
+/// Two servers that share a `latest` plugin, settled: what is newest for one the other one cannot run.
+async fn newer_and_older(world: &World) -> (Server<'_>, Server<'_>) {
+    let mut griefprevention = plugin("griefprevention");
+    griefprevention["spec"]["updateStrategy"] = json!("latest");
+    world.apply(&[griefprevention, pinned("newer", "1.21.8"), pinned("older", "1.20.6")]).await;
+    let (newer, older) = (Server::new(world, "newer"), Server::new(world, "older"));
+    newer.settled().await;
+    older.settled().await;
+    assert_eq!(newer.set().await.plugins["GriefPrevention"], SHARED);
+    assert_eq!(older.set().await.plugins["GriefPrevention"], SHARED);
+    (newer, older)
+}
+
+fn pinned(name: &str, version: &str) -> Value {
+    let mut object = server(name, FAR);
+    object["spec"]["updateStrategy"] = json!("pin");
+    object["spec"]["version"] = json!(version);
+    object
 }

@@ -1,0 +1,75 @@
+//! Pure. Who is decided about with whom, and how often.
+
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::*;
+use crate::telemetry::metrics::Metrics;
+
+fn at(seconds: i64) -> Timestamp {
+    "2026-01-21T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds)
+}
+
+/// `ready` is out for a day; `young` will be old enough five seconds after twelve.
+fn snapshot() -> Arc<Snapshot> {
+    let build = |number: u32, published: Timestamp| {
+        json!({
+            "number": number, "channel": "STABLE", "published": published,
+            "file": {"name": format!("paper-{number}.jar"), "url": "https://example.org/paper.jar", "size": 1, "hash": format!("sha256:{}", "ab".repeat(32))},
+        })
+    };
+    let (ready, young) = (at(-86_400), at(5) - SignedDuration::from_hours(1));
+    let catalog = json!({
+        "paper": [{"minecraft": "1.21.10", "java": 21, "builds": [build(1, ready), build(2, young)]}],
+        "paperReadAt": at(0), "projects": [],
+    });
+    Arc::new(Snapshot::of(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new()))
+}
+
+fn group(servers: &[&str]) -> Group {
+    let request = |server: &&str| json!({"server": server, "paper": {"strategy": "auto"}, "delay": "PT1H", "channel": "STABLE", "plugins": []});
+    Arc::new(servers.iter().map(|server| serde_json::from_value(request(server)).unwrap()).collect())
+}
+
+/// Answers what is asked, in this order, and says which build each got and how many decisions that took.
+fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec<u32>, usize) {
+    let (ask, asked) = channel();
+    let replies: Vec<_> = questions
+        .iter()
+        .map(|&(group, server, seconds)| {
+            let (reply, answer) = oneshot::channel();
+            let subject = Subject { snapshot: snapshot.clone(), group: group.clone(), at: at(seconds) };
+            ask.send(Question { subject, server: server.to_owned(), reply }).unwrap();
+            answer
+        })
+        .collect();
+    drop(ask);
+    let metrics = Metrics::default();
+    serve(&asked, &metrics.solves);
+    let builds = replies.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap().lock.build).collect();
+    let exposition = metrics.renderer()();
+    let count = exposition.lines().find_map(|line| line.strip_prefix("nightshift_decide_seconds_count "));
+    (builds, count.unwrap().parse().unwrap())
+}
+
+#[test]
+fn a_group_is_decided_about_once_whoever_asks_in_between() {
+    let (one, other) = (group(&["games/a", "games/b", "games/c"]), group(&["games/x", "games/y"]));
+    let questions = [
+        (&one, "games/a", 0),
+        (&other, "games/x", 0),
+        (&one, "games/b", 1),
+        (&other, "games/y", 2),
+        (&one, "games/c", 2),
+    ];
+    assert_eq!(answered(&snapshot(), &questions), (vec![1; 5], 2));
+}
+
+#[test]
+fn a_decision_counts_for_ten_seconds_only_and_not_for_other_requests() {
+    let one = group(&["games/a", "games/b"]);
+    let late = [(&one, "games/a", 0), (&one, "games/b", 9), (&one, "games/b", 10)];
+    assert_eq!(answered(&snapshot(), &late), (vec![1, 1, 2], 2), "what a delay held is out of it by then");
+    let same_again = group(&["games/a", "games/b"]);
+    assert_eq!(answered(&snapshot(), &[(&one, "games/a", 0), (&same_again, "games/a", 0)]).1, 2);
+}
