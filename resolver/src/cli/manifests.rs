@@ -1,8 +1,9 @@
 //! Pure. The objects in manifests: those of ours checked and typed, those of others noted.
 
 use std::fmt;
+use std::sync::LazyLock;
 
-use crds::definitions::COMMITTED;
+use crds::definitions::SPECS;
 use crds::{PaperMCServer, Plugin};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -70,8 +71,7 @@ pub(super) struct Manifests {
 
 /// All objects of these files.
 pub(super) fn read(files: &[File]) -> Manifests {
-    let [server, plugin] = schemas();
-    let mut reader = Reader { server, plugin, found: Manifests::default() };
+    let mut reader = Reader { found: Manifests::default() };
     for file in files {
         match document::read(&file.text) {
             Ok(documents) => documents.iter().for_each(|document| reader.object(file, document)),
@@ -84,15 +84,17 @@ pub(super) fn read(files: &[File]) -> Manifests {
     reader.found
 }
 
-/// The schemas of both kinds: server, then plugin.
-pub(super) fn schemas() -> [Value; 2] {
-    COMMITTED.map(|(_, text)| {
-        schema_of(&serde_saphyr::from_str(text).expect("a definition is YAML, and every test of this file reads it"))
-    })
+/// The schemas of both kinds: server, then plugin. Never dropped: that would take a tenth of what an answer takes.
+pub(super) fn schemas() -> &'static [Value; 2] {
+    static SCHEMAS: LazyLock<[Value; 2]> = LazyLock::new(|| {
+        let mut specs: Value = serde_json::from_str(SPECS).expect("it is JSON, and every test of this file reads it");
+        ["PaperMCServer", "Plugin"].map(|kind| schema_of(specs[kind].take()))
+    });
+    &SCHEMAS
 }
 
-/// The schema of a whole object: what a definition says of it, and what every object has.
-fn schema_of(definition: &Value) -> Value {
+/// The schema of a whole object: what its kind says of the spec, and what every object has.
+fn schema_of(spec: Value) -> Value {
     let text = json!({"type": "string"});
     let texts = json!({"type": "object", "additionalProperties": text});
     let mut metadata =
@@ -112,14 +114,16 @@ fn schema_of(definition: &Value) -> Value {
     ] {
         metadata[served] = json!({});
     }
-    let spec = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-    json!({
+    let mut schema = json!({
         "type": "object", "required": ["metadata", "spec"],
         "properties": {
-            "apiVersion": text, "kind": text, "spec": spec, "status": {},
+            "apiVersion": text, "kind": text, "status": {},
             "metadata": {"type": "object", "required": ["name"], "properties": metadata},
         },
-    })
+    });
+    // Not within `json!`, which would copy it.
+    schema["properties"]["spec"] = spec;
+    schema
 }
 
 fn complaint(object: &str, path: &str, problem: impl Into<String>, fix: &str) -> Complaint {
@@ -127,8 +131,6 @@ fn complaint(object: &str, path: &str, problem: impl Into<String>, fix: &str) ->
 }
 
 struct Reader {
-    server: Value,
-    plugin: Value,
     found: Manifests,
 }
 
@@ -190,7 +192,8 @@ impl Reader {
             (None, Some(name)) => format!("{kind} {name}"),
             (_, None) => kind.to_owned(),
         };
-        let schema = if kind == "Plugin" { &self.plugin } else { &self.server };
+        let [server, plugin] = schemas();
+        let schema = if kind == "Plugin" { plugin } else { server };
         let wrong = strict::check(node, schema, &file.text);
         if !wrong.is_empty() {
             for strict::Wrong { line, path, problem, fix } in wrong {

@@ -323,8 +323,10 @@ impl Fetcher {
             .map_err(|error| not_found(error, project))
         };
         let found = self.names.get(&format!("{site}/{project}"), &url, now, fresh, fetch).await?;
+        // One that was read from disk was put there under all its names when it came.
+        let came_now = found.held.stamp.checked_at == now;
         for other in [&found.held.body.id, &found.held.body.slug] {
-            if other != project {
+            if came_now && other != project {
                 let stamp = Stamp { url: url_of(other).to_string(), etag: None, ..found.held.stamp.clone() };
                 let held = Held { stamp, body: Arc::clone(&found.held.body) };
                 self.names.add(&format!("{site}/{other}"), &held).await;

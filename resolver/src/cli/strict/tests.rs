@@ -5,8 +5,8 @@ use crate::cli::manifests::schemas;
 fn wrong(kind: usize, spec: &str) -> String {
     let text = format!("metadata: {{name: lobby}}\nspec:\n{spec}");
     let node = &document::read(&text).unwrap()[0];
-    let schema = schemas()[kind].clone();
-    let lines: Vec<String> = check(node, &schema, &text)
+    let schema = &schemas()[kind];
+    let lines: Vec<String> = check(node, schema, &text)
         .iter()
         .map(|wrong| format!("{} `{}` {}; {}", wrong.line, wrong.path, wrong.problem, wrong.fix))
         .collect();
