@@ -21,9 +21,10 @@ bench: ## Measure on frozen inputs
 lint: ## Formatting, clippy, licences, and no crate in two versions without a reason
 	dev/test lint
 
-generate: ## Write the CRD manifests and the JSON Schemas from the types
+generate: ## Write the CRD manifests, the JSON Schemas and the page of reasons
 	cargo run -p crds --bin crdgen
 	for of in lock explanation difference; do cargo run -q -p resolver --features cli -- schema $$of > docs/reference/schemas/$$of.schema.json; done
+	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --test scenarios -- page_of_reasons
 
 cluster: ## Start Kubernetes on this machine (the first time about 5 minutes)
 	dev/cluster up

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
-use resolver::explain::{WhyNot, human};
+use resolver::explain::{Explanation, WhyNot, human};
 use resolver::request::Request;
 use resolver::version::Minecraft;
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, why_not};
@@ -19,6 +19,8 @@ mod checker;
 mod format;
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/reference.rs"]
+mod reference;
 #[path = "support/rules.rs"]
 mod rules;
 #[path = "support/texts.rs"]
@@ -68,22 +70,26 @@ fn scenario(path: &Path) -> datatest_stable::Result<()> {
 }
 
 impl Scenario {
+    /// What each server asks for, that of the scenario's own first.
+    fn requests(&self) -> Vec<Request> {
+        let others = self.server.iter().map(|(name, another)| self.request(name, &another.request));
+        std::iter::once(self.request("lobby", &self.request)).chain(others).collect()
+    }
+
     /// The answer for each server, checked.
     fn pages(&self) -> Vec<String> {
         let catalog = self.catalog();
-        let request = self.request("lobby", &self.request);
-        if self.server.is_empty() {
-            let answer = resolve(&catalog, &request, self.at);
-            let why = |target: &Minecraft| why_not(&catalog, &request, target, self.at);
-            return vec![check(self.at, &catalog, &request, &self.expect, &answer, &why)];
+        let requests = self.requests();
+        if let [request] = requests.as_slice() {
+            let answer = resolve(&catalog, request, self.at);
+            let why = |target: &Minecraft| why_not(&catalog, request, target, self.at);
+            return vec![check(self.at, &catalog, request, &self.expect, &answer, &why)];
         }
-        let others = self.server.iter().map(|(name, another)| (self.request(name, &another.request), &another.expect));
-        let all: Vec<(Request, &Expect)> = std::iter::once((request, &self.expect)).chain(others).collect();
-        let requests: Vec<Request> = all.iter().map(|(request, _)| request.clone()).collect();
+        let expected = std::iter::once(&self.expect).chain(self.server.values().map(|another| &another.expect));
         let answers = resolve_fleet(&catalog, &requests, self.at, Budget::default());
         let fleet = Fleet::read(&catalog, &requests, self.at);
         let decided = fleet.decide(Budget::default());
-        all.iter()
+        (requests.iter().zip(expected))
             .map(|(request, expect)| {
                 let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
                 let why = |target: &Minecraft| decided.why_not(&request.server, target).unwrap();
@@ -139,6 +145,55 @@ fn check(
     text
 }
 
+/// The page of all reasons and hints is what the scenarios say, and there is none that no scenario shows.
+fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
+    let mut files: Vec<_> =
+        std::fs::read_dir("tests/scenarios")?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    let mut answers = Vec::new();
+    for file in &files {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        for (explanation, at) in explanations(toml::from_str(&std::fs::read_to_string(file)?)?)? {
+            let (data, text) = (serde_json::to_value(&explanation)?, human::render(&explanation, at));
+            answers.push(reference::Answer { scenario: name.to_owned(), data, text });
+        }
+    }
+    let schema = std::fs::read_to_string("../docs/reference/schemas/explanation.schema.json")?;
+    let (page, missing) = reference::page(&serde_json::from_str(&schema)?, &answers);
+    assert_eq!(missing, [""; 0], "no scenario shows these");
+    if std::env::var_os("NIGHTSHIFT_GENERATE").is_some() {
+        std::fs::write(path, &page)?;
+    }
+    assert!(
+        std::fs::read_to_string(path)? == page,
+        "{} is not what the scenarios say: run `make generate`",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Everything that a scenario's answers say, and as of when.
+fn explanations(table: toml::Table) -> datatest_stable::Result<Vec<(Explanation, Timestamp)>> {
+    let (catalog, requests, target, at) = if table.contains_key("problem") {
+        let Verbatim { name: _, at, problem: Parts { request, catalog }, expect, _why } = table.try_into()?;
+        (catalog, vec![request], expect.why_not, at)
+    } else {
+        let scenario: Scenario = table.try_into()?;
+        (scenario.catalog(), scenario.requests(), scenario.expect.why_not.clone(), scenario.at)
+    };
+    let answers = resolve_fleet(&catalog, &requests, at, Budget::default());
+    let mut said: Vec<(Explanation, Timestamp)> = answers
+        .into_iter()
+        .map(|(_, answer)| (answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation), at))
+        .collect();
+    if let Some(target) = target {
+        said.push((Explanation::WhyNot(why_not(&catalog, &requests[0], &target, at)?), at));
+    }
+    Ok(said)
+}
+
 datatest_stable::harness! {
     { test = scenario, root = "tests/scenarios", pattern = r"\.toml$" },
+    { test = page_of_reasons, root = "../docs/reference", pattern = r"reasons-and-hints\.md$" },
 }

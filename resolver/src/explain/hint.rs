@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, NewerPaper, OneVersion, Reason, Unfollowed, WhyNot,
 };
+use crate::catalog::BuildChannel;
 use crate::request::{CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, VersionWish};
 use crate::solve::{BareAnswer, outcome};
 use crate::unusable::Unusable;
@@ -262,6 +263,7 @@ fn against_paper(unusable: &Unusable) -> Vec<HintStep> {
     match unusable {
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
+        Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
         Unusable::JavaTooOld { .. } => vec![HintStep::UnpinImage],
         Unusable::Channel { .. }
         | Unusable::Superseded { .. }
@@ -272,7 +274,6 @@ fn against_paper(unusable: &Unusable) -> Vec<HintStep> {
         | Unusable::NeedsMissing { .. }
         | Unusable::NeedsForbidden { .. }
         | Unusable::NoBuild { .. }
-        | Unusable::Preview
         | Unusable::BelowFloor { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }

@@ -307,6 +307,11 @@ impl Facts<'_, '_> {
         let link = stock.releases[newest].links.iter().find(|link| link.to == to && link.set == *goes);
         let version = stock.releases[newest].release.version.clone();
         let plugin = stock.name().to_owned();
+        let others = other.releases.len();
+        let named = |index: usize| other.releases[index - 1].release.version.clone();
+        let is_ruled_out = |highest: usize| (highest + 1..=others).any(|index| other.usable.has(index));
+        // 0 stands for none at all.
+        let highest = goes.highest(others).filter(|&highest| highest > 0 && is_ruled_out(highest));
         let reason = match link.map(|link| link.kind) {
             Some(LinkKind::Incompatible) => Reason::Excludes { plugin, version, other: other.name().to_owned() },
             Some(LinkKind::Required | LinkKind::Optional) | None => Reason::Needs {
@@ -314,10 +319,8 @@ impl Facts<'_, '_> {
                 version,
                 older: set.members(1, limit).count() - 1,
                 needs: other.name().to_owned(),
-                at_least: goes
-                    .members(1, other.releases.len())
-                    .next()
-                    .map(|index| other.releases[index - 1].release.version.clone()),
+                at_least: goes.members(1, others).next().map(named),
+                at_most: highest.map(named),
                 guessed: link.is_some_and(|link| link.guessed.is_some()),
             },
         };

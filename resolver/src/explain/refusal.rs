@@ -225,6 +225,9 @@ pub enum Reason {
         needs: String,
         /// The oldest version that would do; `None`: none that exists.
         at_least: Option<String>,
+        /// The newest version that would do; `None`: no newer one is ruled out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<String>,
         /// Whether that was guessed from dates.
         guessed: bool,
     },

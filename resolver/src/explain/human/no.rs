@@ -88,7 +88,7 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
             let line = format!("does not exist (`spec.version` on the server){}", nearest_are(&nearest));
             (format!("Paper {version}"), line)
         }
-        Reason::NoPaper => ("Paper".to_owned(), "has no version to choose from".to_owned()),
+        Reason::NoPaper => ("Paper".to_owned(), "there is no version to choose from".to_owned()),
         Reason::PaperUnusable { papers, unusable } => (format!("Paper {}", spans(papers)), words::unusable(unusable)),
         Reason::NoSuchRelease { object, plugin, version, nearest } => (
             format!("{plugin} {version}"),
@@ -142,15 +142,17 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
             let head = format!("{plugin} {version}, {}{listed}", of(*published));
             (head, format!("{}{older}", words::unusable(unusable)))
         }
-        Reason::Needs { plugin, version, older, needs, at_least, guessed } => {
+        Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed } => {
             let head = match older {
                 0 => format!("{plugin} {version}"),
                 n => format!("{plugin} {version} and {n} older"),
             };
             let guess = if *guessed { " (guessed from their dates)" } else { "" };
-            let line = match at_least {
-                Some(at_least) => format!("needs {needs} {at_least} or newer{guess}"),
-                None => format!("needs a {needs} that does not exist{guess}"),
+            let line = match (at_least, at_most) {
+                (Some(at_least), None) => format!("needs {needs} {at_least} or newer{guess}"),
+                (Some(at_least), Some(at_most)) if at_least == at_most => format!("needs {needs} {at_least}{guess}"),
+                (Some(at_least), Some(at_most)) => format!("needs {needs} {at_least} to {at_most}{guess}"),
+                (None, _) => format!("needs a {needs} that does not exist{guess}"),
             };
             (head, line)
         }
