@@ -8,6 +8,7 @@ use clap::FromArgMatches as _;
 use jiff::Timestamp;
 use tracing_subscriber::EnvFilter;
 
+mod adopt;
 mod arguments;
 mod ask;
 mod called;
@@ -118,6 +119,7 @@ fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
         Command::Outdated(outdated) => outdated::outdated(outdated, now(&outdated.from.reading)),
         Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading)),
         Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading)),
+        Command::Adopt(adopt) => adopt::adopt(adopt, adopt.now.unwrap_or(clock)),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading))),
         Command::Schema(schema) => Ok(Said::only(schemas::schema(schema.of))),
         Command::Completions(completions) => Ok(Said::only(manual::completions(called, completions.shell))),

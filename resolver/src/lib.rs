@@ -7,6 +7,7 @@
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod declared;
 #[cfg(feature = "upstream")]
 pub mod download;
 pub mod explain;

@@ -17,6 +17,8 @@ pub(crate) mod paper;
 pub(crate) mod table;
 
 pub(crate) use closure::Gap;
+#[cfg(feature = "cli")]
+pub(crate) use judge::{for_paper, is_pinned};
 use judgements::Judgements;
 use listing::{Known, Reader};
 use paper::Candidate;

@@ -13,6 +13,8 @@ use fixtures::upstream::State;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+#[path = "cli/adopt.rs"]
+mod adopt;
 #[path = "cli/answers.rs"]
 mod answers;
 #[path = "cli/boards.rs"]

@@ -32,6 +32,8 @@ pub(super) enum Command {
     Diff(Diff),
     /// Check a lock: do its facts hold, is the request met, would it be chosen again? Exits with 0 if all is so
     Verify(Verify),
+    /// Write the manifests that give exactly what runs in a server's directory; it is only read
+    Adopt(Adopt),
     /// List what is not at its newest, why, and since when
     Outdated(Outdated),
     /// Say who is ready for a Minecraft version, over all servers; exits with 0 if all are
@@ -133,6 +135,39 @@ pub(super) struct Verify {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Adopt {
+    /// The directory that has `server.properties` and `plugins`
+    #[arg(value_name = "DIR")]
+    pub(super) directory: PathBuf,
+    /// The server's name; what the directory is called when absent
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// The namespace to write into the manifests
+    #[arg(short, long)]
+    pub(super) namespace: Option<String>,
+    /// Ask nobody: only projects that were read before are known
+    #[arg(long)]
+    pub(super) offline: bool,
+    /// As `--offline`, with what `catalog fetch` put into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) catalog: Option<PathBuf>,
+    /// The image repository whose tags give each Paper its Java
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "itzg/minecraft-server",
+        env = "NIGHTSHIFT_IMAGE",
+        hide_env_values = true
+    )]
+    pub(super) image: String,
+    #[command(flatten)]
+    pub(super) upstreams: Addresses,
+    /// Takes this for the present instant, for upstreams that replay the past
+    #[arg(long, value_name = "TIME", value_parser = instant::parse, env = "NIGHTSHIFT_NOW", hide = true)]
+    pub(super) now: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Outdated {
     #[command(flatten)]
     pub(super) from: From,
@@ -229,7 +264,7 @@ pub(super) struct Reading {
 }
 
 /// Where the upstreams are, when not at home.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Addresses {
     /// Where PaperMC's Fill is
     #[arg(

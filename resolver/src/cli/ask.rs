@@ -161,7 +161,7 @@ fn online(asked: &Asked, directory: PathBuf) -> Result<Fetcher, String> {
 }
 
 /// `$XDG_CACHE_HOME/nightshift/catalog`, below `~/.cache` when that is not set (or not absolute, as its specification says).
-fn cache() -> Result<PathBuf, String> {
+pub(super) fn cache() -> Result<PathBuf, String> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME")
         .or_else(|| Some(absolute("HOME")?.join(".cache")))

@@ -48,7 +48,8 @@ pub(super) fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
     desk.complaints
 }
 
-fn can_name_a_server(name: &str) -> bool {
+/// Whether a server may have this name.
+pub(super) fn can_name_a_server(name: &str) -> bool {
     name.len() <= LONGEST_SERVER_NAME
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
         && name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -13,7 +13,7 @@ use crate::version::lenient;
 const PAPER_LOADS: [&str; 3] = ["bukkit", "paper", "spigot"];
 
 /// Whether a Paper server could load it; a release that names no software at all is believed.
-pub(super) fn for_paper(release: &Release) -> bool {
+pub(crate) fn for_paper(release: &Release) -> bool {
     release.loaders.is_empty()
         || release.loaders.iter().any(|loader| PAPER_LOADS.iter().any(|ours| loader.eq_ignore_ascii_case(ours)))
 }
@@ -76,7 +76,7 @@ fn order((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -
 }
 
 /// Whether a pin means this version: as written, or but for case and a leading `v`.
-pub(super) fn is_pinned(version: &str, pin: &str) -> bool {
+pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
     let plain = |text: &str| text.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
     version == pin || plain(version) == plain(pin)
 }

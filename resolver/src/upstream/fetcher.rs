@@ -20,6 +20,8 @@ use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth};
 use crate::catalog::{Catalog, ImageTag, PaperVersion, ProjectKey, Source};
 use crate::version::Minecraft;
 
+mod by_hash;
+
 /// Pages read at the same time.
 const AT_ONCE: usize = 8;
 

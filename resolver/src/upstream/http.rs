@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use reqwest::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -80,6 +80,14 @@ pub(super) enum Answer {
     },
 }
 
+/// What is asked.
+enum Question<'a> {
+    /// A page; with the `ETag` of what is held, if anything is.
+    Page { etag: Option<&'a str> },
+    /// A body of JSON.
+    Posted { body: Vec<u8> },
+}
+
 /// The client with what it remembers of each upstream.
 pub(super) struct Http {
     /// None: offline, nothing is ever asked.
@@ -132,6 +140,30 @@ impl Http {
         etag: Option<&str>,
         now: Timestamp,
     ) -> Result<Answer, FetchError> {
+        self.ask(upstream, url, Question::Page { etag }, now).await
+    }
+
+    /// Asks a question that is too long for an address. It changes nothing there, so it is tried again like a page.
+    pub(super) async fn post(
+        &self,
+        upstream: Upstream,
+        url: &Url,
+        body: Vec<u8>,
+        now: Timestamp,
+    ) -> Result<Vec<u8>, FetchError> {
+        match self.ask(upstream, url, Question::Posted { body }, now).await? {
+            Answer::New { body, etag: _ } => Ok(body),
+            Answer::Same => unreachable!("nothing conditional was asked"),
+        }
+    }
+
+    async fn ask(
+        &self,
+        upstream: Upstream,
+        url: &Url,
+        question: Question<'_>,
+        now: Timestamp,
+    ) -> Result<Answer, FetchError> {
         let Some(client) = &self.client else {
             return Err(FetchError::Offline { upstream, url: url.to_string() });
         };
@@ -144,7 +176,7 @@ impl Http {
             side.pace.wait().await;
             let draw = side.requests.fetch_add(1, Ordering::Relaxed);
             tried += 1;
-            let failed = match once(client, upstream, url, etag).await {
+            let failed = match once(client, upstream, url, &question).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
@@ -243,20 +275,23 @@ impl Wait {
     }
 }
 
-async fn once(client: &Client, upstream: Upstream, url: &Url, etag: Option<&str>) -> Result<Answer, Failed> {
+async fn once(client: &Client, upstream: Upstream, url: &Url, question: &Question<'_>) -> Result<Answer, Failed> {
     let broken = |source: reqwest::Error| Failed {
         // The address is said once, by us.
         error: FetchError::Unreachable { upstream, url: url.to_string(), source: source.without_url() },
         again: true,
         wait: None,
     };
-    let mut request = client.get(url.clone());
-    if let Some(etag) = etag {
-        request = request.header(IF_NONE_MATCH, etag);
-    }
+    let (request, conditional) = match question {
+        Question::Page { etag: None } => (client.get(url.clone()), false),
+        Question::Page { etag: Some(etag) } => (client.get(url.clone()).header(IF_NONE_MATCH, *etag), true),
+        Question::Posted { body } => {
+            (client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.clone()), false)
+        }
+    };
     let mut response = request.send().await.map_err(broken)?;
     let status = response.status();
-    if status == StatusCode::NOT_MODIFIED && etag.is_some() {
+    if status == StatusCode::NOT_MODIFIED && conditional {
         return Ok(Answer::Same);
     }
     let wait = Wait::read(response.headers());

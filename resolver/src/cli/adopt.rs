@@ -1,0 +1,262 @@
+//! Edge (reads). `resolver adopt`: an existing server's directory as the manifests that give exactly what runs there.
+//!
+//! The manifests are solved before they are printed: what they would give is compared with what is there, file by file.
+
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::arguments::{Adopt, Reading as Asked};
+use super::gathered::{Gathered, answers, gather, lacking};
+use super::input::File;
+use super::{End, Said, ask, checked, manifests, rules};
+use crate::explain::human;
+use crate::lock::{Lock, LockReason};
+use crate::upstream::in_words;
+use crate::version::Minecraft;
+
+mod doubt;
+mod folder;
+mod origin;
+mod paper;
+mod yaml;
+
+use doubt::Doubt;
+use folder::{Folder, PluginFile};
+use origin::Origin;
+use yaml::{Draft, Managed};
+
+/// The longest name a Plugin may have.
+const LONGEST_PLUGIN_NAME: usize = 63;
+
+/// `resolver adopt`.
+pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
+    let failed = |said: String| Said::nothing_but(vec![said]);
+    let name = server_name(adopt).map_err(failed)?;
+    let namespace = namespace(adopt).map_err(failed)?;
+    let mut folder = Folder::read(&adopt.directory).map_err(|error| failed(in_words(&error)))?;
+    let mut doubts = std::mem::take(&mut folder.doubts);
+    let oldest = folder.paper.oldest();
+    let catalog = match (&adopt.catalog, adopt.offline) {
+        (None, true) => Some(ask::cache().map_err(failed)?),
+        (catalog, _) => catalog.clone(),
+    };
+    let asked =
+        Asked { files: Vec::new(), image: adopt.image.clone(), upstreams: adopt.upstreams.clone(), now: adopt.now };
+    let fetcher = ask::fetcher(&asked, catalog.as_deref()).map_err(failed)?;
+    let finding = origin::find(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut doubts);
+    let found = ask::in_runtime(finding).map_err(failed)?;
+    folder.paper.recognise(&found.catalog.paper);
+    let (minecraft, build) = settle_paper(&folder, &mut doubts);
+    let origins = found.origins(&folder.plugins, &minecraft);
+    if !folder.eula {
+        doubts.push(Doubt::NoEula);
+    }
+    doubts.extend(folder.properties.game_port.filter(|port| *port != 25565).map(|port| Doubt::GamePort { port }));
+    let draft = draft(name, namespace, &folder, (minecraft, build), &origins, &mut doubts);
+    let text = draft.render(&adopt.directory.display().to_string(), now);
+    check(&draft, &text, &folder, &asked, catalog.as_deref(), now, &mut doubts);
+    let grave = doubts.iter().any(Doubt::is_grave);
+    let notes = doubts.iter().map(ToString::to_string).collect();
+    Ok(Said { answer: text, notes, end: if grave { End::NoSolution } else { End::Solved } })
+}
+
+/// `--name`, else what the directory is called.
+fn server_name(adopt: &Adopt) -> Result<String, String> {
+    const RULE: &str = "at most 40 lower-case letters, digits and dashes, beginning with a letter";
+    if let Some(name) = &adopt.name {
+        let fits = rules::can_name_a_server(name);
+        return if fits { Ok(name.clone()) } else { Err(format!("`--name` cannot be `{name}`; write {RULE}")) };
+    }
+    // `.` has a name, too.
+    let whole = fs::canonicalize(&adopt.directory).unwrap_or_else(|_| adopt.directory.clone());
+    let called = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = object_name(&called, 40);
+    if rules::can_name_a_server(&name) {
+        Ok(name)
+    } else {
+        Err(format!("no server can be called `{}`; write `--name` with {RULE}", folder::one_line(&called)))
+    }
+}
+
+fn namespace(adopt: &Adopt) -> Result<Option<String>, String> {
+    let Some(namespace) = &adopt.namespace else { return Ok(None) };
+    if !namespace.is_empty() && object_name(namespace, 63) == *namespace {
+        Ok(Some(namespace.clone()))
+    } else {
+        Err(format!("`--namespace` cannot be `{namespace}`; write at most 63 lower-case letters, digits and dashes"))
+    }
+}
+
+/// A text as the name of an object: small letters, digits, and single dashes between them.
+fn object_name(text: &str, most: usize) -> String {
+    let plain: String = text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
+    let name: String = words.join("-").chars().take(most).collect();
+    name.trim_end_matches('-').to_owned()
+}
+
+/// The Paper that is written: the most trustworthy claim, with the build of whoever agrees with it.
+fn settle_paper(folder: &Folder, doubts: &mut Vec<Doubt>) -> (Minecraft, Option<u32>) {
+    let claims = &folder.paper.claims;
+    let first = claims.first().expect("a folder without claims is not adopted");
+    let minecraft = first.minecraft.clone();
+    let with_build = claims.iter().find(|claim| claim.minecraft == minecraft && claim.build.is_some());
+    let build = with_build.and_then(|claim| claim.build);
+    let says = |minecraft: &Minecraft, build: Option<u32>| match build {
+        Some(build) => format!("{minecraft} (build {build})"),
+        None => minecraft.to_string(),
+    };
+    let believed = with_build.unwrap_or(first);
+    let otherwise = claims.iter().find(|claim| {
+        claim.minecraft != minecraft || claim.build.is_some_and(|other| build.is_some_and(|build| build != other))
+    });
+    if let Some(other) = otherwise {
+        doubts.push(Doubt::PaperDisagrees {
+            believed: (believed.file.clone(), says(&minecraft, build)),
+            other: (other.file.clone(), says(&other.minecraft, other.build)),
+        });
+    }
+    if build.is_none() {
+        doubts.push(Doubt::NoBuild { minecraft: minecraft.to_string() });
+    }
+    (minecraft, build)
+}
+
+/// What is to be written.
+fn draft(
+    name: String,
+    namespace: Option<String>,
+    folder: &Folder,
+    (minecraft, build): (Minecraft, Option<u32>),
+    origins: &[Origin],
+    doubts: &mut Vec<Doubt>,
+) -> Draft {
+    let mut managed: Vec<Managed> = Vec::new();
+    let mut unmanaged = Vec::new();
+    for (plugin, origin) in folder.plugins.iter().zip(origins) {
+        match origin {
+            Origin::Of { key, version, listed, guess } => {
+                if *guess {
+                    doubts.push(Doubt::Guess {
+                        file: plugin.file.clone(),
+                        plugin: plugin.named(),
+                        project: key.to_string(),
+                    });
+                }
+                // Another server of the namespace may have the same plugin, and other pins.
+                let whole = object_name(&format!("{name}-{}", key.project), LONGEST_PLUGIN_NAME);
+                let mut object = whole.clone();
+                let mut number = 2;
+                while managed.iter().any(|other| other.object == object) {
+                    let most = LONGEST_PLUGIN_NAME - 4;
+                    object = format!("{}-{number}", whole.chars().take(most).collect::<String>());
+                    number += 1;
+                }
+                managed.push(Managed {
+                    object,
+                    key: key.clone(),
+                    version: version.clone(),
+                    file: plugin.file.clone(),
+                    guess: *guess,
+                    listed: *listed,
+                });
+            }
+            Origin::Nobody(because) => {
+                unmanaged.push((plugin.file.clone(), plugin.named()));
+                doubts.push(Doubt::Unmanaged {
+                    file: plugin.file.clone(),
+                    plugin: plugin.named(),
+                    because: because.clone(),
+                });
+            }
+        }
+    }
+    managed.sort_by(|a, b| a.object.cmp(&b.object));
+    let rcon_port = folder.properties.rcon_port.filter(|port| *port != 25575 && *port != 0);
+    Draft { name, namespace, minecraft, build, eula: folder.eula, rcon_port, managed, unmanaged }
+}
+
+/// Solves what is written, and says what of it is not what is there.
+fn check(
+    draft: &Draft,
+    text: &str,
+    folder: &Folder,
+    asked: &Asked,
+    catalog: Option<&Path>,
+    now: Timestamp,
+    doubts: &mut Vec<Doubt>,
+) {
+    let file = File { name: "what is written".to_owned(), text: text.to_owned() };
+    let mut notes = Vec::new();
+    let checked = match checked::check(manifests::read(&[file]), &mut notes) {
+        Ok(checked) => checked,
+        Err(mistakes) => {
+            let why = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            return doubts.push(Doubt::NoAnswer { why });
+        }
+    };
+    let gathered = gather(asked, catalog, checked, &mut notes, now, |catalog, requests| {
+        let answers = answers(catalog, requests, now);
+        let lacking = lacking(&answers);
+        (answers, lacking)
+    });
+    let Gathered { catalog, answer, .. } = match gathered {
+        Ok(gathered) => gathered,
+        Err(said) => return doubts.push(Doubt::NoAnswer { why: said.notes.join("\n") }),
+    };
+    if let Some(build) = draft.build {
+        let of = catalog.paper.iter().find(|paper| paper.minecraft == draft.minecraft);
+        let published = of.and_then(|paper| paper.builds.iter().find(|known| known.number == build));
+        let all_published = catalog.paper.iter().flat_map(|paper| &paper.builds);
+        let all_published: Vec<_> = all_published.filter_map(|build| build.file.hash.as_ref()).collect();
+        let ours = folder.paper.jars.iter().find(|jar| !all_published.contains(&&jar.hash));
+        if let Some(jar) = ours.filter(|_| published.is_some()) {
+            let paper = format!("Paper {}-{build}", draft.minecraft);
+            doubts.push(Doubt::NotFills { file: jar.file.clone(), paper });
+        }
+    }
+    for (_, answer) in &answer {
+        match answer {
+            Ok(resolution) => compare(&resolution.lock, draft, &folder.plugins, doubts),
+            Err(unsolvable) => {
+                let why = human::render(&unsolvable.explanation(), now).trim_end().to_owned();
+                doubts.push(Doubt::NoAnswer { why });
+            }
+        }
+    }
+}
+
+/// What of a lock is not what is there.
+fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Doubt>) {
+    for locked in &lock.plugins {
+        let guessed = draft.managed.iter().any(|managed| managed.guess && managed.key == locked.key);
+        if guessed || files.iter().any(|file| file.has(&locked.file.hash)) {
+            continue;
+        }
+        doubts.push(match &locked.reason {
+            LockReason::RequestedBy(_) => {
+                Doubt::OtherFile { plugin: locked.name.clone(), version: locked.version.clone() }
+            }
+            LockReason::NeededBy(needed_by) => {
+                let same = |file: &&PluginFile| file.facts.name.eq_ignore_ascii_case(&locked.name);
+                let file = files.iter().find(same).map(|file| file.file.clone());
+                Doubt::Further { plugin: locked.name.clone(), needed_by: needed_by.clone(), file }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_directory_is_called_becomes_a_name_of_an_object() {
+        assert_eq!(object_name("My Server_(old)", 40), "my-server-old");
+        assert_eq!(object_name("ViaVersion", 63), "viaversion");
+        assert_eq!(object_name("--", 40), "");
+        assert_eq!(object_name("aaaa-bbbb", 5), "aaaa");
+    }
+}

@@ -1,0 +1,52 @@
+//! Pure. Names that two files of one folder share: the server loads one of the two, and nobody says which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A plugin name that several files declare or provide.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Clash {
+    /// The name, as the first of the files writes it.
+    pub name: String,
+    /// The files, by name.
+    pub files: Vec<String>,
+}
+
+/// The clashes among files that declare these names (`name`, `provides`), by name. Names are compared without case, and a blank
+/// is an underscore, as it is for Bukkit.
+///
+/// Source: Paper refuses the second of two plugins with one name ("Ambiguous plugin name"), and a `depend` on a name that two
+/// provide is met by either.
+pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<Clash> {
+    let mut files: Vec<_> = files.into_iter().collect();
+    files.sort();
+    let mut by_name: BTreeMap<String, (&str, BTreeSet<&str>)> = BTreeMap::new();
+    for (file, names) in files {
+        for name in names {
+            by_name
+                .entry(name.replace(' ', "_").to_lowercase())
+                .or_insert_with(|| (name, BTreeSet::new()))
+                .1
+                .insert(file);
+        }
+    }
+    let several = by_name.into_values().filter(|(_, files)| files.len() > 1);
+    several
+        .map(|(name, files)| Clash { name: name.to_owned(), files: files.into_iter().map(str::to_owned).collect() })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_files_declare_or_provide_is_a_clash_whatever_its_case() {
+        let found = clashes([
+            ("FAWE.jar", vec!["FastAsyncWorldEdit", "WorldEdit"]),
+            ("worldedit-7.3.jar", vec!["worldedit"]),
+            ("LuckPerms.jar", vec!["Luck Perms", "luck_perms"]),
+        ]);
+        let files = vec!["FAWE.jar".to_owned(), "worldedit-7.3.jar".to_owned()];
+        assert_eq!(found, [Clash { name: "WorldEdit".to_owned(), files }]);
+    }
+}

@@ -1,0 +1,263 @@
+//! Edge (reads). Existing servers, adopted: what is written gives exactly what is there, and what is not sure is said.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use fixtures::jar::{self, Entry, PluginYml};
+use serde_json::Value;
+
+use super::{Desk, WORLD, assert_shown, shown};
+
+/// What `paper::read` is to find: the newest build of 1.21.10 at the replay's instant.
+const HISTORY: &str =
+    r#"{"oldVersion":"1.21.8-60-29c8822 (MC: 1.21.8)","currentVersion":"1.21.10-129-8043efd (MC: 1.21.10)"}"#;
+
+/// A desk with a server directory called `lobby` and these files in it.
+fn desk(files: &[(&str, &[u8])]) -> Desk {
+    let desk = Desk::new(&[]);
+    for (name, bytes) in files {
+        put(&desk, name, bytes);
+    }
+    desk
+}
+
+fn put(desk: &Desk, name: &str, bytes: &[u8]) {
+    let path = desk.path().join("lobby").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// A server that has run.
+fn server() -> Desk {
+    let properties = "#Minecraft server properties\nenable-rcon=true\nrcon.port=25600\nserver-port=25565\n";
+    desk(&[
+        ("version_history.json", HISTORY.as_bytes()),
+        ("eula.txt", b"#by changing ...\neula=true\n"),
+        ("server.properties", properties.as_bytes()),
+    ])
+}
+
+/// The answer of the replay, as JSON.
+fn asked(path: &str) -> Value {
+    serde_json::from_slice(&fetched(&format!("{}{path}", WORLD.upstream.public_url()))).unwrap()
+}
+
+fn fetched(url: &str) -> Vec<u8> {
+    // Not `reqwest`: it would be a dependency for this alone.
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    let head =
+        format!("GET /{path} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: nightshift-tests (https://example.org)\r\n\r\n");
+    std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut stream, &mut answer).unwrap();
+    let body = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer.starts_with(b"HTTP/1.0 200"), "{url}: {}", String::from_utf8_lossy(&answer[..body]));
+    answer.split_off(body)
+}
+
+/// Puts the file of a release of Modrinth into `plugins`.
+fn install_from_modrinth(desk: &Desk, project: &str, version: &str) {
+    let release = asked(&format!("/modrinth/v2/project/{project}/version/{version}"));
+    install(desk, &release["files"][0], "filename", "url");
+}
+
+/// Puts the file of a release of Hangar into `plugins`.
+fn install_from_hangar(desk: &Desk, project: &str, version: &str) {
+    let release = asked(&format!("/hangar/api/v1/projects/{project}/versions/{version}"));
+    let download = &release["downloads"]["PAPER"];
+    let name = download["fileInfo"]["name"].as_str().unwrap();
+    put(desk, &format!("plugins/{name}"), &fetched(download["downloadUrl"].as_str().unwrap()));
+}
+
+fn install(desk: &Desk, file: &Value, name: &str, url: &str) {
+    put(desk, &format!("plugins/{}", file[name].as_str().unwrap()), &fetched(file[url].as_str().unwrap()));
+}
+
+/// The files of `plugins`, by name, with their sizes and the time of their last change.
+fn everything(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let metadata = entry.metadata().unwrap();
+        found.push(format!("{} {} {:?}", entry.path().display(), metadata.len(), metadata.modified().unwrap()));
+        if metadata.is_dir() {
+            found.extend(everything(&entry.path()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_is_written_is_solved_to_exactly_the_files_that_are_there() {
+    let desk = server();
+    install_from_modrinth(&desk, "viaversion", "5.5.1");
+    install_from_modrinth(&desk, "viabackwards", "5.5.1");
+    install_from_modrinth(&desk, "griefprevention", "16.18.5");
+    // Its page does not list 1.21.10.
+    install_from_hangar(&desk, "Multiverse-Core", "4.3.12");
+    let before = everything(&desk.path().join("lobby"));
+    let output = desk.command(&["adopt", "lobby", "--namespace", "games"]).output().unwrap();
+    assert_shown("adopt", &shown(&output));
+    assert_eq!(everything(&desk.path().join("lobby")), before, "it is read only");
+
+    let manifests = String::from_utf8(output.stdout).unwrap();
+    assert_shown("adopt-explained", &desk.run_with_stdin(&["explain", "-f", "-"], &manifests));
+    fs::write(desk.path().join("lobby.yaml"), manifests).unwrap();
+    let lock = desk.command(&["lock", "-f", "lobby.yaml"]).output().unwrap();
+    let lock: Value = serde_json::from_slice(&lock.stdout).unwrap();
+    assert_eq!((&lock["minecraft"], &lock["build"]), (&"1.21.10".into(), &129.into()));
+    let hash = |name: &str, sha512: bool| {
+        use sha2::{Digest, Sha256, Sha512};
+        let bytes = fs::read(desk.path().join("lobby/plugins").join(name)).unwrap();
+        let sha512 = sha512.then(|| format!("sha512:{}", hex::encode(Sha512::digest(&bytes))));
+        sha512.unwrap_or_else(|| format!("sha256:{}", hex::encode(Sha256::digest(&bytes))))
+    };
+    let mut locked: Vec<(&str, &str)> = lock["plugins"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|plugin| (plugin["file"]["name"].as_str().unwrap(), plugin["file"]["hash"].as_str().unwrap()))
+        .collect();
+    locked.sort_unstable();
+    let mut files: Vec<String> = fs::read_dir(desk.path().join("lobby/plugins"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(locked.len(), files.len());
+    for ((name, locked), file) in locked.iter().zip(&files) {
+        assert_eq!((*name, *locked), (file.as_str(), hash(file, locked.starts_with("sha512:")).as_str()));
+    }
+}
+
+#[test]
+fn what_no_site_knows_is_guessed_by_name_and_version_or_left_as_it_is() {
+    let desk = server();
+    // As its authors built it for their own page: other bytes than Modrinth has.
+    put(&desk, "plugins/gp.jar", &jar::plugin(&PluginYml::new("GriefPrevention", "16.18.5")));
+    put(&desk, "plugins/ViaVersion.jar", &jar::plugin(&PluginYml::new("ViaVersion", "99.0-custom")));
+    put(&desk, "plugins/ShopGUIPlus.jar", &jar::plugin(&PluginYml::new("ShopGUIPlus", "1.80.0")));
+    assert_shown("adopt-guess", &desk.run(&["adopt", "lobby"]));
+}
+
+#[test]
+fn a_dependency_that_is_there_and_not_managed_is_said_to_come_twice() {
+    let desk = server();
+    install_from_modrinth(&desk, "viabackwards", "5.5.1");
+    put(&desk, "plugins/Via.jar", &jar::plugin(&PluginYml::new("ViaVersion", "99.0-custom")));
+    assert_shown("adopt-further", &desk.run(&["adopt", "lobby"]));
+}
+
+#[test]
+fn what_paper_does_not_load_is_left_out_and_a_link_is_followed() {
+    let desk = server();
+    install_from_modrinth(&desk, "griefprevention", "16.18.5");
+    put(&desk, "plugins/broken.jar", &jar::corrupt());
+    put(
+        &desk,
+        "plugins/library.jar",
+        &jar::archive(&[Entry::new("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\r\n\r\n")]),
+    );
+    put(&desk, "plugins/notes.txt", b"not a jar");
+    put(&desk, "plugins/update/GriefPrevention.jar", b"waits");
+    fs::create_dir_all(desk.path().join("lobby/plugins/folder.jar")).unwrap();
+    fs::write(desk.path().join("own.jar"), jar::plugin(&PluginYml::new("Own", "1.0"))).unwrap();
+    symlink("../../own.jar", desk.path().join("lobby/plugins/own.jar")).unwrap();
+    symlink("nowhere", desk.path().join("lobby/plugins/dangling.jar")).unwrap();
+    // A name that would end a comment of the manifests.
+    put(&desk, "plugins/a\nkind: b.jar", &jar::plugin(&PluginYml::new("Evil", "1.0\nkind: c")));
+    assert_shown("adopt-odd-files", &desk.run(&["adopt", "lobby"]));
+}
+
+#[test]
+fn two_files_of_one_plugin_are_refused_before_anything_is_asked() {
+    let desk = server();
+    let mut fawe = PluginYml::new("FastAsyncWorldEdit", "2.12.0");
+    fawe.provides = vec!["WorldEdit".to_owned()];
+    put(&desk, "plugins/FAWE.jar", &jar::plugin(&fawe));
+    put(&desk, "plugins/worldedit.jar", &jar::plugin(&PluginYml::new("WorldEdit", "7.3.10")));
+    put(&desk, "plugins/LuckPerms-5.4.jar", &jar::plugin(&PluginYml::new("LuckPerms", "5.4")));
+    put(&desk, "plugins/LuckPerms-5.5.jar", &jar::plugin(&PluginYml::new("LuckPerms", "5.5")));
+    assert_shown("adopt-twice", &desk.run(&["adopt", "lobby"]));
+}
+
+#[test]
+fn what_is_no_server_of_paper_is_refused_with_the_way_out() {
+    let desk = desk(&[
+        ("../empty/readme.txt", b"hello"),
+        ("../purpur/version_history.json", br#"{"currentVersion":"git-Purpur-2416 (MC: 1.21.4)"}"#),
+        ("../9lives/version_history.json", HISTORY.as_bytes()),
+        ("file", b""),
+    ]);
+    fs::create_dir_all(desk.path().join("lobby")).unwrap();
+    let runs = [
+        vec!["adopt", "nowhere"],
+        vec!["adopt", "empty"],
+        vec!["adopt", "lobby/file"],
+        vec!["adopt", "purpur"],
+        vec!["adopt", "9lives"],
+        vec!["adopt", "9lives", "--name", "Nine"],
+        vec!["adopt", "9lives", "--name", "nine", "--namespace", "Games"],
+    ];
+    let shown: Vec<String> = runs.iter().map(|run| format!("$ {}\n{}", run.join(" "), desk.run(run))).collect();
+    assert_shown("adopt-refused", &shown.join("\n"));
+}
+
+#[test]
+fn paper_is_told_by_other_files_when_it_has_no_history() {
+    let itzg = desk(&[(".papermc-manifest.json", br#"{"minecraftVersion":"1.21.10","build":129,"project":"paper"}"#)]);
+    let manifest = Entry::new("META-INF/MANIFEST.MF", "Implementation-Version: 1.21.10-129-8043efd\r\n");
+    let unpacked = desk(&[("versions/1.21.10/paper-1.21.10.jar", &jar::archive(&[manifest]))]);
+    let build = asked("/fill/v3/projects/paper/versions/1.21.10/builds/129");
+    let paper = fetched(build["downloads"]["server:default"]["url"].as_str().unwrap());
+    let named = desk(&[("paper-1.21.10-129.jar", &paper)]);
+    // The same bytes under a name that says nothing.
+    let renamed = desk(&[("server.jar", &paper)]);
+    for desk in [&itzg, &unpacked, &named, &renamed] {
+        let shown = desk.run(&["adopt", "lobby"]);
+        assert!(shown.starts_with("exit 0\n") && shown.contains("  build: 129\n"), "{shown}");
+    }
+    let mut own = paper.clone();
+    own.extend_from_slice(b"changed");
+    assert_shown("adopt-no-build", &desk(&[("server.jar", &own)]).run(&["adopt", "lobby"]));
+    let own = desk(&[("version_history.json", HISTORY.as_bytes()), ("server.jar", &own)]);
+    let shown = own.run(&["adopt", "lobby"]);
+    assert!(shown.contains("server.jar is no file that PaperMC publishes; theirs of Paper 1.21.10-129"), "{shown}");
+    // What started last counts; a JAR that was put there since is said.
+    let since = desk(&[
+        ("version_history.json", HISTORY.as_bytes()),
+        ("paper-1.21.11-69.jar", &{
+            let build = asked("/fill/v3/projects/paper/versions/1.21.11/builds/69");
+            fetched(build["downloads"]["server:default"]["url"].as_str().unwrap())
+        }),
+    ]);
+    assert_shown("adopt-newer-jar", &since.run(&["adopt", "lobby"]));
+}
+
+#[test]
+fn offline_the_projects_that_are_stored_are_known() {
+    let desk = server();
+    install_from_modrinth(&desk, "griefprevention", "16.18.5");
+    put(&desk, "plugins/ShopGUIPlus.jar", &jar::plugin(&PluginYml::new("ShopGUIPlus", "1.80.0")));
+    let manifests = super::server("  updateStrategy: auto\n") + &super::plugin("griefprevention", "");
+    fs::write(desk.path().join("other.yaml"), manifests).unwrap();
+    desk.run(&["catalog", "fetch", "-f", "other.yaml", "--catalog", "kept"]);
+    assert_shown("adopt-offline", &desk.run(&["adopt", "lobby", "--catalog", "kept"]));
+    // With a cache that holds nothing.
+    let mut command = desk.command(&["adopt", "lobby", "--offline"]);
+    command.env("XDG_CACHE_HOME", desk.path().join("none"));
+    let shown = shown(&command.output().unwrap());
+    assert!(shown.starts_with("exit 2\n") && shown.contains("catalog fetch"), "{shown}");
+}
+
+#[test]
+fn a_site_that_cannot_be_asked_is_named_and_the_answer_is_no_yes() {
+    let desk = server();
+    install_from_modrinth(&desk, "griefprevention", "16.18.5");
+    let mut command = desk.command(&["adopt", "lobby"]);
+    command.env("NIGHTSHIFT_MODRINTH_URL", "http://127.0.0.1:9/modrinth/v2");
+    assert_shown("adopt-no-modrinth", &shown(&command.output().unwrap()));
+}
