@@ -15,7 +15,7 @@ pub use settings::{
     ServiceKind, ServiceWish, Storage, UpdateSchedule,
 };
 pub use status::{
-    AvailableUpdate, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState,
+    AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState,
     PluginStateKind, RolloutFacts, UpdateBlocked,
 };
 

@@ -13,6 +13,8 @@ mod arguments;
 mod ask;
 mod called;
 mod checked;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod diff;
 mod document;
 mod gathered;
@@ -87,7 +89,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
     };
     // What is worth a log line here is worth a user's eye: warnings only, unless RUST_LOG asks for more.
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn")))
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,kube_client=off")))
         .with_writer(io::stderr)
         .without_time()
         .with_target(false)

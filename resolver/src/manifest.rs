@@ -12,9 +12,11 @@ use crate::request::{
 };
 use crate::version::Minecraft;
 
+mod known;
 mod selector;
 mod source;
 
+pub use known::{Known, has_a_say};
 pub use selector::{matches, matching};
 pub use source::project_key;
 #[cfg(feature = "cli")]

@@ -19,6 +19,8 @@ mod adopt;
 mod answers;
 #[path = "cli/boards.rs"]
 mod boards;
+#[path = "cli/cluster.rs"]
+mod cluster;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/locks.rs"]
@@ -39,7 +41,7 @@ const NOW: &str = "2026-01-21T12:00:00Z";
 
 /// The replay, and the cache that all questions share so that the upstream is read once.
 struct World {
-    _runtime: Runtime,
+    runtime: Runtime,
     upstream: State,
     cache: TempDir,
 }
@@ -48,7 +50,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     // Its own threads: the tests block in the commands they run.
     let runtime = Runtime::new().unwrap();
     let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
-    World { _runtime: runtime, upstream, cache: tempfile::tempdir().unwrap() }
+    World { runtime, upstream, cache: tempfile::tempdir().unwrap() }
 });
 
 /// A folder with manifests, in which commands are run.

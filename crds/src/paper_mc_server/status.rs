@@ -72,6 +72,9 @@ pub struct PaperMCServerStatus {
     /// What the rollout must remember should its `StatefulSet` be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutFacts>,
+    /// What every answer about this server rests on beside the specs; `resolver explain server/NAME` reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
     /// Players, as of the last write of this status; nothing is written for it alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
@@ -256,4 +259,29 @@ pub struct BlockedBy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 64)))]
     pub supported_versions: Vec<String>,
+}
+
+/// What every answer about a server rests on beside the specs: what runs by the last proven lock, and how old its world is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Basis {
+    /// The newest Minecraft that opened its world: never below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub floor: Option<String>,
+    /// The Minecraft version that runs; what comes next is chosen beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub version: Option<String>,
+    /// Paper's build that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
+    /// The releases that run, by the ids that their sources give them; the longest is `sha256:` and 64 digits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200), inner(length(max = 80)))]
+    pub releases: Vec<String>,
+    /// The image, when it is neither the server's own wish nor chosen by the Java that Paper needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub image: Option<String>,
 }

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use resolver::Unsolvable;
 use resolver::explain::Explanation;
 use resolver::lock::Lock;
+use resolver::manifest::Known;
 use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::Gate;
@@ -43,6 +44,18 @@ impl WhatRuns {
     }
 }
 
+/// What is known of a server beside the specs. It goes into the status as it is, for `resolver explain` to ask the same.
+pub(crate) fn known(runs: &WhatRuns, config: &Config) -> Known {
+    let running = runs.lock.as_ref().map(|record| Running {
+        minecraft: record.lock.minecraft.clone(),
+        build: record.lock.build,
+        releases: record.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+        since: None,
+    });
+    let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());
+    Known { floor: runs.floor.clone(), running, image }
+}
+
 /// The request of one server; `Err` holds the complaints in words.
 pub(crate) fn request(
     server: &PaperMCServer,
@@ -51,18 +64,9 @@ pub(crate) fn request(
     config: &Config,
     by_hand: bool,
 ) -> Result<Request, String> {
-    let running = runs.lock.as_ref().map(|record| Running {
-        minecraft: record.lock.minecraft.clone(),
-        build: record.lock.build,
-        releases: record.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
-        since: None,
-    });
-    let mut request =
-        resolver::manifest::request(server, plugins.iter().map(AsRef::as_ref), runs.floor.clone(), running)
-            .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    if request.image.is_none() && !config.game_image.contains("{java}") {
-        request.image = Some(config.game_image.clone());
-    }
+    let mut request = known(runs, config)
+        .ask(server, plugins.iter().map(AsRef::as_ref))
+        .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     if by_hand {
         // "Now" skips the delays too (L112).
         request.delay = SignedDuration::ZERO;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crds::paper_mc_server::Basis;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::check::CheckedServer;
 use super::observe::Observed;
-use super::plan::Plan;
+use super::plan::{self, Plan, WhatRuns};
 use super::rollout::Done;
 use crate::chain::cut;
 use crate::context::Context;
@@ -88,6 +89,7 @@ pub(crate) async fn report(
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
     let mut status = status::build_status(server, checked, report, &before);
+    status.basis = basis(ctx, report.seen);
     status.conditions = conditions::build_conditions(server, report, &before.conditions);
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
@@ -107,6 +109,7 @@ pub(crate) async fn report_trouble(
     let mut status = (*before).clone();
     status.observed_generation = server.metadata.generation;
     status.rollout = status::rollout_facts(&seen.facts).or(status.rollout);
+    status.basis = basis(ctx, seen);
     let (reason, message) = match trouble {
         Trouble::Spec(words) => ("SpecInvalid", words.clone()),
         Trouble::Eula(words) => ("EulaNotAccepted", words.clone()),
@@ -120,6 +123,10 @@ pub(crate) async fn report_trouble(
         ctx.events.publish(server, &Note { reason, warning: true, text: message }, now).await;
     }
     write(ctx, server, &before, status).await
+}
+
+fn basis(ctx: &Context, seen: &Observed) -> Option<Basis> {
+    plan::known(&WhatRuns::of(seen), &ctx.config).basis()
 }
 
 /// A pass that failed half-way: the condition says why, and everything else stays as it was said last.

@@ -42,8 +42,14 @@ pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
         (None, true) => Some(ask::cache().map_err(failed)?),
         (catalog, _) => catalog.clone(),
     };
-    let asked =
-        Asked { files: Vec::new(), image: adopt.image.clone(), upstreams: adopt.upstreams.clone(), now: adopt.now };
+    let asked = Asked {
+        files: Vec::new(),
+        #[cfg(feature = "cluster")]
+        cluster: super::cluster::InCluster::default(),
+        image: adopt.image.clone(),
+        upstreams: adopt.upstreams.clone(),
+        now: adopt.now,
+    };
     let fetcher = ask::fetcher(&asked, catalog.as_deref()).map_err(failed)?;
     let finding = origin::find(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut doubts);
     let found = ask::in_runtime(finding).map_err(failed)?;

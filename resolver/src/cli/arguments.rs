@@ -245,8 +245,12 @@ pub(super) struct From {
 #[derive(Debug, Args)]
 pub(super) struct Reading {
     /// Manifests as kubectl takes them: files, directories, or - for stdin
-    #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = true, num_args = 1..)]
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = cfg!(not(feature = "cluster")), num_args = 1..)]
     pub(super) files: Vec<String>,
+    /// Where the objects are when they are in no file
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(super) cluster: super::cluster::InCluster,
     /// The image repository whose tags give each Paper its Java
     #[arg(
         long,

@@ -8,7 +8,10 @@ use jiff::tz::TimeZone;
 
 use super::arguments::{Explain, Fetch, Format, Reading as Asked};
 use super::checked::{self, Checked};
+#[cfg(feature = "cluster")]
+use super::cluster;
 use super::gathered::gather;
+use super::manifests::Mistake;
 use super::problem::{self, Problem};
 use super::question::{Answered, Question};
 use super::supposed::{Supposed, WhatIf};
@@ -42,6 +45,7 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         why_not: why_not.clone(),
         without: without.clone(),
         assume: assume.clone(),
+        servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },
     };
     let gathered = gather(reading, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
         question.ask(catalog, requests)
@@ -124,16 +128,18 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
 
 /// What is asked, or all that is wrong with it.
 pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
+    #[cfg(feature = "cluster")]
+    if asked.files.is_empty() {
+        let found = in_runtime(cluster::read(&asked.cluster)).map_err(|said| Said::nothing_but(vec![said]))?;
+        let found = found.map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
+        return checked::check_found(found, notes).map_err(|mistakes| refused(mistakes, notes));
+    }
     let files = input::read(&asked.files).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
     let manifests = manifests::read(&files);
     let none = manifests.servers.is_empty() && manifests.mistakes.is_empty();
     let checked = match checked::check(manifests, notes) {
         Ok(checked) => checked,
-        Err(mut mistakes) => {
-            mistakes.sort();
-            notes.extend(mistakes.iter().map(ToString::to_string));
-            return Err(Said::nothing_but(std::mem::take(notes)));
-        }
+        Err(mistakes) => return Err(refused(mistakes, notes)),
     };
     if none {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
@@ -141,6 +147,13 @@ pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Sa
         return Err(Said::nothing_but(std::mem::take(notes)));
     }
     Ok(checked)
+}
+
+fn refused(mut mistakes: Vec<Mistake>, notes: &mut Vec<String>) -> Said {
+    mistakes.sort();
+    mistakes.dedup();
+    notes.extend(mistakes.iter().map(ToString::to_string));
+    Said::nothing_but(std::mem::take(notes))
 }
 
 pub(super) fn fetcher(asked: &Asked, catalog: Option<&Path>) -> Result<Fetcher, String> {

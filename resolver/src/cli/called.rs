@@ -16,16 +16,20 @@ pub(super) enum Called {
     Kubectl,
 }
 
-/// What follows each command in its usage lines. Without them clap would name the upstreams' flags as if they were asked for,
-/// when the environment sets them.
-const USAGES: [(&[&str], &[&str]); 6] = [
-    (&["explain"], &["[OPTIONS] -f <FILE|DIR|->...", "[OPTIONS] --problem <FILE>"]),
-    (&["lock"], &["[OPTIONS] -f <FILE|DIR|->..."]),
-    (&["verify"], &["[OPTIONS] <LOCK> -f <FILE|DIR|->..."]),
-    (&["outdated"], &["[OPTIONS] -f <FILE|DIR|->..."]),
-    (&["ready"], &["[OPTIONS] <VERSION> -f <FILE|DIR|->..."]),
-    (&["catalog", "fetch"], &["[OPTIONS] -f <FILE|DIR|->..."]),
+/// What each command takes before it is told where the servers are. Without lines of our own clap would name the upstreams'
+/// flags as if they were asked for, when the environment sets them.
+const USAGES: [(&[&str], &str); 6] = [
+    (&["explain"], ""),
+    (&["lock"], ""),
+    (&["verify"], "<LOCK> "),
+    (&["outdated"], ""),
+    (&["ready"], "<VERSION> "),
+    (&["catalog", "fetch"], ""),
 ];
+
+/// Where the servers are.
+const PLACES: &[&str] =
+    if cfg!(feature = "cluster") { &["-f <FILE|DIR|->...", "[SERVER]..."] } else { &["-f <FILE|DIR|->..."] };
 
 impl Called {
     /// By the first argument.
@@ -55,15 +59,23 @@ impl Called {
 pub(super) fn command(called: Called) -> Command {
     let typed = called.typed();
     let mut command = Arguments::command().bin_name(typed).display_name(typed);
-    for (path, rests) in USAGES {
-        let lines: Vec<String> = rests.iter().map(|rest| format!("{typed} {} {rest}", path.join(" "))).collect();
+    for (path, first) in USAGES {
+        let path_in_words = path.join(" ");
+        let line = |place: &&str| format!("{typed} {path_in_words} [OPTIONS] {first}{place}");
+        let mut lines: Vec<String> = PLACES.iter().map(line).collect();
+        lines.extend((path == ["explain"]).then(|| format!("{typed} explain [OPTIONS] --problem <FILE>")));
         // Under the first one, which stands after `Usage: `.
         let usage = lines.join("\n       ");
         command = at(command, path, &|command| command.override_usage(usage.clone()));
     }
     // Shared with commands that have no `--problem`.
     at(command, &["explain"], &|command| {
-        command.mut_arg("files", |files| files.required(false).required_unless_present("problem"))
+        if cfg!(feature = "cluster") {
+            let places = ["servers", "namespace", "all_namespaces", "kubeconfig", "context"];
+            command.mut_arg("problem", |problem| problem.conflicts_with_all(places))
+        } else {
+            command.mut_arg("files", |files| files.required(false).required_unless_present("problem"))
+        }
     })
 }
 

@@ -1,21 +1,22 @@
-//! Pure. Manifests to requests: what is asked, or everything that is wrong with the asking.
+//! Pure. Objects to requests: what is asked, or everything that is wrong with the asking.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::Node;
 use super::manifests::{Manifests, Mistake, Placed};
 use super::rules;
 use super::running::{self, Runs};
 use crate::catalog::ProjectKey;
-use crate::manifest::{self, Complaint, plugin_name};
+use crate::manifest::{self, Complaint, Known, plugin_name};
 use crate::request::{PaperWish, Request};
 use crate::version::Minecraft;
 
 /// What is asked.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// One for each server, as they came.
+    /// One for each server, as they came: those asked about, and those that are decided about together with them.
     pub(super) requests: Vec<Request>,
+    /// The names of those asked about; None: of all.
+    asked_about: Option<BTreeSet<String>>,
     /// What runs on them, by their names, as far as their objects tell.
     pub(super) running: BTreeMap<String, Runs>,
     /// The plugins, for complaints about their projects.
@@ -39,9 +40,9 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
         for (plugin, used) in plugins.iter().zip(&mut used) {
             *used |= !manifest::matching(server, [&plugin.object]).is_empty();
         }
-        match manifest::request(server, plugins.iter().map(|plugin| &plugin.object), floor(&placed.node), None) {
+        match Known::of(server).ask(server, plugins.iter().map(|plugin| &plugin.object)) {
             Ok(request) => {
-                running.insert(request.server.clone(), running::of(&placed.node));
+                running.insert(request.server.clone(), running::of(server.status.as_ref()));
                 requests.push(request);
             }
             Err(complaints) => {
@@ -66,15 +67,69 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
             notes.push(format!("Plugin {name} matches no server here: see its `instanceSelector` and both namespaces"));
         }
     }
-    Ok(Checked { requests, running, plugins })
+    Ok(Checked { requests, asked_about: None, running, plugins })
+}
+
+/// Checks what is asked of the objects of a cluster. The API server has checked what [`rules`] say.
+#[cfg(feature = "cluster")]
+pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>) -> Result<Checked, Vec<Mistake>> {
+    let super::cluster::Found { servers, plugins, asked_about, notes: unread } = found;
+    notes.extend(unread);
+    let (mut requests, mut running, mut mistakes) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for server in servers {
+        let name = manifest::server_name(&server);
+        let is_named = asked_about.as_ref().is_some_and(|names| names.contains(&name));
+        if !is_named && !manifest::has_a_say(&server) {
+            if asked_about.is_none() {
+                notes.push(format!("{name} is left aside: its `spec.eula` is not `Accepted`, or it is being deleted"));
+            }
+            continue;
+        }
+        match Known::of(&server).ask(&server, &plugins) {
+            Ok(request) => {
+                running.insert(name, running::of(server.status.as_ref()));
+                requests.push(request);
+            }
+            Err(complaints) if is_named || asked_about.is_none() => {
+                let server = Placed::in_cluster(server);
+                mistakes.extend(complaints.into_iter().map(|complaint| server.mistake(complaint)));
+            }
+            Err(complaints) => {
+                let why: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+                notes.push(format!("{name} is left aside: {}", why.join("; ")));
+            }
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    if let Some(names) = &asked_about {
+        let matters = |group: &&Vec<usize>| group.iter().any(|&place| names.contains(&requests[place].server));
+        let kept: BTreeSet<usize> = crate::groups(&requests).iter().filter(matters).flatten().copied().collect();
+        let mut place = 0..;
+        requests.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
+    }
+    requests.sort_by(|a, b| a.server.cmp(&b.server));
+    Ok(Checked { requests, asked_about, running, plugins: plugins.into_iter().map(Placed::in_cluster).collect() })
 }
 
 impl Checked {
-    /// The names of all servers, in order.
+    /// The names of the servers asked about, in order.
     pub(super) fn servers(&self) -> Vec<String> {
         let mut names: Vec<String> = self.requests.iter().map(|request| request.server.clone()).collect();
+        names.retain(|name| self.is_asked_about(name));
         names.sort();
         names
+    }
+
+    /// Whether no server is here only because another one is asked about.
+    pub(super) fn is_about_all(&self) -> bool {
+        self.requests.iter().all(|request| self.is_asked_about(&request.server))
+    }
+
+    /// Whether this server is asked about, and not only decided about together with one that is.
+    pub(super) fn is_asked_about(&self, server: &str) -> bool {
+        self.asked_about.as_ref().is_none_or(|names| names.contains(server))
     }
 
     /// All projects that are asked for, in order.
@@ -119,9 +174,4 @@ impl Checked {
 
 fn object_name(plugin: &crds::Plugin) -> String {
     format!("Plugin {}", plugin_name(plugin))
-}
-
-/// What the world was opened by, when the object comes from a cluster: a world cannot go back.
-fn floor(node: &Node) -> Option<Minecraft> {
-    node.get("status")?.get("currentVersion")?.text()?.parse().ok()
 }

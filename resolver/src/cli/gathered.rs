@@ -71,7 +71,7 @@ pub(super) fn gather<T>(
     Ok(Gathered { requests: checked.requests, catalog: reading.catalog, answer, problems: reading.problems })
 }
 
-/// Gathers for what `from` names, with the best set for each server as of its instant.
+/// Gathers for what `from` names, with the best set for each server asked about as of its instant.
 pub(super) fn gather_answers(
     from: &From,
     checked: Checked,
@@ -79,9 +79,11 @@ pub(super) fn gather_answers(
     now: Timestamp,
 ) -> Result<Gathered<Answers>, Said> {
     let at = from.at.unwrap_or(now);
+    let asked_about = checked.servers();
     gather(&from.reading, from.catalog.as_deref(), checked, notes, now, |catalog, requests| {
-        let answers = answers(catalog, requests, at);
+        let mut answers = answers(catalog, requests, at);
         let lacking = lacking(&answers);
+        answers.retain(|(server, _)| asked_about.contains(server));
         (answers, lacking)
     })
 }

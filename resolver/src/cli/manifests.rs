@@ -11,24 +11,26 @@ use serde_json::{Value, json};
 use super::document::{self, Node, Tree};
 use super::input::File;
 use super::nearest::nearest;
-use super::strict;
+use super::{running, strict};
 use crate::manifest::{Complaint, plugin_name, server_name};
 
 /// The group and version of our kinds.
 const OURS: &str = "nightshift.dev/v1alpha1";
 
-/// A mistake in a manifest, with its place.
+/// A mistake in an object, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mistake {
-    file: String,
-    line: u64,
+    /// File and line; none in a cluster.
+    place: Option<(String, u64)>,
     complaint: Complaint,
 }
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, complaint: Complaint { object, path, problem, fix } } = self;
-        write!(f, "{file}:{line}: ")?;
+        let Self { place, complaint: Complaint { object, path, problem, fix } } = self;
+        if let Some((file, line)) = place {
+            write!(f, "{file}:{line}: ")?;
+        }
         if !object.is_empty() {
             write!(f, "{object}: ")?;
         }
@@ -44,15 +46,21 @@ impl fmt::Display for Mistake {
 pub(super) struct Placed<T> {
     /// The object.
     pub(super) object: T,
-    /// As it was written.
-    pub(super) node: Node,
-    file: String,
+    /// The file, and the object as it is written there; none in a cluster.
+    place: Option<(String, Node)>,
 }
 
 impl<T> Placed<T> {
+    /// An object of a cluster.
+    #[cfg(feature = "cluster")]
+    pub(super) fn in_cluster(object: T) -> Self {
+        Self { object, place: None }
+    }
+
     /// A complaint about this object, with its place.
     pub(super) fn mistake(&self, complaint: Complaint) -> Mistake {
-        Mistake { file: self.file.clone(), line: self.node.line_of(&complaint.path), complaint }
+        let place = self.place.as_ref().map(|(file, node)| (file.clone(), node.line_of(&complaint.path)));
+        Mistake { place, complaint }
     }
 }
 
@@ -77,7 +85,7 @@ pub(super) fn read(files: &[File]) -> Manifests {
             Ok(documents) => documents.iter().for_each(|document| reader.object(file, document)),
             Err(refused) => {
                 let complaint = complaint("", "", refused.said, refused.fix);
-                reader.found.mistakes.push(Mistake { file: file.name.clone(), line: refused.line, complaint });
+                reader.found.mistakes.push(Mistake { place: Some((file.name.clone(), refused.line)), complaint });
             }
         }
     }
@@ -136,7 +144,7 @@ struct Reader {
 
 impl Reader {
     fn mistake(&mut self, file: &File, line: u64, complaint: Complaint) {
-        self.found.mistakes.push(Mistake { file: file.name.clone(), line, complaint });
+        self.found.mistakes.push(Mistake { place: Some((file.name.clone(), line)), complaint });
     }
 
     fn object(&mut self, file: &File, node: &Node) {
@@ -205,7 +213,10 @@ impl Reader {
         let again = if kind == "Plugin" {
             typed::<Plugin>(file, node).map(|placed| add(&mut self.found.plugins, placed, plugin_name))
         } else {
-            typed::<PaperMCServer>(file, node).map(|placed| add(&mut self.found.servers, placed, server_name))
+            typed::<PaperMCServer>(file, node).map(|mut placed| {
+                placed.object.status = node.get("status").map(|status| running::status(status.to_json()));
+                add(&mut self.found.servers, placed, server_name)
+            })
         };
         let complaint = match again {
             Ok(None) => return,
@@ -224,19 +235,20 @@ impl Reader {
 fn typed<T: DeserializeOwned>(file: &File, node: &Node) -> Result<Placed<T>, serde_json::Error> {
     let mut value = node.to_json();
     if let Some(fields) = value.as_object_mut() {
-        // Written by an operator that may be newer than this command.
+        // Written by an operator that may be newer than this command: it is read on its own.
         fields.remove("status");
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
         }
     }
-    Ok(Placed { object: serde_json::from_value(value)?, node: node.clone(), file: file.name.clone() })
+    Ok(Placed { object: serde_json::from_value(value)?, place: Some((file.name.clone(), node.clone())) })
 }
 
 /// Adds it, unless there is one of this name: then that one's place.
 fn add<T>(all: &mut Vec<Placed<T>>, placed: Placed<T>, name: fn(&T) -> String) -> Option<String> {
     let first = all.iter().find(|other| name(&other.object) == name(&placed.object));
-    let place = first.map(|first| format!("{}:{}", first.file, first.node.line_of("metadata.name")));
+    let place = first.and_then(|first| first.place.as_ref());
+    let place = place.map(|(file, node)| format!("{file}:{}", node.line_of("metadata.name")));
     if place.is_none() {
         all.push(placed);
     }

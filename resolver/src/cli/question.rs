@@ -24,6 +24,9 @@ pub(super) struct Question {
     /// The Minecraft version asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why_not: Option<Minecraft>,
+    /// The servers asked about; none named: all. The others are decided about together with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) servers: Vec<String>,
     /// Plugins to leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) without: Vec<String>,
@@ -46,7 +49,7 @@ pub(super) struct Answered {
 impl Question {
     /// The answer for each server, and the projects that it lacks still.
     pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Vec<ProjectKey>) {
-        let Self { now, at, why_not: _, without, assume } = self;
+        let Self { now, at, why_not: _, servers: _, without, assume } = self;
         let mut mistakes = Vec::new();
         let mut supposed = Supposed::default();
         // A catalog is big, and usually nothing is supposed.
@@ -79,10 +82,12 @@ impl Question {
             lacking.extend_from_slice(unsolvable.projects_to_fetch());
             unsolvable.explanation()
         };
+        let is_asked_about = |request: &&Request| self.servers.is_empty() || self.servers.contains(&request.server);
+        let asked_about = requests.iter().filter(is_asked_about);
         let explanations = if let Some(target) = &self.why_not {
             let fleet = Fleet::read(catalog, requests, self.at);
             let decided = fleet.decide(Budget::default());
-            let answers = requests.iter().filter_map(|request| decided.why_not(&request.server, target));
+            let answers = asked_about.filter_map(|request| decided.why_not(&request.server, target));
             answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
         } else {
             let answers = gathered::answers(catalog, requests, self.at).into_iter();
@@ -90,7 +95,7 @@ impl Question {
                 .map(|(server, answer)| (server, answer.map_or_else(&mut refused, |resolution| resolution.explanation)))
                 .collect();
             // As the servers stand in the manifests.
-            requests.iter().filter_map(|request| by_server.remove(&request.server)).collect()
+            asked_about.filter_map(|request| by_server.remove(&request.server)).collect()
         };
         (explanations, lacking)
     }

@@ -74,10 +74,12 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     let mut notes = Vec::new();
     let checked = ask::read(&from.reading, &mut notes)?;
     let at = from.at.unwrap_or(now);
+    let asked_about = checked.servers();
     let gathered = gather(&from.reading, from.catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
-        let answers = answers(catalog, requests, target, at);
+        let mut answers = answers(catalog, requests, target, at);
         let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
         let lacking = unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect();
+        answers.retain(|(server, _)| asked_about.contains(server));
         (answers, lacking)
     })?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::document::Node;
+use crds::paper_mc_server::PaperMCServerStatus;
+use serde_json::{Map, Value, json};
 
 /// What runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,15 +14,55 @@ pub(super) struct Runs {
     pub(super) plugins: BTreeMap<String, String>,
 }
 
-/// What the status of this object says. It may be written by an operator that is newer than this command: what is not
-/// understood is as good as not there.
-pub(super) fn of(object: &Node) -> Runs {
-    let status = object.get("status").map(Node::to_json).unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let build = status["currentBuild"].as_u64().map(|build| format!("-{build}")).unwrap_or_default();
-    let plugins = status["plugins"].as_array().into_iter().flatten();
+/// What the status says.
+pub(super) fn of(status: Option<&PaperMCServerStatus>) -> Runs {
+    let Some(status) = status else { return Runs::default() };
+    let build = status.current_build.map(|build| format!("-{build}")).unwrap_or_default();
+    let plugins = status.plugins.iter();
     Runs {
-        paper: text(&status["currentVersion"]).map(|minecraft| minecraft + &build),
-        plugins: plugins.filter_map(|one| Some((text(&one["name"])?, text(&one["currentVersion"])?))).collect(),
+        paper: status.current_version.as_ref().map(|minecraft| format!("{minecraft}{build}")),
+        plugins: plugins.filter_map(|one| Some((one.name.clone(), one.current_version.clone()?))).collect(),
+    }
+}
+
+/// A status as far as it is understood: it may be written by an operator that is newer than this command, and what is not
+/// understood is as good as not there.
+pub(super) fn status(written: Value) -> PaperMCServerStatus {
+    let Value::Object(fields) = written else { return PaperMCServerStatus::default() };
+    let understood = |key: &str, value: &Value| {
+        serde_json::from_value::<PaperMCServerStatus>(json!({key: value})).is_ok().then(|| value.clone())
+    };
+    let mut kept = Map::new();
+    for (key, value) in fields {
+        let value = match value {
+            Value::Array(items) => {
+                let items = items.into_iter().filter(|item| understood(&key, &json!([item])).is_some());
+                Some(Value::Array(items.collect()))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                understood(&key, &value)
+            }
+        };
+        kept.extend(value.map(|value| (key, value)));
+    }
+    serde_json::from_value(Value::Object(kept)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_operator_wrote_is_left_out_and_the_rest_is_read() {
+        let status = status(json!({
+            "currentVersion": "1.21.10", "currentBuild": "a hundred", "unheardOf": {"a": 1},
+            "plugins": [
+                {"name": "DiscordSRV", "currentVersion": "1.30.3", "state": "Installed"},
+                {"name": "ViaVersion", "currentVersion": "5.7.1", "state": "Levitating"},
+            ],
+        }));
+        let runs = of(Some(&status));
+        assert_eq!(runs.paper.as_deref(), Some("1.21.10"));
+        assert_eq!(runs.plugins, BTreeMap::from([("DiscordSRV".to_owned(), "1.30.3".to_owned())]));
     }
 }

@@ -72,7 +72,7 @@ fn kubectl_runs_it_as_its_plugin_with_the_same_answers_and_its_own_usage() {
         shown(&command.output().unwrap())
     };
     assert_shown("kubectl-help", &run(&["--help"]));
-    assert_shown("kubectl-usage", &run(&["explain"]));
+    assert_shown("kubectl-usage", &run(&["explain", "--problem", "p.json", "-n", "games"]));
     assert_shown("kubectl-version", &run(&["--version"]));
     let outdated = ["outdated", "-f", "lobby.yaml"];
     assert_eq!(run(&outdated), desk.run(&outdated));

@@ -80,6 +80,8 @@ pub(super) fn build_status(
         last_update: last_update(report, before),
         last_handled: last_handled(server, report, before),
         rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
+        // The same for every end of a pass, so it is added there.
+        basis: None,
         players: match agent.map(|agent| agent.players) {
             Some(protocol::Players::Some { count }) => Some(count),
             Some(protocol::Players::Nobody) => Some(0),

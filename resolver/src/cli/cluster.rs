@@ -1,0 +1,180 @@
+//! Edge (reads). Servers and Plugins of a cluster, as kubectl would find them: kubeconfig, context, namespace, names.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+use crds::{PaperMCServer, Plugin};
+use kube::Client;
+
+use super::nearest::nearest;
+use super::running;
+use crate::manifest::server_name;
+
+mod connection;
+mod error;
+mod list;
+mod name;
+
+use error::ClusterError;
+use name::ServerName;
+
+/// Which servers of which cluster. All of the namespace when none is named.
+#[derive(Debug, Default, Args)]
+pub(super) struct InCluster {
+    /// Servers of a cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby; all of the namespace when none is named
+    #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = name::parse)]
+    servers: Vec<ServerName>,
+    /// The namespace of the servers; that of the context when absent
+    #[arg(short, long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
+    namespace: Option<String>,
+    /// Servers of all namespaces
+    #[arg(
+        short = 'A',
+        long,
+        help_heading = "Cluster",
+        conflicts_with_all = ["files", "namespace"]
+    )]
+    all_namespaces: bool,
+    /// The kubeconfig; $KUBECONFIG, ~/.kube/config or the service account of the pod when absent
+    #[arg(long, value_name = "FILE", help_heading = "Cluster", conflicts_with = "files")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; its current one when absent
+    #[arg(long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
+    context: Option<String>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// All servers of the namespace: those that are not asked about may share a plugin with one that is.
+    pub(super) servers: Vec<PaperMCServer>,
+    /// All plugins of the namespace.
+    pub(super) plugins: Vec<Plugin>,
+    /// The names of the servers asked about; None: all.
+    pub(super) asked_about: Option<BTreeSet<String>>,
+    /// What could not be read.
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads all that a question about these servers needs.
+pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
+    let InCluster { servers: names, namespace, all_namespaces, kubeconfig, context } = asked;
+    let config = connection::config(kubeconfig.as_deref(), context.as_deref()).await?;
+    let namespace = namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let namespace = (!all_namespaces).then_some(namespace.as_str());
+    let url = config.cluster_url.to_string();
+    let client = Client::try_from(config).map_err(|source| {
+        // The program that the kubeconfig logs in with is run here.
+        let is_login = matches!(source, kube::Error::Auth(_));
+        let (url, source) = (url.clone(), Box::new(source));
+        if is_login { ClusterError::Credentials { url, source } } else { ClusterError::Client { url, source } }
+    })?;
+    let mut notes = Vec::new();
+    let objects = list::list::<PaperMCServer>(&client, namespace, &url).await?;
+    let read_server = |mut object: serde_json::Value| {
+        let status = object["status"].take();
+        serde_json::from_value::<PaperMCServer>(object).map(|mut server| {
+            server.status = Some(running::status(status));
+            server
+        })
+    };
+    let servers = list::typed(objects, read_server, &mut notes);
+    let asked_about = chosen(&servers, names, namespace)?;
+    let objects = list::list::<Plugin>(&client, namespace, &url).await?;
+    let plugins = list::typed(objects, serde_json::from_value, &mut notes);
+    Ok(Found { servers, plugins, asked_about, notes })
+}
+
+/// The full names of the servers that are meant.
+fn chosen(
+    servers: &[PaperMCServer],
+    names: &[ServerName],
+    namespace: Option<&str>,
+) -> Result<Option<BTreeSet<String>>, ClusterError> {
+    let namespace_in_words =
+        || namespace.map_or_else(|| "any namespace".to_owned(), |name| format!("namespace `{name}`"));
+    if servers.is_empty() {
+        let looked_for =
+            names.first().map_or_else(|| "PaperMCServer".to_owned(), |name| format!("PaperMCServer `{}`", name.0));
+        return Err(ClusterError::NoServers { looked_for, place: namespace_in_words() });
+    }
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let mut chosen = BTreeSet::new();
+    for ServerName(name) in names {
+        let own = |server: &PaperMCServer| server.metadata.name.clone().unwrap_or_default();
+        let meant: Vec<String> = servers.iter().filter(|server| own(server) == *name).map(server_name).collect();
+        match meant.as_slice() {
+            [one] => {
+                chosen.insert(one.clone());
+            }
+            [] => {
+                let mut there: Vec<String> = servers.iter().map(own).collect();
+                there.sort();
+                let meant = nearest(name, there.iter().map(String::as_str)).map(str::to_owned);
+                return Err(ClusterError::NoSuchServer {
+                    name: name.clone(),
+                    place: namespace_in_words(),
+                    meant,
+                    there,
+                });
+            }
+            several => {
+                return Err(ClusterError::Ambiguous { name: name.clone(), meant: several.to_vec() });
+            }
+        }
+    }
+    Ok(Some(chosen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers(names: &[&str]) -> Vec<PaperMCServer> {
+        let server = |name: &&str| {
+            let (namespace, name) = name.split_once('/').unwrap();
+            serde_json::from_value(serde_json::json!({
+                "metadata": {"name": name, "namespace": namespace}, "spec": {"updateStrategy": "auto"},
+            }))
+            .unwrap()
+        };
+        names.iter().map(server).collect()
+    }
+
+    fn said(servers: &[PaperMCServer], name: &str, namespace: Option<&str>) -> String {
+        match chosen(servers, &[ServerName(name.to_owned())], namespace) {
+            Ok(chosen) => format!("{:?}", chosen.unwrap()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_name_means_one_server_and_one_that_means_none_gets_the_nearest() {
+        let here = servers(&["games/arena", "games/lobby"]);
+        assert_eq!(said(&here, "lobby", Some("games")), r#"{"games/lobby"}"#);
+        assert_eq!(
+            said(&here, "loby", Some("games")),
+            "there is no PaperMCServer `loby` in namespace `games`; did you mean `lobby`?"
+        );
+        assert_eq!(
+            said(&here, "survival", Some("games")),
+            "there is no PaperMCServer `survival` in namespace `games`; there is `arena` or `lobby`"
+        );
+        assert_eq!(
+            said(&[], "lobby", Some("gmaes")),
+            "there is no PaperMCServer `lobby` in namespace `gmaes`, nor any other; name the namespace with `-n`, or take all with `-A`"
+        );
+    }
+
+    #[test]
+    fn a_name_of_two_namespaces_is_not_guessed() {
+        let all = servers(&["games/lobby", "test/lobby"]);
+        assert_eq!(
+            said(&all, "lobby", None),
+            "`lobby` is the name of several servers: `games/lobby` or `test/lobby`; name the namespace with `-n`"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Pure. The name of a server, as kubectl lets it be written.
+
+/// The name alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServerName(pub(super) String);
+
+/// What a server is called before the `/`: the names of its definition, and the word that everybody uses.
+const SERVER: [&str; 5] = ["server", "servers", "papermcserver", "papermcservers", "pmc"];
+
+/// What follows the plural where a kind is written in full.
+const GROUPS: [&str; 2] = [".nightshift.dev", ".v1alpha1.nightshift.dev"];
+
+/// `server/lobby` or `lobby`.
+pub(super) fn parse(text: &str) -> Result<ServerName, String> {
+    let (kind, name) = text.split_once('/').map_or((None, text), |(kind, name)| (Some(kind), name));
+    if name.is_empty() {
+        return Err("a name is missing: write `server/lobby`".to_owned());
+    }
+    if name.contains('/') {
+        return Err("write `server/lobby`, and the namespace with `-n`".to_owned());
+    }
+    let Some(kind) = kind else { return Ok(ServerName(name.to_owned())) };
+    let written = kind.to_lowercase();
+    let without_group = GROUPS.iter().find_map(|group| written.strip_suffix(group)).unwrap_or(&written);
+    if SERVER.contains(&without_group) {
+        return Ok(ServerName(name.to_owned()));
+    }
+    Err(match without_group {
+        "plugin" | "plugins" => "ask about a server that it is on: write `server/lobby`".to_owned(),
+        _ => format!(
+            "`{kind}` is no kind of server: write `server/{name}`; if it is the namespace, `server/{name} -n {kind}`"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_as_kubectl_names_it() {
+        for text in [
+            "lobby",
+            "server/lobby",
+            "servers/lobby",
+            "pmc/lobby",
+            "papermcserver/lobby",
+            "PaperMCServer/lobby",
+            "papermcservers.nightshift.dev/lobby",
+            "papermcservers.v1alpha1.nightshift.dev/lobby",
+        ] {
+            assert_eq!(parse(text), Ok(ServerName("lobby".to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_server_is_told_what_to_write() {
+        assert!(parse("games/lobby").unwrap_err().ends_with("`server/lobby -n games`"));
+        assert!(parse("plugin/viaversion").unwrap_err().contains("`server/lobby`"));
+        assert!(parse("server/games/lobby").unwrap_err().contains("`-n`"));
+        assert!(parse("server/").is_err());
+    }
+}

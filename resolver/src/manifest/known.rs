@@ -1,0 +1,141 @@
+//! Pure. What is known of a server beside the specs, and its way through the status: the operator writes there what it asked
+//! with, and the `resolver` command asks with the same.
+
+use crds::paper_mc_server::{Basis, Eula};
+use crds::{PaperMCServer, Plugin};
+
+use super::{Complaint, request};
+use crate::request::{Request, Running};
+use crate::version::Minecraft;
+
+/// What is known of a server beside the specs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// The newest Minecraft that opened its world.
+    pub floor: Option<Minecraft>,
+    /// What runs by the last proven lock.
+    pub running: Option<Running>,
+    /// The image of servers that wish for none, when the operator was given one. None: it is chosen with the Java.
+    pub image: Option<String>,
+}
+
+impl Known {
+    /// What the status says. One that an older operator wrote knows the version only. What a newer one wrote and we cannot
+    /// read counts as not known.
+    pub fn of(server: &PaperMCServer) -> Self {
+        let Some(status) = &server.status else { return Self::default() };
+        let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
+        let Some(Basis { floor, version, build, releases, image }) = &status.basis else {
+            return Self { floor: minecraft(&status.current_version), ..Self::default() };
+        };
+        let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
+            minecraft,
+            build,
+            releases: releases.clone(),
+            since: None,
+        });
+        Self { floor: minecraft(floor), running, image: image.clone() }
+    }
+
+    /// For the status; None when there is nothing to say.
+    pub fn basis(&self) -> Option<Basis> {
+        let Self { floor, running, image } = self;
+        let mut basis =
+            Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
+        if let Some(Running { minecraft, build, releases, since: _ }) = running {
+            basis.version = Some(minecraft.to_string());
+            basis.build = Some(*build);
+            basis.releases.clone_from(releases);
+            // In an order of its own, so that a lock that was only sorted anew changes no status.
+            basis.releases.sort();
+        }
+        (basis != Basis::default()).then_some(basis)
+    }
+
+    /// The request of the server, with all that is known.
+    ///
+    /// # Errors
+    /// As [`request`].
+    pub fn ask<'a>(
+        &self,
+        server: &PaperMCServer,
+        plugins: impl IntoIterator<Item = &'a Plugin>,
+    ) -> Result<Request, Vec<Complaint>> {
+        let mut request = request(server, plugins, self.floor.clone(), self.running.clone())?;
+        request.image = request.image.or_else(|| self.image.clone());
+        Ok(request)
+    }
+}
+
+/// Whether a server of a cluster has a say in what others get that share a plugin with it: one that is on its way out, or
+/// may not be started, has none.
+pub fn has_a_say(server: &PaperMCServer) -> bool {
+    server.metadata.deletion_timestamp.is_none() && server.spec.eula == Some(Eula::Accepted)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn server(status: &Value) -> PaperMCServer {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby", "namespace": "games"},
+            "spec": {"eula": "Accepted", "updateStrategy": "auto"},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn known() -> Known {
+        Known {
+            floor: Some("1.21.11".parse().unwrap()),
+            running: Some(Running {
+                minecraft: "1.21.10".parse().unwrap(),
+                build: 129,
+                releases: vec!["aaa".to_owned(), "bbb".to_owned()],
+                since: None,
+            }),
+            image: Some("example.com/paper:1".to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_is_written_into_the_status_is_what_is_read_from_it() {
+        let whole = known();
+        for known in [whole.clone(), Known { running: None, ..whole.clone() }, Known { floor: None, ..whole }] {
+            let basis = known.basis().expect("something is known");
+            let server = server(&json!({"currentVersion": "1.20.1", "basis": basis}));
+            assert_eq!(Known::of(&server), known);
+        }
+        assert_eq!(Known::default().basis(), None);
+    }
+
+    #[test]
+    fn an_older_status_knows_the_version_only() {
+        let known = Known::of(&server(&json!({"currentVersion": "1.21.10", "currentBuild": 129})));
+        assert_eq!(known, Known { floor: Some("1.21.10".parse().unwrap()), ..Known::default() });
+        assert_eq!(Known::of(&server(&json!({}))), Known::default());
+    }
+
+    #[test]
+    fn the_request_holds_what_is_known_and_the_servers_own_image_wins() {
+        let mut server = server(&json!({}));
+        let asked = known().ask(&server, []).unwrap();
+        assert_eq!((asked.floor, asked.running, asked.image), (known().floor, known().running, known().image));
+        server.spec.image = Some("example.com/own:2".to_owned());
+        assert_eq!(known().ask(&server, []).unwrap().image.as_deref(), Some("example.com/own:2"));
+    }
+
+    #[test]
+    fn a_server_that_may_not_be_started_or_is_going_has_no_say() {
+        let mut server = server(&json!({}));
+        assert!(has_a_say(&server));
+        server.spec.eula = None;
+        assert!(!has_a_say(&server));
+        server.spec.eula = Some(Eula::Accepted);
+        server.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-21T12:00:00Z")).expect("an instant");
+        assert!(!has_a_say(&server));
+    }
+}

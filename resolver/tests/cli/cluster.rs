@@ -1,0 +1,311 @@
+//! Edge (reads). Servers of a cluster, against a stand-in that lists objects and refuses as the API server does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::{Desk, WORLD, assert_shown, lobby, plugin, server, shown};
+
+/// How many objects are in a page, whatever was asked for: fewer than there are.
+const PAGE: usize = 2;
+
+/// What the API server has, and what it says instead.
+#[derive(Clone, Default)]
+struct Objects {
+    /// By plural.
+    of: Arc<BTreeMap<String, Vec<Value>>>,
+    /// Namespaces that were asked for, `*` for all.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// An API server with the objects of these manifests.
+struct ApiServer {
+    url: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl ApiServer {
+    fn with(manifests: &str) -> Self {
+        let mut of: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for document in manifests.split("---\n").filter(|document| !document.trim().is_empty()) {
+            let mut object: Value = yaml(document);
+            let plural = if object["kind"] == "Plugin" { "plugins" } else { "papermcservers" };
+            // What every object of a cluster has.
+            object["metadata"]["uid"] = json!("5a2c");
+            object["metadata"]["resourceVersion"] = json!("7");
+            of.entry(plural.to_owned()).or_default().push(object);
+        }
+        let objects = Objects { of: Arc::new(of), asked: Arc::default() };
+        let asked = objects.asked.clone();
+        let base = "/apis/nightshift.dev/v1alpha1";
+        let router = Router::new()
+            .route(&format!("{base}/{{plural}}"), get(list_all))
+            .route(&format!("{base}/namespaces/{{namespace}}/{{plural}}"), get(list))
+            // What is not installed, as the API server says it: no Status.
+            .fallback(|| async { (StatusCode::NOT_FOUND, "404 page not found\n") })
+            .with_state(objects);
+        let listener = WORLD.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        WORLD.runtime.spawn(async move { axum::serve(listener, router).await });
+        Self { url, asked }
+    }
+
+    /// A kubeconfig whose context `home` leads here, with `games` for its namespace; and others.
+    fn kubeconfig(&self) -> String {
+        let Self { url, asked: _ } = self;
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "home",
+            "clusters": [
+                {"name": "here", "cluster": {"server": url}},
+                // Nobody can listen there.
+                {"name": "gone", "cluster": {"server": "http://127.0.0.1:1"}},
+                {"name": "bare", "cluster": {"server": format!("{url}/bare")}},
+            ],
+            "contexts": [
+                {"name": "home", "context": {"cluster": "here", "user": "admin", "namespace": "games"}},
+                {"name": "reader", "context": {"cluster": "here", "user": "reader", "namespace": "games"}},
+                {"name": "stranger", "context": {"cluster": "here", "user": "stranger"}},
+                {"name": "gone", "context": {"cluster": "gone", "user": "admin"}},
+                {"name": "bare", "context": {"cluster": "bare", "user": "admin"}},
+                {"name": "plugin", "context": {"cluster": "here", "user": "plugin"}},
+            ],
+            "users": [
+                {"name": "admin", "user": {"token": "admin"}},
+                {"name": "reader", "user": {"token": "reader"}},
+                {"name": "stranger", "user": {"token": "stranger"}},
+                {"name": "plugin", "user": {"exec": {
+                    "apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-login", "interactiveMode": "Never",
+                }}},
+            ],
+        })
+        .to_string()
+    }
+
+    /// A desk whose `KUBECONFIG` leads here.
+    fn desk(&self) -> ClusterDesk {
+        ClusterDesk(Desk::new(&[("kubeconfig", &self.kubeconfig())]))
+    }
+}
+
+/// As the API server stores it.
+fn yaml(document: &str) -> Value {
+    serde_saphyr::from_str(document).unwrap()
+}
+
+async fn list(
+    State(objects): State<Objects>,
+    Path((namespace, plural)): Path<(String, String)>,
+    Query(query): Query<BTreeMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    answer(&objects, Some(&namespace), &plural, &query, &headers)
+}
+
+async fn list_all(
+    State(objects): State<Objects>,
+    Path(plural): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    answer(&objects, None, &plural, &query, &headers)
+}
+
+fn answer(
+    objects: &Objects,
+    namespace: Option<&str>,
+    plural: &str,
+    query: &BTreeMap<String, String>,
+    headers: &HeaderMap,
+) -> Response {
+    let place =
+        namespace.map_or_else(|| "at the cluster scope".to_owned(), |name| format!("in the namespace \"{name}\""));
+    let refused = |code: StatusCode, reason: &str, message: String| {
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": reason, "code": code.as_u16(),
+        });
+        (code, axum::Json(status)).into_response()
+    };
+    match headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) {
+        Some("Bearer admin") => {}
+        Some("Bearer reader") if namespace == Some("games") && plural == "papermcservers" => {}
+        Some("Bearer reader") => {
+            let message = format!(
+                "{plural}.nightshift.dev is forbidden: User \"reader\" cannot list resource \"{plural}\" in API group \"nightshift.dev\" {place}"
+            );
+            return refused(StatusCode::FORBIDDEN, "Forbidden", message);
+        }
+        _ => return refused(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized".to_owned()),
+    }
+    objects.asked.lock().unwrap().push(namespace.unwrap_or("*").to_owned());
+    let all = objects.of.get(plural).map_or(&[][..], Vec::as_slice);
+    let all: Vec<&Value> =
+        all.iter().filter(|object| namespace.is_none_or(|name| object["metadata"]["namespace"] == name)).collect();
+    let from: usize = query.get("continue").map_or(0, |token| token.parse().unwrap());
+    let next = (from + PAGE < all.len()).then(|| (from + PAGE).to_string());
+    let items: Vec<&Value> = all.into_iter().skip(from).take(PAGE).collect();
+    axum::Json(json!({
+        "apiVersion": "nightshift.dev/v1alpha1", "kind": "List",
+        "metadata": {"resourceVersion": "9", "continue": next}, "items": items,
+    }))
+    .into_response()
+}
+
+struct ClusterDesk(Desk);
+
+impl ClusterDesk {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.0.command(arguments);
+        command.env("KUBECONFIG", self.0.path().join("kubeconfig"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        shown(&self.command(arguments).output().unwrap())
+    }
+}
+
+/// What an operator wrote into the status of the lobby.
+const STATUS: &str = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  basis:\n    floor: 1.21.10\n    \
+                      version: 1.21.10\n    build: 100\n    releases: [wPbEtTr8]\n";
+
+/// The lobby as it is in a cluster, with its Plugins.
+fn lobby_in_cluster() -> String {
+    let (lobby, plugins) = {
+        let all = lobby();
+        let (lobby, plugins) = all.split_once("---\n").unwrap();
+        (lobby.to_owned(), plugins.to_owned())
+    };
+    format!("{}{STATUS}---\n{plugins}", accepted(&lobby))
+}
+
+fn accepted(server: &str) -> String {
+    server.replace("spec:\n", "spec:\n  eula: Accepted\n")
+}
+
+fn arena() -> String {
+    accepted(&server("  updateStrategy: pin\n  version: 1.21.8\n")).replace("name: lobby", "name: arena")
+}
+
+#[test]
+fn a_server_of_a_cluster_is_answered_as_its_objects_are_and_however_it_is_named() {
+    let manifests = lobby_in_cluster();
+    let api = ApiServer::with(&manifests);
+    let desk = api.desk();
+    let answer = desk.run(&["explain", "server/lobby", "-n", "games"]);
+    assert_shown("cluster", &answer);
+    let arguments: [&[&str]; 6] = [
+        &["explain", "lobby"],
+        &["explain", "pmc/lobby"],
+        &["explain", "papermcserver/lobby", "--namespace=games"],
+        &["explain", "papermcservers.nightshift.dev/lobby", "--context", "home"],
+        &["explain", "lobby", "-A"],
+        &["explain", "--kubeconfig", "kubeconfig"],
+    ];
+    for arguments in arguments {
+        assert_eq!(desk.run(arguments), answer, "{arguments:?}");
+    }
+    // What `kubectl get -o yaml` prints is the same question.
+    assert_eq!(desk.0.run_with_stdin(&["explain", "-f", "-"], &manifests), answer);
+    // Without --namespace it is that of the context, and never a guess.
+    let asked = api.asked.lock().unwrap();
+    assert!(asked.iter().all(|namespace| namespace == "games" || namespace == "*"), "{asked:?}");
+}
+
+#[test]
+fn what_the_status_knows_is_part_of_the_question() {
+    // Without its basis the server has no world and nothing runs: a pin below is then no sin.
+    let pinned = |status: &str| {
+        let server = accepted(&server("  updateStrategy: pin\n  version: 1.21.8\n"));
+        ApiServer::with(&format!("{server}{status}")).desk().run(&["explain", "lobby"])
+    };
+    assert!(pinned("").starts_with("exit 0\n"), "{}", pinned(""));
+    assert_shown("cluster-floor", &pinned(STATUS));
+}
+
+#[test]
+fn servers_that_share_a_plugin_are_decided_about_together_and_only_the_one_asked_about_is_answered() {
+    let shared = |eula: &str| {
+        let arena = arena().replace("1.21.8", "1.20.4").replace("  eula: Accepted\n", eula);
+        format!("{}---\n{arena}", accepted(&lobby()))
+    };
+    let api = ApiServer::with(&shared("  eula: Accepted\n"));
+    let answer = api.desk().run(&["explain", "lobby"]);
+    assert_shown("cluster-shared", &answer);
+    // Saved and asked again it is the same question.
+    let desk = api.desk();
+    assert_eq!(desk.run(&["explain", "lobby", "--save-problem", "problem.json"]), answer);
+    assert_eq!(desk.run(&["explain", "--problem", "problem.json"]), answer);
+    // Who may not be started has no say.
+    let alone = ApiServer::with(&accepted(&lobby())).desk().run(&["explain", "lobby"]);
+    assert_ne!(answer, alone);
+    assert_eq!(ApiServer::with(&shared("")).desk().run(&["explain", "lobby"]), alone);
+}
+
+#[test]
+fn all_servers_of_a_namespace_or_of_all_are_asked_about_when_none_is_named() {
+    let elsewhere = arena().replace("namespace: games", "namespace: test");
+    let unaccepted = server("  updateStrategy: auto\n").replace("name: lobby", "name: waiting");
+    let api = ApiServer::with(&[lobby_in_cluster(), arena(), elsewhere, unaccepted].join("---\n"));
+    let desk = api.desk();
+    assert_shown("cluster-outdated", &desk.run(&["outdated", "-n", "games"]));
+    assert_shown("cluster-ready", &desk.run(&["ready", "1.21.11", "--all-namespaces"]));
+    assert_shown("cluster-ready-one", &desk.run(&["ready", "1.21.11", "arena", "-n", "test"]));
+    let lock = desk.command(&["lock", "server/lobby"]).output().unwrap();
+    fs::write(desk.0.path().join("lobby.lock.json"), lock.stdout).unwrap();
+    assert_shown("cluster-verify", &desk.run(&["verify", "lobby.lock.json"]));
+    assert_shown("cluster-fetch", &desk.run(&["catalog", "fetch", "server/lobby", "--catalog", "kept"]));
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_named_and_hides_nobody() {
+    let newer = arena().replace("updateStrategy: pin", "updateStrategy: dream");
+    let api = ApiServer::with(&[lobby_in_cluster(), newer].join("---\n"));
+    assert_shown("cluster-newer", &api.desk().run(&["outdated"]));
+}
+
+#[test]
+fn what_keeps_a_cluster_from_answering_is_told_with_the_way_out() {
+    let api = ApiServer::with(&[lobby_in_cluster(), arena()].join("---\n"));
+    let desk = api.desk();
+    let cases: [(&str, &[&str]); 12] = [
+        ("no such server", &["explain", "server/loby"]),
+        ("no server in a namespace", &["explain", "lobby", "-n", "gmaes"]),
+        ("a plugin", &["explain", "plugin/viabackwards"]),
+        ("a namespace before the name", &["explain", "games/lobby"]),
+        ("an unknown context", &["explain", "lobby", "--context", "hoem"]),
+        ("no kubeconfig there", &["explain", "lobby", "--kubeconfig", "nowhere"]),
+        ("forbidden", &["explain", "lobby", "--context", "reader"]),
+        ("unknown to the API server", &["explain", "lobby", "--context", "stranger"]),
+        ("no connection", &["explain", "lobby", "--context", "gone"]),
+        ("no definitions", &["explain", "lobby", "--context", "bare"]),
+        ("no login", &["explain", "lobby", "--context", "plugin"]),
+        ("files and a cluster", &["explain", "-f", "lobby.yaml", "-n", "games"]),
+    ];
+    let all: Vec<String> =
+        cases.iter().map(|(what, arguments)| format!("== {what}\n{}", desk.run(arguments))).collect();
+    let all = all.join("\n").replace(&api.url, "[api]");
+    let nowhere = desk.0.command(&["outdated"]).env("HOME", "/nonexistent").output().unwrap();
+    let no_context = json!({"contexts": [{"name": "a", "context": {"cluster": "a"}}]}).to_string();
+    let bare = Desk::new(&[("kubeconfig", &no_context)]);
+    let bare = bare.run(&["outdated", "--kubeconfig", "kubeconfig"]);
+    assert_shown(
+        "cluster-mistakes",
+        &format!("{all}\n== no kubeconfig at all\n{}\n== no current context\n{bare}", shown(&nowhere)),
+    );
+}
+
+#[test]
+fn a_plugin_that_is_misspelt_is_named_without_a_file() {
+    let api = ApiServer::with(&[lobby_in_cluster(), plugin("viaversoin", "").replace("---\n", "")].join("---\n"));
+    assert_shown("cluster-misspelt", &api.desk().run(&["explain", "lobby"]));
+}
