@@ -16,7 +16,7 @@ use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use resolver::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use resolver::{Budget, Fleet, needed_projects, resolve};
 
 const PAPERS: usize = 54;
@@ -94,6 +94,7 @@ fn release(project: &str, number: usize, minecraft: Vec<resolver::version::Minec
         minecraft,
         loaders: vec!["paper".to_owned()],
         api_version: None,
+        java: None,
         provides: Vec::new(),
         dependencies: Vec::new(),
         file: Some(file(project)),
@@ -160,6 +161,7 @@ fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Reques
         plugins,
         dependencies: Dependencies::Install,
         image: None,
+        image_policy: ImagePolicy::Follow,
     }
 }
 

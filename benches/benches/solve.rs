@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
 use resolver::explain::human;
-use resolver::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
 
 const AT: &str = "2026-01-20T12:00:00Z";
@@ -42,6 +42,7 @@ fn request(paper: PaperWish) -> Request {
         plugins: PLUGINS.iter().map(wish).collect(),
         dependencies: Dependencies::Install,
         image: None,
+        image_policy: ImagePolicy::Follow,
     }
 }
 

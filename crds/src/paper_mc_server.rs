@@ -52,6 +52,8 @@ pub use status::{
         .message("updateStrategy pin and build-pin need the version to stay on, such as 1.21.10").field_path(".version").reason(Reason::FieldValueRequired),
     validation = Rule::new("self.updateStrategy != 'build-pin' || has(self.build)")
         .message("updateStrategy build-pin needs the build to stay on, such as 130").field_path(".build").reason(Reason::FieldValueRequired),
+    validation = Rule::new("!has(self.image) || self.imagePolicy == 'Follow'")
+        .message("imagePolicy says how a chosen image may change, and image pins one; remove one of the two").field_path(".imagePolicy").reason(Reason::FieldValueForbidden),
     // Here and not on `updateSchedule`: the API server holds a default to the rules of its own field, and this one's breaks it.
     validation = Rule::new("has(self.updateSchedule.maintenanceWindow) || (has(self.updateSchedule.windows) && size(self.updateSchedule.windows) > 0)")
         .message("say when the server may restart: a maintenanceWindow with a cron such as \"0 4 * * 0\" (Sundays at 04:00), or with enabled: false for never by itself")
@@ -106,10 +108,13 @@ pub struct PaperMCServerSpec {
     /// What happens to a required dependency that no Plugin asks for.
     #[serde(default)]
     pub dependencies: Dependencies,
-    /// The server's image. Chosen with the Java that Paper needs when absent.
+    /// The server's image. Chosen with the Java that Paper and the plugins need when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^\S+$"))]
     pub image: Option<String>,
+    /// Whether an image that was chosen may change by itself. Only without `image`.
+    #[serde(default)]
+    pub image_policy: ImagePolicy,
     /// The Service players connect to.
     #[serde(default)]
     pub service: ServiceWish,
@@ -165,6 +170,18 @@ pub enum Dependencies {
     Install,
     /// Refused, with the Plugin that would have to be written.
     Forbid,
+}
+
+/// Whether an image that was chosen may change by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum ImagePolicy {
+    /// To the newest one with the least Java that will do.
+    #[default]
+    Follow,
+    /// To the newest one with the Java that runs now; what needs another Java waits.
+    SameJava,
+    /// Never; what needs another Java waits.
+    Keep,
 }
 
 fn zero() -> String {

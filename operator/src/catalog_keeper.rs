@@ -77,6 +77,11 @@ impl CatalogKeeper {
         new
     }
 
+    /// Reads again soon: something beside the pages is known now.
+    pub(crate) fn read_soon(&self) {
+        self.poke.notify_one();
+    }
+
     /// One item per reading whose content differs from the one before.
     pub(crate) fn changes(&self) -> impl Stream<Item = ()> + Send + 'static {
         let receiver = self.newest.subscribe();

@@ -90,7 +90,9 @@ impl PassError {
             | Self::Apply(_)
             | Self::Act { .. }
             | Self::Report(_) => Blame::Cluster,
-            Self::Files(files::FilesError::Fetch { .. } | files::FilesError::Read { .. }) => Blame::Upstream,
+            Self::Files(
+                files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
+            ) => Blame::Upstream,
         }
     }
 }

@@ -215,6 +215,9 @@ pub struct Release {
     /// says. None: not known, because only the JARs of [`Source::Url`] are read for the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Minecraft>,
+    /// The least Java that loads it: what its main class was compiled for. None: not known, because nobody has read its JAR.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
     /// Further names under which its JAR satisfies the `depend` of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,

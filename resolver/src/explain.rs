@@ -14,6 +14,7 @@ pub mod few;
 mod hint;
 mod holder;
 pub mod human;
+mod image;
 pub(crate) mod no;
 mod refusal;
 pub(crate) mod target;
@@ -23,6 +24,7 @@ pub(crate) mod yes;
 
 pub(crate) use hint::apply_to_others;
 pub(crate) use holder::up_to;
+pub use image::{ChosenImage, ImageBecause};
 pub use refusal::{
     Hint, HintStep, Impossible, OneVersion, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable, WhyNot,
 };
@@ -87,6 +89,8 @@ pub struct Solved {
     pub server: String,
     /// The chosen Paper.
     pub paper: ChosenPaper,
+    /// Its Java and its image.
+    pub image: ChosenImage,
     /// The chosen plugins, in the lock's order.
     pub plugins: Vec<ChosenPlugin>,
     /// Plugins that run now and are removed, because nobody asks for them and nothing needs them: name and version.

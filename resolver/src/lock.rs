@@ -26,7 +26,7 @@ pub struct Lock {
     pub minecraft: Minecraft,
     /// Paper's build; names a build only together with the Minecraft version.
     pub build: u32,
-    /// The least Java that this Paper starts on (major version).
+    /// The least Java that all of it starts on (major version): Paper, and each plugin whose JAR was read.
     pub java: u32,
     /// The server image; `None` when nobody knows one, and the operator falls back to its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,8 @@ use jiff::SignedDuration;
 
 use crate::catalog::{BuildChannel, Channel};
 use crate::request::{
-    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
+    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    VersionWish,
 };
 use crate::version::Minecraft;
 
@@ -58,6 +59,7 @@ pub fn request<'a>(
     let spec = &server.spec;
     let paper = desk.paper(spec);
     let delay = desk.delay(Some(&spec.update_delay));
+    let image_policy = desk.image_policy(spec);
     let mut wishes = Vec::new();
     for plugin in matching(server, plugins) {
         desk.object = object_name("Plugin", &plugin_name(plugin));
@@ -81,6 +83,7 @@ pub fn request<'a>(
                 paper_mc_server::Dependencies::Forbid => Dependencies::Forbid,
             },
             image: spec.image.clone(),
+            image_policy,
         }),
         _ => Err(desk.complaints),
     }
@@ -158,6 +161,19 @@ impl Desk {
             return None;
         };
         Some(version)
+    }
+
+    fn image_policy(&mut self, spec: &crds::PaperMCServerSpec) -> ImagePolicy {
+        let policy = match spec.image_policy {
+            paper_mc_server::ImagePolicy::Follow => ImagePolicy::Follow,
+            paper_mc_server::ImagePolicy::SameJava => ImagePolicy::SameJava,
+            paper_mc_server::ImagePolicy::Keep => ImagePolicy::Keep,
+        };
+        if policy != ImagePolicy::Follow && spec.image.is_some() {
+            let problem = "says how a chosen image may change, and `spec.image` pins one";
+            self.complain("spec.imagePolicy", problem, "remove one of the two");
+        }
+        policy
     }
 
     /// None where nothing is written, or nothing readable.

@@ -29,9 +29,25 @@ pub struct Request {
     /// What happens to a required dependency nobody asked for.
     #[serde(default)]
     pub dependencies: Dependencies,
-    /// The image as the user pinned it; None: chosen with the Java that Paper needs.
+    /// The image as the user pinned it; None: chosen with the Java that the set needs.
     #[serde(default)]
     pub image: Option<String>,
+    /// Whether an image that was chosen may change by itself.
+    #[serde(default)]
+    pub image_policy: ImagePolicy,
+}
+
+/// Whether the image that runs may change by itself (`spec.imagePolicy`). Says nothing about an image that is pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub enum ImagePolicy {
+    /// To the newest one with the least Java that will do.
+    #[default]
+    Follow,
+    /// To the newest one with the Java that runs now.
+    SameJava,
+    /// Never.
+    Keep,
 }
 
 /// How the server's Paper is chosen (`spec.updateStrategy`).
@@ -135,6 +151,12 @@ pub struct Running {
     pub build: u32,
     /// Release ids of the plugins that run.
     pub releases: Vec<String>,
+    /// The image that runs, if it was chosen.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// The Java of the image that runs, as far as it is known.
+    #[serde(default)]
+    pub java: Option<u32>,
     /// Since when, if known.
     #[serde(default)]
     pub since: Option<Timestamp>,

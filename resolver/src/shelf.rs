@@ -9,6 +9,7 @@ use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 
 mod closure;
+pub(crate) mod java;
 mod judge;
 mod judgements;
 mod link;

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel};
+use crate::request::ImagePolicy;
 use crate::version::Minecraft;
 
 /// Why a release exists but may not be used. It takes part in the solve with this reason, so that the answer can name it.
@@ -79,16 +80,28 @@ pub enum Unusable {
         /// The newest Minecraft that opened the world.
         floor: Minecraft,
     },
-    /// The pinned image has an older Java than this Paper needs.
+    /// The pinned image has an older Java than this Paper, or the class files of this plugin, need.
     JavaTooOld {
-        /// What Paper needs.
+        /// What is needed.
         needs: u32,
-        /// What the pinned image has.
+        /// What the pinned image has, by its tag.
         has: u32,
+        /// The image, as it was pinned.
+        image: String,
     },
-    /// No published image has a Java that this Paper needs.
+    /// The image that runs has an older Java than this Paper, or the class files of this plugin, need, and
+    /// `spec.imagePolicy` holds it.
+    JavaHeld {
+        /// What is needed.
+        needs: u32,
+        /// What the image that runs has.
+        has: u32,
+        /// What holds it.
+        policy: ImagePolicy,
+    },
+    /// No published image has a Java that this Paper, or the class files of this plugin, need.
     NoImage {
-        /// What Paper needs.
+        /// What is needed.
         java: u32,
     },
 }

@@ -37,7 +37,7 @@ pub enum Broken {
         /// Hash at the source; absent when it gives none.
         published: Option<String>,
     },
-    /// The Paper needs another Java.
+    /// Paper and the plugins need another Java.
     Java {
         /// In the lock.
         locked: u32,
@@ -198,7 +198,12 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
         let (locked, published) = (lock.paper.hash.clone(), build.file.hash.clone());
         broken.push(Broken::PaperChanged { paper: paper(), locked, published });
     }
-    let published = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    let needs = |locked: &LockedPlugin| {
+        let project = catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))?;
+        project.releases.iter().find(|release| release.id == locked.release_id)?.java
+    };
+    let paper = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    let published = lock.plugins.iter().filter_map(needs).fold(paper, u32::max);
     if published != lock.java {
         broken.push(Broken::Java { locked: lock.java, published });
     }

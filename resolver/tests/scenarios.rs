@@ -121,6 +121,14 @@ fn check(
             let chosen = resolution.lock.plugins.iter().map(|plugin| (plugin.name.clone(), plugin.version.clone()));
             assert_eq!(chosen.collect::<BTreeMap<_, _>>(), expect.plugins, "{text}");
         }
+        if let Some(java) = expect.java {
+            assert_eq!(resolution.lock.java, java, "{text}");
+        }
+        if let Some(image) = &expect.image {
+            let tag =
+                resolution.lock.image.as_ref().map(|full| full.split('@').next().unwrap().rsplit(':').next().unwrap());
+            assert_eq!(tag, Some(image.as_str()), "{text}");
+        }
         if let Some(held_by) = &expect.held_by {
             assert_eq!(&resolution.explanation.held_by(), held_by, "{text}");
         }

@@ -280,6 +280,13 @@ pub struct Basis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 80)))]
     pub releases: Vec<String>,
+    /// The image that runs, when it was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub running_image: Option<String>,
+    /// The Java of the image that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
     /// The image, when it is neither the server's own wish nor chosen by the Java that Paper needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]

@@ -36,6 +36,7 @@ fn read(version: &str) -> Snapshot {
         channel: Channel::Release,
         minecraft: Vec::new(),
         api_version: None,
+        java: None,
         provides: Vec::new(),
         loaders: Vec::new(),
         dependencies: Vec::new(),

@@ -29,6 +29,8 @@ pub(crate) enum FilesError {
     },
     #[error("`{first}` and `{second}` are both the plugin {plugin}; a server loads only one of them")]
     SamePlugin { plugin: String, first: String, second: String },
+    #[error("`{file}` needs Java {needs} and the set was chosen for Java {has}; it is chosen again with that")]
+    Java { file: String, needs: u32, has: u32 },
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -73,6 +75,11 @@ pub(crate) async fn complete(
         let path = fetch(ctx, &file).await?;
         let facts =
             plugin::facts(&path).map_err(|source| FilesError::Read { file: locked.file.name.clone(), source })?;
+        if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > lock.java) {
+            // The next reading of the catalog finds the JAR in the store, and what it says counts from then on.
+            ctx.catalog.read_soon();
+            return Err(FilesError::Java { file: locked.file.name.clone(), needs, has: lock.java });
+        }
         if let Some(first) = declared.insert(facts.name.clone(), locked.file.name.clone()) {
             return Err(FilesError::SamePlugin { plugin: facts.name, first, second: locked.file.name.clone() });
         }

@@ -50,6 +50,8 @@ pub(crate) fn known(runs: &WhatRuns, config: &Config) -> Known {
         minecraft: record.lock.minecraft.clone(),
         build: record.lock.build,
         releases: record.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+        image: record.lock.image.clone(),
+        java: Some(record.lock.image.as_deref().and_then(resolver::java_of_image).unwrap_or(record.lock.java)),
         since: None,
     });
     let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());

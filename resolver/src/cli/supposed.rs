@@ -200,6 +200,7 @@ pub(super) fn release(
         minecraft: every,
         loaders: vec!["paper".to_owned()],
         api_version: None,
+        java: None,
         provides: newest.map(|newest| newest.provides.clone()).unwrap_or_default(),
         dependencies: newest.map(|newest| newest.dependencies.clone()).unwrap_or_default(),
         file: Some(no_file()),

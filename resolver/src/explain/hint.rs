@@ -6,7 +6,10 @@ use super::{
     Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, NewerPaper, OneVersion, Reason, Unfollowed, WhyNot,
 };
 use crate::catalog::BuildChannel;
-use crate::request::{CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, VersionWish};
+use crate::request::{
+    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, VersionWish,
+};
+use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -27,9 +30,9 @@ pub(super) fn for_newer(
     let mut hints = Vec::new();
     for newer in newer {
         let mut blockers: Vec<Vec<HintStep>> = Vec::new();
-        blockers.extend(newer.unusable.as_ref().map(against_paper));
+        blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(asked, unusable)));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
-        blockers.extend(newer.held_by.iter().map(|holder| against_holder(request, holder, &newer.minecraft)));
+        blockers.extend(newer.held_by.iter().map(|holder| against_holder(asked, holder, &newer.minecraft)));
         blockers.extend(newer.one_version.iter().map(against_one_version));
         for steps in combinations(&blockers) {
             let better = |then: &BareAnswer| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
@@ -37,7 +40,7 @@ pub(super) fn for_newer(
         }
     }
     for left in unfollowed {
-        for step in against_holder(request, &left.holder, &chosen.minecraft) {
+        for step in against_holder(asked, &left.holder, &chosen.minecraft) {
             // It follows then, and nobody is left behind for it.
             let better = |then: &BareAnswer| {
                 let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
@@ -70,9 +73,9 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
 /// What would make a certain Paper possible.
 pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
-    blockers.extend(why.unusable.as_ref().map(against_paper));
+    blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable)));
     blockers.extend(why.one_version.iter().map(against_one_version));
-    blockers.extend(why.holders.iter().map(|holder| against_holder(asked.world.request, holder, &why.target)));
+    blockers.extend(why.holders.iter().map(|holder| against_holder(asked, holder, &why.target)));
     let mut pinned = asked.world.request.clone();
     // A pinned build of this very version stays the one that is asked for.
     if !matches!(&pinned.paper, PaperWish::BuildPin { version, .. } if *version == why.target) {
@@ -171,6 +174,8 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
         HintStep::ServerChannel { channel } => request.channel = *channel,
         HintStep::UnpinServer => request.paper = PaperWish::Auto,
         HintStep::UnpinImage => request.image = None,
+        HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
+        HintStep::PinImage { image } => request.image = Some(image.clone()),
         HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
         HintStep::PinServer { version, build: None } => request.paper = PaperWish::Pin { version: version.clone() },
         HintStep::PinServer { version, build: Some(build) } => {
@@ -193,6 +198,8 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         | HintStep::ServerChannel { .. }
         | HintStep::UnpinServer
         | HintStep::UnpinImage
+        | HintStep::PinImage { .. }
+        | HintStep::ImageFollows
         | HintStep::InstallDependencies
         | HintStep::PinServer { .. } => {}
     }
@@ -205,15 +212,15 @@ fn against_one_version(one_version: &OneVersion) -> Vec<HintStep> {
 }
 
 /// Ways around a holder, least risk first.
-fn against_holder(request: &Request, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
+fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
     let Some(object) = holder.object.as_deref() else { return Vec::new() };
     if holder.pinned.is_some() {
         return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
     }
     let mut steps: Vec<HintStep> =
-        holder.nearly.iter().flat_map(|nearly| against_release(object, &nearly.unusable)).collect();
+        holder.nearly.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect();
     if let Some(newest) = holder.newest.as_ref().filter(|_| holder.together_with.is_empty()) {
-        steps.extend(allow(request, object, minecraft, &newest.version));
+        steps.extend(allow(asked.world.request, object, minecraft, &newest.version));
     }
     steps
 }
@@ -236,7 +243,7 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
     Some(HintStep::AllowMinecraft { object: object.to_owned(), minecraft_versions, releases })
 }
 
-fn against_release(object: &str, unusable: &Unusable) -> Vec<HintStep> {
+fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
     let object = object.to_owned();
     match unusable {
         Unusable::HeldBack { ripe_at, .. } => {
@@ -245,6 +252,8 @@ fn against_release(object: &str, unusable: &Unusable) -> Vec<HintStep> {
         Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
         Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
         Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
+        Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
+        Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::NoFile
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
@@ -254,17 +263,23 @@ fn against_release(object: &str, unusable: &Unusable) -> Vec<HintStep> {
         | Unusable::NoBuild { .. }
         | Unusable::Preview
         | Unusable::BelowFloor { .. }
-        | Unusable::JavaTooOld { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
 }
 
-fn against_paper(unusable: &Unusable) -> Vec<HintStep> {
+/// Ways around a pinned image: another one of its repository, or none.
+fn against_old_java(asked: &Asked<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
+    let other = sibling_image(asked.catalog, pinned, needs, asked.world.now);
+    other.map(|image| HintStep::PinImage { image }).into_iter().chain([HintStep::UnpinImage]).collect()
+}
+
+fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable) -> Vec<HintStep> {
     match unusable {
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
         Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
-        Unusable::JavaTooOld { .. } => vec![HintStep::UnpinImage],
+        Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
+        Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::Channel { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile
@@ -293,7 +308,7 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             .zip(nearest.first())
             .map(|(span, build)| HintStep::PinServer { version: span.to.clone(), build: Some(*build) })
             .collect(),
-        Reason::PaperUnusable { unusable, .. } => against_paper(unusable),
+        Reason::PaperUnusable { unusable, .. } => against_paper(asked, unusable),
         Reason::NoSuchRelease { object, nearest, .. } => nearest
             .iter()
             .take(1)
@@ -304,7 +319,7 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
         Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } => {
             papers.last().and_then(|span| allow(request, object, &span.to, &newest.version)).into_iter().collect()
         }
-        Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(object, unusable),
+        Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),
         Reason::OneVersion { one_version } => against_one_version(one_version),
         Reason::ReleasesUnusable { object: None, .. }
         | Reason::NotListed { .. }

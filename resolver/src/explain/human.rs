@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::{Explanation, Unanswerable};
 
 mod hint;
+mod image;
 mod no;
 mod target;
 mod yes;

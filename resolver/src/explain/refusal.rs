@@ -74,6 +74,13 @@ pub enum HintStep {
     UnpinServer,
     /// Let the image be chosen.
     UnpinImage,
+    /// `spec.imagePolicy: Follow` on the server.
+    ImageFollows,
+    /// `spec.image` on the server: another one of the same repository.
+    PinImage {
+        /// With its tag and digest.
+        image: String,
+    },
     /// `spec.dependencies: Install` on the server.
     InstallDependencies,
     /// `spec.version` of a pin that does not exist.

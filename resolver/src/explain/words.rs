@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::Span;
 use crate::catalog::{BuildChannel, Channel, Source};
+use crate::request::ImagePolicy;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -127,6 +128,15 @@ pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
     }
 }
 
+/// As `spec.imagePolicy` spells it.
+pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
+    match policy {
+        ImagePolicy::Follow => "Follow",
+        ImagePolicy::SameJava => "SameJava",
+        ImagePolicy::Keep => "Keep",
+    }
+}
+
 /// Why older servers do not load a release: a clause that stands after what it is about.
 pub(super) fn api_version(needs: &Minecraft) -> String {
     format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
@@ -169,8 +179,12 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::BelowFloor { floor } => {
             format!("is older than {floor}, which has opened the world; a world cannot go back")
         }
-        Unusable::JavaTooOld { needs, has } => {
-            format!("needs Java {needs}, and the image you pinned has Java {has} (`spec.image`)")
+        Unusable::JavaTooOld { needs, has, image } => {
+            format!("needs Java {needs}, and the image you pinned has Java {has} (`spec.image: {image}`)")
+        }
+        Unusable::JavaHeld { needs, has, policy } => {
+            let policy = image_policy(*policy);
+            format!("needs Java {needs}, and the image that runs has Java {has} (`spec.imagePolicy: {policy}`)")
         }
         Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
     }

@@ -5,7 +5,7 @@ use pubgrub::VersionSet;
 use super::holder::{bare, holders, up_to};
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Listing, NewerBuild, NewerPaper, NewerRelease, PaperName, PaperPin,
-    Solved, Unfollowed, Warning, hint, together,
+    Solved, Unfollowed, Warning, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::request::{OverrideMode, PaperWish};
@@ -30,6 +30,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     Solved {
         server: world.request.server.clone(),
         paper,
+        image: image::explain(asked, decision),
         plugins,
         removed: removed(asked, decision),
         newer_paper,

@@ -25,13 +25,15 @@ impl Known {
     pub fn of(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
-        let Some(Basis { floor, version, build, releases, image }) = &status.basis else {
+        let Some(Basis { floor, version, build, releases, running_image, java, image }) = &status.basis else {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
         };
         let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
             minecraft,
             build,
             releases: releases.clone(),
+            image: running_image.clone(),
+            java: *java,
             since: None,
         });
         Self { floor: minecraft(floor), running, image: image.clone() }
@@ -42,9 +44,11 @@ impl Known {
         let Self { floor, running, image } = self;
         let mut basis =
             Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
-        if let Some(Running { minecraft, build, releases, since: _ }) = running {
+        if let Some(Running { minecraft, build, releases, image, java, since: _ }) = running {
             basis.version = Some(minecraft.to_string());
             basis.build = Some(*build);
+            basis.running_image.clone_from(image);
+            basis.java = *java;
             basis.releases.clone_from(releases);
             // In an order of its own, so that a lock that was only sorted anew changes no status.
             basis.releases.sort();
@@ -95,6 +99,8 @@ mod tests {
                 minecraft: "1.21.10".parse().unwrap(),
                 build: 129,
                 releases: vec!["aaa".to_owned(), "bbb".to_owned()],
+                image: Some("docker.io/itzg/minecraft-server:2026.8.1-java21@sha256:0".to_owned()),
+                java: Some(21),
                 since: None,
             }),
             image: Some("example.com/paper:1".to_owned()),

@@ -48,7 +48,14 @@ fn a_server_and_its_plugins_become_a_request() {
             }),
         ),
     ];
-    let running = Running { minecraft: "1.21.8".parse().unwrap(), build: 60, releases: vec![], since: None };
+    let running = Running {
+        minecraft: "1.21.8".parse().unwrap(),
+        build: 60,
+        releases: vec![],
+        image: None,
+        java: None,
+        since: None,
+    };
     let request = request(&server, &plugins, Some("1.21.8".parse().unwrap()), Some(running.clone())).unwrap();
     let expected = Request {
         server: "games/lobby".to_owned(),
@@ -81,8 +88,22 @@ fn a_server_and_its_plugins_become_a_request() {
         ],
         dependencies: Dependencies::Forbid,
         image: Some("itzg/minecraft-server:java21".to_owned()),
+        image_policy: ImagePolicy::Follow,
     };
     assert_eq!(request, expected);
+}
+
+#[test]
+fn the_image_policy_is_read_and_says_nothing_about_an_image_that_is_pinned() {
+    let policy = |spec: Value| request(&server(&spec), [], None, None).map(|request| request.image_policy);
+    assert_eq!(policy(json!({"updateStrategy": "auto"})), Ok(ImagePolicy::Follow));
+    assert_eq!(policy(json!({"updateStrategy": "auto", "imagePolicy": "SameJava"})), Ok(ImagePolicy::SameJava));
+    assert_eq!(policy(json!({"updateStrategy": "auto", "imagePolicy": "Keep"})), Ok(ImagePolicy::Keep));
+    let both = policy(json!({"updateStrategy": "auto", "imagePolicy": "Keep", "image": "x:java21"})).unwrap_err();
+    assert_eq!(
+        both[0].to_string(),
+        "PaperMCServer games/lobby: `spec.imagePolicy` says how a chosen image may change, and `spec.image` pins one; remove one of the two"
+    );
 }
 
 #[test]

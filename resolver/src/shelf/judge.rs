@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::java::Offer;
 use super::paper::has_known_hash;
 use super::{MOST_RELEASES, Rules, ripe_at};
 use crate::catalog::{Channel, Project, Release};
@@ -28,21 +29,22 @@ pub(super) struct Verdicts<'a> {
 pub(super) fn judge<'a>(
     project: &'a Project,
     rules: &Rules<'_>,
+    offer: Offer<'_>,
     now: Timestamp,
     running: Option<&Running>,
 ) -> Verdicts<'a> {
     let runs = |release: &Release| running.is_some_and(|running| running.releases.contains(&release.id));
     let releases = listed(project, now, runs);
     // A project that has nothing on the channel is used at its most stable one.
-    let best = releases.iter().filter(|r| material_fault(r).is_none()).map(|r| r.channel).max();
+    let best = releases.iter().filter(|r| material_fault(r, offer).is_none()).map(|r| r.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
-    let superseded = superseded(&releases, channel, rules);
+    let superseded = superseded(&releases, channel, rules, offer);
     let releases = releases
         .iter()
         .zip(superseded)
         .map(|(release, superseded)| {
             let exempt = runs(release) || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
-            let unusable = material_fault(release)
+            let unusable = material_fault(release, offer)
                 .or_else(|| if exempt { None } else { policy_fault(release, channel, rules, now).or(superseded) });
             (*release, unusable)
         })
@@ -82,14 +84,15 @@ pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
 }
 
 /// What no policy can change.
-fn material_fault(release: &Release) -> Option<Unusable> {
+fn material_fault(release: &Release, offer: Offer<'_>) -> Option<Unusable> {
     if !for_paper(release) {
         return Some(Unusable::WrongSoftware { loaders: release.loaders.clone() });
     }
     match &release.file {
         None => Some(Unusable::NoFile),
         Some(file) if !has_known_hash(file) => Some(Unusable::NoChecksum),
-        Some(_) => None,
+        // The class loader refuses class files that are newer than itself.
+        Some(_) => release.java.and_then(|needs| offer.fault(needs)),
     }
 }
 
@@ -106,9 +109,9 @@ fn policy_fault(release: &Release, channel: Channel, rules: &Rules<'_>, now: Tim
 ///
 /// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours; without this rule a delay of 72
 /// hours installs exactly those, in the hours between their ripening and that of their successors.
-fn superseded(releases: &[&Release], channel: Channel, rules: &Rules<'_>) -> Vec<Option<Unusable>> {
+fn superseded(releases: &[&Release], channel: Channel, rules: &Rules<'_>, offer: Offer<'_>) -> Vec<Option<Unusable>> {
     let mut verdicts: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
-    let on_channel = |release: &Release| release.channel >= channel && material_fault(release).is_none();
+    let on_channel = |release: &Release| release.channel >= channel && material_fault(release, offer).is_none();
     for (at, release) in releases.iter().enumerate() {
         let Some(published) = release.published.filter(|_| on_channel(release)) else { continue };
         let ends = ripe_at(published, rules.delay);

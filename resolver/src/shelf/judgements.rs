@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::Rules;
 use super::closure::{Follow, Gap, Names, find, follow, required_targets};
+use super::java::{self, Offer, Published};
 use super::judge::judge;
 use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
 use crate::request::{Dependencies, Request};
@@ -38,6 +39,7 @@ pub(super) struct JudgedRelease<'a> {
 #[derive(PartialEq, Eq)]
 struct Basis<'a> {
     rules: Rules<'a>,
+    offer: Offer<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
     /// With `dependencies: Forbid`, what is asked for.
@@ -50,6 +52,8 @@ struct Basis<'a> {
 pub(super) struct Judgements<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) now: Timestamp,
+    /// Read once: hundreds of tags.
+    pub(super) published: Option<Published>,
     known: HashMap<usize, Vec<(Basis<'a>, Rc<Judged<'a>>)>>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
     /// The projects that have a release of this id; filled when several servers are judged.
@@ -59,7 +63,8 @@ pub(super) struct Judgements<'a> {
 impl<'a> Judgements<'a> {
     /// For one request: nobody else can run anything.
     pub(super) fn of_one(catalog: &'a Catalog, now: Timestamp) -> Self {
-        Self { catalog, now, known: HashMap::new(), places: HashMap::new(), owners: None }
+        let published = java::newest(catalog, now);
+        Self { catalog, now, published, known: HashMap::new(), places: HashMap::new(), owners: None }
     }
 
     /// For many.
@@ -105,8 +110,10 @@ impl<'a> Judgements<'a> {
         requested: &BTreeSet<usize>,
         names: &Names,
     ) -> Rc<Judged<'a>> {
+        let offer = Offer::of(request, self.published);
         let basis = Basis {
             rules: rules.clone(),
+            offer,
             runs: self.runs(place, request),
             forbidden_but: (request.dependencies == Dependencies::Forbid).then(|| requested.clone()),
             names: (self.catalog.projects[place].key.source == Source::Url).then(|| names.clone()),
@@ -115,7 +122,7 @@ impl<'a> Judgements<'a> {
         if let Some((_, judged)) = known.iter().find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names }));
+        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names, offer }));
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -127,11 +134,12 @@ struct At<'x> {
     request: &'x Request,
     requested: &'x BTreeSet<usize>,
     names: &'x Names,
+    offer: Offer<'x>,
 }
 
 fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_>) -> Judged<'a> {
-    let At { request, requested, names } = at;
-    let verdicts = judge(&catalog.projects[place], rules, now, request.running.as_ref());
+    let At { request, requested, names, offer } = at;
+    let verdicts = judge(&catalog.projects[place], rules, offer, now, request.running.as_ref());
     let mut judged = Judged {
         channel: verdicts.channel,
         releases: Vec::with_capacity(verdicts.releases.len()),

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::java::{self, Offer};
 use super::ripe_at;
-use crate::catalog::{Artifact, Build, BuildChannel, Catalog, ImageTag, PaperVersion};
+use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperWish, Request};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
@@ -21,16 +22,15 @@ pub(crate) struct Candidate<'a> {
     pub(crate) newer_build: Option<(u32, Option<Unusable>)>,
     /// The least Java it starts on.
     pub(crate) java: u32,
-    /// The image that would run it.
-    pub(crate) image: Option<String>,
     /// When its first build came out.
     pub(crate) since: Timestamp,
 }
 
 /// Every Minecraft version that had a build at `now`, oldest first.
 pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<Candidate<'a>> {
+    let offer = Offer::of(request, java::newest(catalog, now));
     let mut candidates: Vec<Candidate<'a>> =
-        catalog.paper.iter().filter_map(|version| candidate(catalog, request, version, now)).collect();
+        catalog.paper.iter().filter_map(|version| candidate(offer, request, version, now)).collect();
     candidates.sort_by(|a, b| a.version.minecraft.cmp(&b.version.minecraft));
     candidates
 }
@@ -51,7 +51,7 @@ pub(crate) fn wished(papers: &[Candidate<'_>], wish: &PaperWish) -> IndexSet {
 }
 
 fn candidate<'a>(
-    catalog: &'a Catalog,
+    offer: Offer<'_>,
     request: &Request,
     version: &'a PaperVersion,
     now: Timestamp,
@@ -81,13 +81,9 @@ fn candidate<'a>(
         (newest.number > chosen.number && choice.unusable.is_none()).then(|| (newest.number, judged(newest)))
     });
     let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
-    let image = match &request.image {
-        Some(image) => Some(image.clone()),
-        None => choose_image(&catalog.images, java, now),
-    };
     // The version's own faults come first: they are what a user can read and change.
-    let unusable = version_fault(catalog, request, version, java, image.as_deref()).or(choice.unusable);
-    Some(Candidate { version, build: choice.build, unusable, newer_build, java, image, since })
+    let unusable = version_fault(request, version).or_else(|| offer.fault(java)).or(choice.unusable);
+    Some(Candidate { version, build: choice.build, unusable, newer_build, java, since })
 }
 
 struct Choice<'a> {
@@ -140,13 +136,7 @@ fn no_build(asked: u32, builds: &[&Build]) -> Unusable {
     Unusable::NoBuild { asked: Some(asked), nearest }
 }
 
-fn version_fault(
-    catalog: &Catalog,
-    request: &Request,
-    version: &PaperVersion,
-    java: u32,
-    image: Option<&str>,
-) -> Option<Unusable> {
+fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> {
     let minecraft = &version.minecraft;
     if let Some(floor) = request.floor.as_ref().filter(|floor| minecraft < *floor) {
         return Some(Unusable::BelowFloor { floor: floor.clone() });
@@ -156,14 +146,8 @@ fn version_fault(
         PaperWish::Latest | PaperWish::Auto => false,
     };
     let runs = request.running.as_ref().is_some_and(|running| running.minecraft == *minecraft);
-    if !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha {
-        return Some(Unusable::Preview);
-    }
-    match request.image.as_deref().and_then(java_of_image) {
-        Some(has) if has < java => Some(Unusable::JavaTooOld { needs: java, has }),
-        Some(_) => None,
-        None => (image.is_none() && !catalog.images.is_empty()).then_some(Unusable::NoImage { java }),
-    }
+    let preview = !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha;
+    preview.then_some(Unusable::Preview)
 }
 
 /// Whether a file can be verified: with `sha256:` or `sha512:` and as many hex digits as that has.
@@ -176,31 +160,4 @@ pub(crate) fn has_known_hash(file: &Artifact) -> bool {
         };
         digits.len() == length && digits.bytes().all(|b| b.is_ascii_hexdigit())
     })
-}
-
-/// The Java in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`); `None`: it does not say.
-fn java_of_image(image: &str) -> Option<u32> {
-    let name = image.split('@').next()?;
-    let tag = name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
-    let digits = tag.split('-').find_map(|part| part.strip_prefix("java"))?;
-    digits.parse().ok()
-}
-
-/// The newest `<release>-java<N>` with the Java asked for, else with the next one up that there is; pinned by digest.
-///
-/// Releases are compared as numbers: `2026.10.1` is newer than `2026.8.1` (PEP 440, not padded).
-fn choose_image(images: &[ImageTag], java: u32, now: Timestamp) -> Option<String> {
-    images
-        .iter()
-        .filter(|image| image.pushed <= now)
-        .filter_map(|image| {
-            let (release, has) = image.tag.split_once("-java")?;
-            let has: u32 = has.parse().ok()?;
-            let release: Vec<u32> = release.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-            (has >= java).then_some((has, release, image))
-        })
-        .min_by(|(java_a, release_a, a), (java_b, release_b, b)| {
-            java_a.cmp(java_b).then_with(|| release_b.cmp(release_a)).then_with(|| a.tag.cmp(&b.tag))
-        })
-        .map(|(_, _, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
 }

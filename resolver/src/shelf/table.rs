@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::closure::{self, Gap, Names};
+use super::java::Offer;
 use super::judge::{is_pinned, listed};
 use super::judgements::{Judged, JudgedRelease, Judgements};
 use super::link::{links, supports};
@@ -90,6 +91,7 @@ type PaperBasis<'a> = (
     Option<&'a Minecraft>,
     Option<(&'a Minecraft, u32)>,
     Option<&'a str>,
+    Offer<'a>,
 );
 
 struct Desk<'a> {
@@ -171,6 +173,7 @@ impl<'a> Desk<'a> {
             request.floor.as_ref(),
             request.running.as_ref().map(|running| (&running.minecraft, running.build)),
             request.image.as_deref(),
+            Offer::of(request, self.judgements.published),
         );
         if let Some((_, list, open)) = self.opened.iter().find(|(other, _, _)| *other == basis) {
             return (*list, open.clone());

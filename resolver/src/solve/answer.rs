@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use super::Decision;
 use crate::catalog::{Artifact, Catalog};
 use crate::lock::{Fact, FormatVersion, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
+use crate::shelf::java::image_for;
 use crate::shelf::{LinkKind, World};
 
 /// Writes down what was decided.
 pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) -> Lock {
     let paper = &world.papers[decision.chosen.paper];
+    let java = java(world, decision);
     let build = paper.build.expect("a Paper without a build is unusable, and was not chosen");
     let mut taken = BTreeSet::new();
     let mut plugins = Vec::new();
@@ -48,13 +50,20 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
         server: world.request.server.clone(),
         minecraft: paper.version.minecraft.clone(),
         build: build.number,
-        java: paper.java,
-        image: paper.image.clone(),
+        java,
+        image: image_for(catalog, world.request, java, world.now),
         paper: locked(&build.file, safe_file_name(&build.file, "paper")),
         jvm_flags: paper.version.jvm_flags.clone(),
         plugins,
         facts,
     }
+}
+
+/// The least Java that all of it starts on.
+pub(crate) fn java(world: &World<'_>, decision: &Decision) -> u32 {
+    let chosen = decision.chosen.releases.iter().enumerate();
+    let plugins = chosen.filter_map(|(at, release)| world.shelves[at].releases[(*release)?].release.java);
+    plugins.fold(world.papers[decision.chosen.paper].java, u32::max)
 }
 
 fn locked(artifact: &Artifact, name: String) -> LockedFile {

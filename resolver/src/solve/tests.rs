@@ -94,6 +94,8 @@ proptest! {
                 minecraft: first.lock.minecraft.clone(),
                 build: first.lock.build,
                 releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+                image: None,
+                java: None,
                 since: None,
             });
             prop_assert_eq!(solved(&again).unwrap().lock.digest(), first.lock.digest());

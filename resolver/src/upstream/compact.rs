@@ -99,6 +99,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                 channel,
                 // No page says these.
                 api_version: None,
+                java: None,
                 provides: Vec::new(),
                 minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
                 loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),

@@ -189,6 +189,7 @@ impl Fetcher {
         reading.add_paper(paper);
         reading.add_images(tags);
         reading.add_projects(projects);
+        self.files.teach(&mut reading.catalog, now).await;
         for _ in 0..ROUNDS {
             let more: Vec<ProjectKey> =
                 missing(&reading.catalog).into_iter().filter(|key| asked.insert(key.clone())).collect();
@@ -196,6 +197,7 @@ impl Fetcher {
                 break;
             }
             reading.add_projects(self.projects(more, now).await);
+            self.files.teach(&mut reading.catalog, now).await;
         }
         reading.in_order()
     }

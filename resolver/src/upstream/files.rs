@@ -3,6 +3,7 @@
 //! They lie in a directory as [`crate::download`] lays it out; the operator's store works in the same one. What a JAR says
 //! is kept for ever: its name is its hash.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +16,12 @@ use super::cache::{Fetched, Found, Pages};
 use super::listing::Listing;
 use super::store::{Held, Store};
 use super::{FetchError, StartError, Upstreams};
-use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FALLBACK_VERSION, Project, ProjectKey, Release};
+use crate::catalog::{
+    Artifact, Catalog, Channel, Dependency, DependencyKind, FALLBACK_VERSION, Project, ProjectKey, Release, Source,
+};
 use crate::download::{Downloads, Policy, path_of};
 use crate::jar::plugin::{PluginFacts, facts};
-use crate::jar::{FactsError, Hash};
+use crate::jar::{Algorithm, FactsError, Hash};
 
 /// What is kept of a JAR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +72,48 @@ impl Files {
         Ok(Found { held, stale: None })
     }
 
+    /// Adds what the JARs say that lie here already, because somebody staged or downloaded them: no page says it.
+    ///
+    /// Every JAR is read once. One that cannot be read teaches nothing; it is told where the file is used.
+    pub(super) async fn teach(&self, catalog: &mut Catalog, now: Timestamp) {
+        let here = self.here().await;
+        if here.is_empty() {
+            return;
+        }
+        let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
+        for release in releases.flat_map(|project| &mut project.releases) {
+            let Some(file) = &release.file else { continue };
+            let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| here.contains(hash));
+            let (Some(hash), Ok(page)) = (hash, Url::parse(&file.url)) else { continue };
+            let path = path_of(&self.dir, &hash);
+            let read = |_| async {
+                if !is_there(&path, &hash).await {
+                    return Err(FetchError::FileOffline { url: file.url.clone() });
+                }
+                Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
+            };
+            if let Ok(Found { held, stale: _ }) = self.read.get(&hash.to_string(), &page, now, |_| true, read).await {
+                let PluginFacts { api_version, java, .. } = &held.body.facts;
+                release.java = java.map(u32::from);
+                release.api_version = api_version.as_deref().and_then(|version| version.parse().ok());
+            }
+        }
+    }
+
+    /// The files that lie here, by what their names say.
+    async fn here(&self) -> BTreeSet<Hash> {
+        let dir = self.dir.clone();
+        let listed = tokio::task::spawn_blocking(move || {
+            let folders = [Algorithm::Sha256, Algorithm::Sha512].map(Algorithm::as_str);
+            let files = folders.into_iter().flat_map(|folder| {
+                let entries = std::fs::read_dir(dir.join(folder)).into_iter().flatten().flatten();
+                entries.filter_map(move |entry| Hash::of_parts(folder, entry.file_name().to_str()?))
+            });
+            files.collect()
+        });
+        listed.await.unwrap_or_default()
+    }
+
     async fn bring(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
         let path = path_of(&self.dir, hash);
         if !is_there(&path, hash).await {
@@ -76,6 +121,10 @@ impl Files {
             let size = downloads.get(url, None, hash).await?;
             tracing::info!(url, %hash, size, "downloaded a plugin to read it");
         }
+        Self::read_jar(url, path).await
+    }
+
+    async fn read_jar(url: &str, path: PathBuf) -> Result<Read, FetchError> {
         let read = tokio::task::spawn_blocking(move || {
             let size = path.metadata().map_err(FactsError::Open)?.len();
             Ok(Read { size, facts: facts(&path)? })
@@ -118,6 +167,7 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             minecraft: Vec::new(),
             api_version: facts.api_version.as_deref().and_then(|version| version.parse().ok()),
             loaders: vec!["paper".to_owned()],
+            java: facts.java.map(u32::from),
             provides: facts.provides.clone(),
             dependencies: facts.depend.iter().map(needs).collect(),
             file: Some(Artifact {

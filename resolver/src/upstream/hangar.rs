@@ -220,6 +220,7 @@ fn read_version(version: wire::Version) -> Row {
         version: version.name,
         published: Some(published),
         api_version: None,
+        java: None,
         provides: Vec::new(),
         channel: read_channel(&version.channel),
         minecraft,

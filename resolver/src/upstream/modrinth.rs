@@ -81,6 +81,7 @@ fn read_version(version: wire::Version) -> Release {
         version: version.number,
         published: Some(version.date_published),
         api_version: None,
+        java: None,
         provides: Vec::new(),
         channel: match version.kind.as_str() {
             "release" => Channel::Release,

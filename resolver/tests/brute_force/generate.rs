@@ -8,7 +8,8 @@ use resolver::catalog::{
     ProjectKey, Release, Source,
 };
 use resolver::request::{
-    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
+    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    VersionWish,
 };
 
 use super::problem::Problem;
@@ -103,7 +104,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     for at in 0..projects.len() {
         link(&mut dice, &mut projects, at);
     }
-    let images = if dice.chance(10) { images(&mut dice) } else { Vec::new() };
+    let images = if dice.chance(15) { images(&mut dice) } else { Vec::new() };
     let catalog = Catalog {
         paper,
         paper_read_at: now(),
@@ -206,6 +207,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
             dice.some(named, width).into_iter().map(|version| version.parse().unwrap()).collect()
         },
         api_version: None,
+        java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
         loaders: loaders.iter().map(|&loader| loader.to_owned()).collect(),
         provides: Vec::new(),
         dependencies: Vec::new(),
@@ -289,10 +291,16 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
         delay: SignedDuration::from_hours(*dice.one(&[0, 0, 48])),
         channel: *dice.one(&[BuildChannel::Stable, BuildChannel::Stable, BuildChannel::Beta, BuildChannel::Alpha]),
         floor: dice.chance(10).then(|| version.clone()),
-        running: running.map(|releases| Running { minecraft: version, build, releases, since: None }),
+        running: running.map(|releases| {
+            let image =
+                dice.chance(60).then(|| (*dice.one(&["itzg:2026.8.1-java21", "itzg:2026.1.0-java25"])).to_owned());
+            let java = image.as_deref().and_then(super::texts::java_in).or(dice.chance(50).then_some(21));
+            Running { minecraft: version, build, releases, image, java, since: None }
+        }),
         plugins,
         dependencies: if dice.chance(10) { Dependencies::Forbid } else { Dependencies::Install },
         image: dice.chance(8).then(|| (*dice.one(&["itzg/minecraft-server:2026.1.0-java21", "mine:5"])).to_owned()),
+        image_policy: *dice.one(&[ImagePolicy::Follow, ImagePolicy::Follow, ImagePolicy::SameJava, ImagePolicy::Keep]),
     }
 }
 

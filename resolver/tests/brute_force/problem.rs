@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
-use resolver::request::{Dependencies, PaperWish, Request, VersionWish};
+use resolver::request::{Dependencies, ImagePolicy, PaperWish, Request, VersionWish};
 use serde::Serialize;
 
 /// A whole question.
@@ -58,6 +58,7 @@ impl Problem {
                 with(&|p| drop(p.catalog.projects[at].releases.remove(place)));
                 with(&|p| p.catalog.projects[at].releases[place].minecraft.clear());
                 with(&|p| p.catalog.projects[at].releases[place].channel = Channel::Release);
+                with(&|p| p.catalog.projects[at].releases[place].java = None);
                 for line in 0..release.minecraft.len() {
                     with(&|p| drop(p.catalog.projects[at].releases[place].minecraft.remove(line)));
                 }
@@ -79,6 +80,7 @@ impl Problem {
         with(&|p| p.request.floor = None);
         with(&|p| p.request.running = None);
         with(&|p| p.request.image = None);
+        with(&|p| p.request.image_policy = ImagePolicy::Follow);
         with(&|p| p.request.dependencies = Dependencies::Install);
         all
     }

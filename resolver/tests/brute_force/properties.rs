@@ -2,7 +2,9 @@
 
 use jiff::SignedDuration;
 use resolver::explain::{Because, Explanation, Hint, HintStep, Impossible, Solved, WhyNot, human};
-use resolver::request::{CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, VersionWish};
+use resolver::request::{
+    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, VersionWish,
+};
 use resolver::{Resolution, Unsolvable, resolve, why_not};
 
 use super::generate::{self, Dice};
@@ -133,6 +135,8 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
             HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
             HintStep::ServerChannel { channel } => request.channel = *channel,
             HintStep::UnpinImage => request.image = None,
+            HintStep::PinImage { image } => request.image = Some(image.clone()),
+            HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
             HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
             HintStep::UnpinServer => request.paper = PaperWish::Auto,
             HintStep::PinServer { version, build: None } => {

@@ -53,6 +53,10 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
         }
         installed[at] = Some(release);
     }
+    let java = installed.iter().flatten().filter_map(|release| release.java).fold(book.papers[paper].java, u32::max);
+    if java != lock.java || book.image(java) != lock.image {
+        found.push(format!("Java {} and image {:?} are not those of what runs", lock.java, lock.image));
+    }
     together(book, lock, &installed, &mut found);
     found
 }
@@ -63,12 +67,8 @@ fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String
         found.push(format!("Paper {} may not be used", lock.minecraft));
         return None;
     };
-    let paper = &book.papers[at];
     if build.number != lock.build || !is_of(&lock.paper, &build.file) {
         found.push(format!("Paper {} is used in build {}, not {}", lock.minecraft, build.number, lock.build));
-    }
-    if paper.java != lock.java || paper.image != lock.image {
-        found.push(format!("Java {} and image {:?} are not those of {}", lock.java, lock.image, lock.minecraft));
     }
     let newest = book.papers.iter().rposition(|paper| paper.build.is_some());
     let wanted = match &request.paper {

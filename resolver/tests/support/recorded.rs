@@ -8,7 +8,7 @@ use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use resolver::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use serde::Deserialize;
 
 /// When the recorded lists were read.
@@ -98,6 +98,7 @@ fn release(version: ModrinthVersion) -> Release {
         version: version.version_number,
         published: Some(version.date_published),
         api_version: None,
+        java: None,
         provides: Vec::new(),
         channel: match version.version_type.as_str() {
             "release" => Channel::Release,
@@ -181,5 +182,6 @@ pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
         plugins: plugins.iter().map(|slug| wish(slug)).collect(),
         dependencies: Dependencies::Install,
         image: None,
+        image_policy: ImagePolicy::Follow,
     }
 }

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, Project, ProjectKey, Release};
-use resolver::request::{CompatibilityOverride, PaperWish, PluginWish, Request, VersionWish};
+use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, Project, ProjectKey, Release};
+use resolver::request::{CompatibilityOverride, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use resolver::version::Minecraft;
 
 use super::needs::{Ask, Needs};
@@ -23,7 +23,6 @@ pub(crate) struct Paper<'a> {
     /// The build that is used; `None`: this Minecraft version may not be used.
     pub(crate) build: Option<&'a Build>,
     pub(crate) java: u32,
-    pub(crate) image: Option<String>,
 }
 
 /// A project that takes part.
@@ -51,6 +50,8 @@ pub(crate) struct Terms<'a> {
 /// Everything the page decides before anything is chosen.
 pub(crate) struct Book<'a> {
     pub(crate) request: &'a Request,
+    catalog: &'a Catalog,
+    now: Timestamp,
     /// Oldest first.
     pub(crate) papers: Vec<Paper<'a>>,
     /// In the order in which they count.
@@ -70,7 +71,23 @@ impl<'a> Book<'a> {
             catalog.paper.iter().filter_map(|version| paper(catalog, request, version, now)).collect();
         papers.sort_by(|a, b| a.minecraft.cmp(b.minecraft));
         let members = Membership { catalog, request, now }.settle()?;
-        Ok(Self { request, papers, members })
+        Ok(Self { request, catalog, now, papers, members })
+    }
+
+    /// The image for a set that needs this Java.
+    pub(crate) fn image(&self, java: u32) -> Option<String> {
+        let chosen = |images: &[ImageTag], java| texts::image_for(images, java, self.now);
+        let request = self.request;
+        let running = request.running.as_ref();
+        match (&request.image, request.image_policy, running.and_then(|running| running.java)) {
+            (Some(image), _, _) => Some(image.clone()),
+            (None, ImagePolicy::Keep, Some(_)) => running.unwrap().image.clone(),
+            (None, ImagePolicy::SameJava, Some(has)) => {
+                let same = self.catalog.images.iter().filter(|image| texts::java_in(&image.tag) == Some(has)).cloned();
+                chosen(&same.collect::<Vec<_>>(), has).or_else(|| running.unwrap().image.clone())
+            }
+            (None, ImagePolicy::Follow, _) | (None, _, None) => chosen(&self.catalog.images, java),
+        }
     }
 
     /// Whether the page, or the user's word, has it that a release of a member runs on a Paper.
@@ -141,17 +158,22 @@ fn paper<'a>(
         PaperWish::Auto | PaperWish::Latest => false,
     };
     let java = version.java.unwrap_or_else(|| minecraft.vanilla_java());
-    let image = match &request.image {
-        Some(image) => Some(image.clone()),
-        None => texts::image_for(&catalog.images, java, now),
-    };
     let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
     let above_floor = request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
-    let java_fits = match &request.image {
-        Some(image) => texts::java_in(image).is_none_or(|has| has >= java),
-        None => image.is_some() || catalog.images.is_empty(),
-    };
-    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits), java, image })
+    let java_fits = starts_on(catalog, request, now, java);
+    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits), java })
+}
+
+/// Whether the server can have an image with this Java.
+fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, java: u32) -> bool {
+    let runs = request.running.as_ref().and_then(|running| running.java);
+    match (&request.image, request.image_policy, runs) {
+        (Some(image), _, _) => texts::java_in(image).is_none_or(|has| has >= java),
+        (None, ImagePolicy::SameJava | ImagePolicy::Keep, Some(has)) => has >= java,
+        (None, ImagePolicy::Follow, _) | (None, _, None) => {
+            catalog.images.is_empty() || texts::image_for(&catalog.images, java, now).is_some()
+        }
+    }
 }
 
 /// Whether a file has a checksum to verify it by.
@@ -168,10 +190,6 @@ pub(crate) fn verifiable(file: &Artifact) -> bool {
 pub(crate) fn runs_on_paper(release: &Release) -> bool {
     let ours = |loader: &String| ["paper", "spigot", "bukkit"].contains(&loader.to_lowercase().as_str());
     release.loaders.is_empty() || release.loaders.iter().any(ours)
-}
-
-fn sound(release: &Release) -> bool {
-    runs_on_paper(release) && release.file.as_ref().is_some_and(verifiable)
 }
 
 /// Who takes part.
@@ -282,6 +300,10 @@ impl<'a> Membership<'a> {
 
     fn judge(self, place: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> Judged<'a> {
         let out = self.out(place);
+        let sound = |release: &Release| {
+            let starts = |java| starts_on(self.catalog, self.request, self.now, java);
+            runs_on_paper(release) && release.file.as_ref().is_some_and(verifiable) && release.java.is_none_or(starts)
+        };
         let best = out.iter().filter(|release| sound(release)).map(|release| release.channel).max();
         let channel = best.map_or(terms.channel, |best| best.min(terms.channel));
         let on_channel = |release: &Release| sound(release) && release.channel >= channel;

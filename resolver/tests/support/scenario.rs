@@ -8,7 +8,8 @@ use resolver::catalog::{
     ProjectKey, Release, Source,
 };
 use resolver::request::{
-    CompatibilityOverride, Dependencies, OverrideMode, PaperWish, PluginWish, Request, Running, VersionWish,
+    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    VersionWish,
 };
 use resolver::version::Minecraft;
 use serde::Deserialize;
@@ -54,10 +55,13 @@ pub(crate) struct Another {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "called as the field of the server is")]
 struct Policy {
     delay: Option<String>,
     channel: Option<BuildChannel>,
     image: Option<String>,
+    #[serde(default)]
+    image_policy: ImagePolicy,
     /// Tags of the server image that are published.
     #[serde(default)]
     images: Vec<String>,
@@ -73,6 +77,8 @@ pub(crate) struct Wanted {
     floor: Option<Minecraft>,
     /// `1.21.3#7`, then `plugin version`.
     running: Option<Vec<String>>,
+    /// The tag of the image that runs.
+    running_image: Option<String>,
     /// `*`, `latest` (one version on all servers), or `=version`.
     plugins: BTreeMap<String, String>,
 }
@@ -118,6 +124,8 @@ struct ReleaseFields {
     #[serde(default)]
     depend: Vec<String>,
     api_version: Option<Minecraft>,
+    /// What its class files need.
+    java: Option<u32>,
     #[serde(default)]
     provides: Vec<String>,
     #[serde(default)]
@@ -167,6 +175,10 @@ pub(crate) struct Expect {
     pub(crate) paper: Option<String>,
     #[serde(default)]
     pub(crate) plugins: BTreeMap<String, String>,
+    /// The least Java of the set.
+    pub(crate) java: Option<u32>,
+    /// The tag of the image.
+    pub(crate) image: Option<String>,
     pub(crate) held_by: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) mentions: Vec<String>,
@@ -315,6 +327,7 @@ impl Scenario {
                     channel: fields.channel.unwrap_or(Channel::Release),
                     minecraft: if self.is_file(name) { Vec::new() } else { listed(fields.minecraft.as_ref(), &paper) },
                     api_version: fields.api_version,
+                    java: fields.java,
                     provides: fields.provides,
                     loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
                     dependencies,
@@ -370,6 +383,11 @@ impl Scenario {
                 minecraft: minecraft.parse().unwrap(),
                 build: build.parse().unwrap(),
                 releases: running[1..].iter().map(|text| text.replace(' ', "-")).collect(),
+                image: wanted.running_image.as_deref().map(|tag| {
+                    let ImageTag { repository, tag, digest, pushed: _ } = image(tag);
+                    format!("{repository}:{tag}@{digest}")
+                }),
+                java: wanted.running_image.as_deref().and_then(super::texts::java_in),
                 since: None,
             }
         });
@@ -387,6 +405,7 @@ impl Scenario {
             plugins: plugins.collect(),
             dependencies: self.policy.dependencies,
             image: self.policy.image.clone(),
+            image_policy: self.policy.image_policy,
         }
     }
 }

@@ -38,6 +38,7 @@ fn head(steps: &[HintStep]) -> &'static str {
         [HintStep::UnpinPlugin { .. } | HintStep::UnpinServer | HintStep::UnpinImage] => "unpin",
         [HintStep::PluginPerServer { .. }] => "free it",
         [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
+        [HintStep::PinImage { .. }] => "newer Java",
         [_] => "allow it",
         _ => "together",
     }
@@ -63,6 +64,8 @@ pub(super) fn field(step: &HintStep) -> String {
             format!("set `spec.updateStrategy: auto` on Plugin {object}: each server then gets its own newest")
         }
         HintStep::UnpinServer => "set `spec.updateStrategy: auto` on the server".to_owned(),
+        HintStep::ImageFollows => "set `spec.imagePolicy: Follow` on the server".to_owned(),
+        HintStep::PinImage { image } => format!("set `spec.image: {image}` on the server"),
         HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
         HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),
         HintStep::PinServer { version, build: None } => format!("set `spec.version: \"{version}\"` on the server"),

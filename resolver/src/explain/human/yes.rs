@@ -6,7 +6,7 @@ use super::super::{
     Warning,
 };
 use super::no::{one_version_row, one_version_rule, takes};
-use super::{Page, hint, paper, short};
+use super::{Page, hint, image, paper, short};
 use crate::catalog::Source;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -18,6 +18,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
     page.gap();
     let rows: Vec<_> = solved.plugins.iter().map(|chosen| plugin(chosen, &solved.paper.minecraft)).collect();
     page.table(&rows);
+    image::image(page, &solved.image);
     for (at, newer) in solved.newer_paper.iter().enumerate() {
         page.gap();
         if at == 0 {

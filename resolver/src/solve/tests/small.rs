@@ -8,7 +8,7 @@ use crate::catalog::{
     Release, Source,
 };
 use crate::lock::Lock;
-use crate::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
+use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use crate::shelf::World;
 
 /// No two of them are siblings, and none was skipped.
@@ -51,6 +51,7 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
         version: format!("{number}.0"),
         published: Some(day(published)),
         api_version: None,
+        java: None,
         provides: Vec::new(),
         channel: Channel::Release,
         minecraft: minecraft.iter().map(|&at| PAPERS[at].parse().unwrap()).collect(),
@@ -82,6 +83,7 @@ fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
         plugins,
         dependencies: Dependencies::Install,
         image: None,
+        image_policy: ImagePolicy::Follow,
     }
 }
 

@@ -153,3 +153,44 @@ async fn a_jar_without_a_version_gets_one_that_stands_for_it() {
     assert_eq!(release.version, FALLBACK_VERSION);
     assert_eq!(release.file.as_ref().unwrap().name, "Bare-0.0.0.jar");
 }
+
+#[tokio::test]
+async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut yml = PluginYml::new("Claims", "3");
+    yml.api_version = Some("1.21".to_owned());
+    let bytes = jar::plugin_with(&yml, 25, &[]);
+    let sha256 = hash_of(&bytes);
+    let release = |id: &str, hash: &str| {
+        serde_json::json!({
+            "id": id, "version": id, "published": "2025-01-01T00:00:00Z", "channel": "release", "minecraft": [],
+            "loaders": ["paper"], "dependencies": [],
+            "file": {"name": "x.jar", "url": "https://files.example/x.jar", "hash": hash},
+        })
+    };
+    let mut catalog: Catalog = serde_json::from_value(serde_json::json!({
+        "paper": [], "paperReadAt": now(),
+        "projects": [{
+            "key": {"source": "modrinth", "project": "claims"}, "id": "c", "name": "Claims", "readAt": now(),
+            "releases": [release("3", &format!("sha256:{sha256}")), release("2", &format!("sha256:{}", "0".repeat(64)))],
+        }],
+    }))
+    .unwrap();
+    let store = crate::upstream::store::Store::open(&dir.path().join("store")).unwrap();
+    let files = crate::upstream::files::Files::offline(&dir.path().join("files"), &store);
+    let facts = |catalog: &Catalog| {
+        let releases = &catalog.projects[0].releases;
+        let api = releases.iter().map(|release| release.api_version.as_ref().map(ToString::to_string));
+        releases.iter().map(|release| release.java).zip(api).collect::<Vec<_>>()
+    };
+    files.teach(&mut catalog, now()).await;
+    assert_eq!(facts(&catalog), [(None, None), (None, None)], "nothing was downloaded yet");
+    let path = dir.path().join("files/sha256").join(&sha256);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, b"half of it").unwrap();
+    files.teach(&mut catalog, now()).await;
+    assert_eq!(facts(&catalog), [(None, None), (None, None)], "other bytes teach nothing");
+    std::fs::write(&path, &bytes).unwrap();
+    files.teach(&mut catalog, now() + minutes(1)).await;
+    assert_eq!(facts(&catalog), [(Some(25), Some("1.21".to_owned())), (None, None)]);
+}

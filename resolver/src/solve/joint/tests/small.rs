@@ -8,7 +8,7 @@ use crate::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use crate::request::{Dependencies, PaperWish, PluginWish, Request, Running, VersionWish};
+use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, Running, VersionWish};
 
 /// No two of them are siblings, and none was skipped.
 pub(super) const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
@@ -104,6 +104,7 @@ fn release(random: &mut Random, style: Style, project: usize, number: usize) -> 
         minecraft: listed.map(|at| PAPERS[at].parse().unwrap()).collect(),
         loaders: vec!["paper".to_owned()],
         api_version: None,
+        java: None,
         provides: Vec::new(),
         dependencies: dependencies
             .into_iter()
@@ -176,6 +177,8 @@ pub(super) fn fleet(seed: u64) -> Small {
                     Some(format!("{}-{}", wish.key.project, random.below(counts[project])))
                 })
                 .collect(),
+            image: None,
+            java: None,
             since: None,
         });
         Request {
@@ -192,6 +195,7 @@ pub(super) fn fleet(seed: u64) -> Small {
             plugins,
             dependencies: if random.percent(15) { Dependencies::Forbid } else { Dependencies::Install },
             image: None,
+            image_policy: ImagePolicy::Follow,
         }
     });
     let requests = requests.collect();

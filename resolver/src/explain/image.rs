@@ -1,0 +1,97 @@
+//! Pure. Which Java and which image, and why those.
+
+use serde::{Deserialize, Serialize};
+
+use super::Asked;
+use crate::request::ImagePolicy;
+use crate::shelf::java::{choose_image, image_for, java_of_image};
+use crate::solve::Decision;
+use crate::solve::answer::java;
+
+/// The Java and the image of a chosen set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChosenImage {
+    /// The least Java that all of the set starts on.
+    pub java: u32,
+    /// The plugins that need it, with their versions, by name; empty when Paper itself does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_by: Vec<String>,
+    /// The image; None: nobody knows one, and the operator uses its `gameImage`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// The Java that the image has, by its tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has: Option<u32>,
+    /// Why this image.
+    pub because: ImageBecause,
+    /// What runs now, when that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
+    /// What would be taken, were it not for `spec.imagePolicy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+}
+
+/// Why a set runs on an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ImageBecause {
+    /// The user pinned it.
+    Pinned,
+    /// The newest published one with the least Java that will do.
+    Newest,
+    /// It runs now, and `spec.imagePolicy` holds it or its Java.
+    Policy {
+        /// What it says.
+        policy: ImagePolicy,
+    },
+    /// No tags were read.
+    Unknown,
+}
+
+/// Explains the image of a decision.
+pub(super) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> ChosenImage {
+    let world = asked.world;
+    let request = world.request;
+    let java = java(world, decision);
+    let image = image_for(asked.catalog, request, java, world.now);
+    let running = request.running.as_ref();
+    let runs = running.and_then(|running| running.image.clone());
+    let held_by_policy = request.image_policy != ImagePolicy::Follow && running.is_some_and(|r| r.java.is_some());
+    let because = match (&request.image, &image) {
+        (Some(_), _) => ImageBecause::Pinned,
+        (None, _) if held_by_policy => ImageBecause::Policy { policy: request.image_policy },
+        (None, Some(_)) => ImageBecause::Newest,
+        (None, None) => ImageBecause::Unknown,
+    };
+    let free = choose_image(&asked.catalog.images, java, world.now);
+    ChosenImage {
+        needed_by: needed_by(asked, decision, java),
+        has: image.as_deref().and_then(java_of_image),
+        held: free.filter(|free| matches!(because, ImageBecause::Policy { .. }) && image.as_ref() != Some(free)),
+        instead_of: runs.filter(|runs| image.as_ref().is_some_and(|image| image != runs)),
+        because,
+        image,
+        java,
+    }
+}
+
+/// Who needs more Java than the Paper.
+fn needed_by(asked: &Asked<'_, '_>, decision: &Decision, java: u32) -> Vec<String> {
+    let world = asked.world;
+    if world.papers[decision.chosen.paper].java == java {
+        return Vec::new();
+    }
+    let chosen = decision.chosen.releases.iter().enumerate();
+    let mut names: Vec<String> = chosen
+        .filter_map(|(at, release)| {
+            let (shelf, release) = (&world.shelves[at], world.shelves[at].releases[(*release)?].release);
+            (release.java == Some(java)).then(|| format!("{} {}", shelf.name(), release.version))
+        })
+        .collect();
+    names.sort();
+    names
+}

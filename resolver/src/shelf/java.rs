@@ -1,0 +1,138 @@
+//! Pure. Java: what the image of a server has, what a set needs of it, and the image for that.
+//!
+//! A Paper and a plugin name the least Java they start on, never a most. So whether one of them can be had does not depend
+//! on the others: only on the newest Java there is. The image follows from what was chosen.
+
+use jiff::Timestamp;
+
+use crate::catalog::{Catalog, ImageTag};
+use crate::request::{ImagePolicy, Request};
+use crate::unusable::Unusable;
+
+/// The Java that a server can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer<'a> {
+    /// Nobody knows: the image does not say it, or no tags were read. Rules nothing out.
+    Unknown,
+    /// The image is pinned, and its tag says what it has.
+    Pinned {
+        /// As it was written.
+        image: &'a str,
+        /// Its Java.
+        has: u32,
+    },
+    /// That of the image that runs: the policy holds it.
+    Held {
+        /// `SameJava` or `Keep`.
+        policy: ImagePolicy,
+        /// Its Java.
+        has: u32,
+    },
+    /// Whatever is published; the newest Java of it.
+    Published(Option<u32>),
+}
+
+impl<'a> Offer<'a> {
+    /// What the server of `request` can have; `published` is the [`newest`] of the catalog.
+    pub(crate) fn of(request: &'a Request, published: Option<Published>) -> Self {
+        if let Some(image) = &request.image {
+            return java_of_image(image).map_or(Self::Unknown, |has| Self::Pinned { image, has });
+        }
+        let runs = request.running.as_ref().and_then(|running| running.java);
+        match (request.image_policy, runs) {
+            (policy @ (ImagePolicy::SameJava | ImagePolicy::Keep), Some(has)) => Self::Held { policy, has },
+            // What does not run yet can be held by nothing.
+            (ImagePolicy::SameJava | ImagePolicy::Keep, None) | (ImagePolicy::Follow, _) => {
+                published.map_or(Self::Unknown, |Published(most)| Self::Published(most))
+            }
+        }
+    }
+
+    /// Why something that needs this Java cannot be had.
+    pub(crate) fn fault(self, needs: u32) -> Option<Unusable> {
+        match self {
+            Self::Pinned { image, has } if has < needs => {
+                Some(Unusable::JavaTooOld { needs, has, image: image.to_owned() })
+            }
+            Self::Held { policy, has } if has < needs => Some(Unusable::JavaHeld { needs, has, policy }),
+            Self::Published(most) if most.is_none_or(|most| most < needs) => Some(Unusable::NoImage { java: needs }),
+            Self::Unknown | Self::Pinned { .. } | Self::Held { .. } | Self::Published(_) => None,
+        }
+    }
+}
+
+/// The newest Java of the images that were out; None in it: of none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Published(Option<u32>);
+
+/// The newest Java of all images; None when nobody asked for tags.
+pub(crate) fn newest(catalog: &Catalog, now: Timestamp) -> Option<Published> {
+    let out = || catalog.images.iter().filter(|image| image.pushed <= now);
+    (!catalog.images.is_empty()).then(|| Published(out().filter_map(|image| Some(release_of(image)?.0)).max()))
+}
+
+/// The Java in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`); None: it does not say.
+pub fn java_of_image(image: &str) -> Option<u32> {
+    let name = image.split('@').next()?;
+    let tag = name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
+    let digits = tag.split('-').find_map(|part| part.strip_prefix("java"))?;
+    digits.parse().ok()
+}
+
+/// The newest `<release>-java<N>` with the Java asked for, else with the next one up that there is; pinned by digest.
+///
+/// Releases are compared as numbers: `2026.10.1` is newer than `2026.8.1` (PEP 440, not padded).
+pub(crate) fn choose_image<'x>(
+    images: impl IntoIterator<Item = &'x ImageTag>,
+    java: u32,
+    now: Timestamp,
+) -> Option<String> {
+    images
+        .into_iter()
+        .filter(|image| image.pushed <= now)
+        .filter_map(|image| {
+            let (has, release) = release_of(image)?;
+            (has >= java).then_some((has, release, image))
+        })
+        .min_by(|(java_a, release_a, a), (java_b, release_b, b)| {
+            java_a.cmp(java_b).then_with(|| release_b.cmp(release_a)).then_with(|| a.tag.cmp(&b.tag))
+        })
+        .map(|(_, _, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
+}
+
+/// The image that runs a set which needs this Java: as it is pinned, else as the policy lets it move.
+pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Timestamp) -> Option<String> {
+    if request.image.is_some() {
+        return request.image.clone();
+    }
+    let runs = || request.running.as_ref().and_then(|running| running.image.clone());
+    match Offer::of(request, newest(catalog, now)) {
+        Offer::Held { policy: ImagePolicy::Keep, .. } => runs(),
+        Offer::Held { has, .. } => {
+            let same = catalog.images.iter().filter(|image| release_of(image).is_some_and(|(java, _)| java == has));
+            choose_image(same, has, now).or_else(runs)
+        }
+        Offer::Unknown | Offer::Pinned { .. } | Offer::Published(_) => choose_image(&catalog.images, java, now),
+    }
+}
+
+/// The image of the repository that a pinned one is from, with this Java: what the pin could be changed to.
+pub(crate) fn sibling_image(catalog: &Catalog, pinned: &str, java: u32, now: Timestamp) -> Option<String> {
+    let repository = |image: &str| {
+        let name = image.split('@').next().unwrap_or_default();
+        let name = match name.rsplit_once(':') {
+            Some((name, tag)) if !tag.contains('/') => name,
+            Some(_) | None => name,
+        };
+        name.trim_start_matches("index.").trim_start_matches("docker.io/").to_owned()
+    };
+    let ours = repository(pinned);
+    choose_image(catalog.images.iter().filter(|image| repository(&image.repository) == ours), java, now)
+}
+
+/// `2026.8.1-java21` as Java and release.
+fn release_of(image: &ImageTag) -> Option<(u32, Vec<u32>)> {
+    let (release, has) = image.tag.split_once("-java")?;
+    let release = release.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    Some((has.parse().ok()?, release))
+}
