@@ -335,9 +335,9 @@ pub struct ListedRelease {
     /// The newest Minecraft on its list; `None` when it has no list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<Minecraft>,
-    /// The least Minecraft that loads it, as its JAR says: older servers refuse it.
+    /// Why the Paper in question refuses to load it, whatever is said about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<Minecraft>,
+    pub refuses: Option<Unusable>,
     /// Set when its page lists the Paper in question, and the user's `compatibilityOverride` takes that away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overridden: bool,

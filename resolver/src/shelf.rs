@@ -150,6 +150,11 @@ impl<'a> World<'a> {
         self.reader.read(self.shelves[at].releases[release].release, None).swap_remove(paper)
     }
 
+    /// Why a Paper refuses to load a release (both by their places), whatever is said about it.
+    pub(crate) fn refuses(&self, at: usize, release: usize, paper: usize) -> Option<Unusable> {
+        listing::refuses(self.shelves[at].releases[release].release, &self.papers[paper].version.minecraft)
+    }
+
     /// Whether a release runs on the server now.
     pub(crate) fn runs(&self, release: &Release) -> bool {
         self.request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))

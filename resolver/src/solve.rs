@@ -218,7 +218,8 @@ fn follow(
             Err(Failure::None(_)) => {}
             Err(failure) => return Err((with, failure)),
         }
-        let stays = match world.shelves[shelf].runs(world) {
+        let runs = world.shelves[shelf].runs(world).filter(|&runs| question.may_stay(world, shelf, runs));
+        let stays = match runs {
             None => None,
             Some(runs) => {
                 with.stays[shelf] = IndexSet::of([runs + 1]);

@@ -42,6 +42,11 @@ pub enum Unusable {
         /// What it is published for.
         loaders: Vec<String>,
     },
+    /// Its JAR is written for a newer Minecraft (`api-version`) than the Paper in question: no reason on any other Paper.
+    ApiVersion {
+        /// The least Minecraft that loads it.
+        needs: Minecraft,
+    },
     /// It needs a project that could not be read.
     NeedsUnread {
         /// The project, as the release names it.
@@ -104,4 +109,29 @@ pub enum Unusable {
         /// What is needed.
         java: u32,
     },
+}
+
+impl Unusable {
+    /// Whether the server itself refuses to load it. That is no list and no policy: nobody's word changes it.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::WrongSoftware { .. }
+            | Self::ApiVersion { .. }
+            | Self::JavaTooOld { .. }
+            | Self::JavaHeld { .. }
+            | Self::NoImage { .. } => true,
+            Self::Channel { .. }
+            | Self::HeldBack { .. }
+            | Self::Superseded { .. }
+            | Self::NoFile
+            | Self::NoChecksum
+            | Self::NeedsUnread { .. }
+            | Self::NeedsMissing { .. }
+            | Self::NeedsForbidden { .. }
+            | Self::BuildChannel { .. }
+            | Self::NoBuild { .. }
+            | Self::Preview
+            | Self::BelowFloor { .. } => false,
+        }
+    }
 }

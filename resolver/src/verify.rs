@@ -314,7 +314,9 @@ impl Check<'_, '_> {
         }
         // Strategy `latest` keeps what runs.
         let stays = matches!(self.world.request.paper, PaperWish::Latest) && self.world.runs(stocked.release);
-        if !stays && self.world.known(at, place, self.paper).is_none() {
+        if let Some(unusable) = self.world.refuses(at, place, self.paper) {
+            unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
+        } else if !stays && self.world.known(at, place, self.paper).is_none() {
             let up_to = crate::explain::up_to(stocked.release);
             let by_override = self.world.known_by_page(at, place, self.paper).is_some();
             unmet.push(Unmet::NotListed { plugin: plugin.clone(), version: version.clone(), up_to, by_override });

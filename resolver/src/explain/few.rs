@@ -13,6 +13,7 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::NoFile => "no file at its source".to_owned(),
         Unusable::NoChecksum => "no checksum at its source".to_owned(),
         Unusable::WrongSoftware { loaders } => format!("made for {}", list(loaders, 2)),
+        Unusable::ApiVersion { needs } => format!("refuses servers below {needs}"),
         Unusable::NeedsUnread { project, .. } => format!("needs {project}, which could not be read"),
         Unusable::NeedsForbidden { project } => format!("needs {project}, which nobody asks for"),
         Unusable::NeedsMissing { plugin } => format!("needs {plugin}, which is not there"),
@@ -56,6 +57,9 @@ pub fn holder(holder: &Holder) -> String {
     }
     if let Some(nearly) = &holder.nearly {
         return format!("{} is listed: {}", nearly.version, unusable(&nearly.unusable));
+    }
+    if let Some(refuses) = holder.newest.as_ref().and_then(|newest| newest.refuses.as_ref()) {
+        return unusable(refuses);
     }
     let list_ends = match holder.newest.as_ref().map(|newest| newest.up_to.as_ref()) {
         Some(Some(up_to)) => format!("listed up to {up_to}"),

@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, NewerPaper, OneVersion, Reason, Unfollowed, WhyNot,
+    Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, ListedRelease, NewerPaper, OneVersion, Reason, Unfollowed,
+    WhyNot,
 };
 use crate::catalog::BuildChannel;
 use crate::request::{
@@ -219,7 +220,9 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
     }
     let mut steps: Vec<HintStep> =
         holder.nearly.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect();
-    if let Some(newest) = holder.newest.as_ref().filter(|_| holder.together_with.is_empty()) {
+    // What the server refuses is lifted by no override.
+    let listable = |newest: &&ListedRelease| holder.together_with.is_empty() && newest.refuses.is_none();
+    if let Some(newest) = holder.newest.as_ref().filter(listable) {
         steps.extend(allow(asked.world.request, object, minecraft, &newest.version));
     }
     steps
@@ -257,6 +260,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         Unusable::NoFile
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
+        | Unusable::ApiVersion { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
         | Unusable::BuildChannel { .. }
@@ -285,6 +289,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable) -> Vec<HintStep> {
         | Unusable::NoFile
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
+        | Unusable::ApiVersion { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
         | Unusable::NeedsForbidden { .. }
@@ -316,7 +321,7 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             .chain([HintStep::UnpinPlugin { object: object.clone() }])
             .collect(),
         Reason::PluginPinned { object, .. } => vec![HintStep::UnpinPlugin { object: object.clone() }],
-        Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } => {
+        Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
             papers.last().and_then(|span| allow(request, object, &span.to, &newest.version)).into_iter().collect()
         }
         Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),

@@ -85,7 +85,7 @@ pub(super) fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, pa
     if let Some(pin) = shelf.rules.pin {
         holder.pinned = Some(pin.to_owned());
         if let Some(pinned) = question.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
-            holder.newest = Some(listed(asked.world, at, pinned, std::iter::once(paper)));
+            holder.newest = Some(listed(asked.world, at, pinned, &[paper]));
         }
         return holder;
     }
@@ -127,7 +127,7 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
         name: shelf.name().to_owned(),
         object: shelf.object().map(str::to_owned),
         key: shelf.project.key.clone(),
-        newest: shelf.newest_usable().map(|newest| listed(world, at, newest, std::iter::once(paper))),
+        newest: shelf.newest_usable().map(|newest| listed(world, at, newest, &[paper])),
         nearly: None,
         together_with: Vec::new(),
         needed_by: Vec::new(),
@@ -139,20 +139,17 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
 /// A release with the end of its list.
 ///
 /// `at` is its place; `papers` are those in question.
-pub(super) fn listed(
-    world: &World<'_>,
-    shelf: usize,
-    at: usize,
-    mut papers: impl Iterator<Item = usize>,
-) -> ListedRelease {
+pub(super) fn listed(world: &World<'_>, shelf: usize, at: usize, papers: &[usize]) -> ListedRelease {
     let release = world.shelves[shelf].releases[at].release;
     ListedRelease {
         version: release.version.clone(),
         published: release.published,
         up_to: up_to(release),
-        api_version: release.api_version.clone(),
+        // Of several Papers the newest counts: it refuses the least.
+        refuses: papers.iter().max().and_then(|&paper| world.refuses(shelf, at, paper)),
         overridden: papers
-            .any(|paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some()),
+            .iter()
+            .any(|&paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some()),
     }
 }
 

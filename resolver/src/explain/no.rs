@@ -280,7 +280,9 @@ impl Facts<'_, '_> {
                 object: stock.object().map(str::to_owned),
                 papers: spans,
                 newest: newest.map(|newest| {
-                    listed(self.world, at, newest, papers.members(1, self.world.papers.len()).map(|i| i - 1))
+                    let papers: Vec<usize> =
+                        papers.members(1, self.world.papers.len()).map(|index| index - 1).collect();
+                    listed(self.world, at, newest, &papers)
                 }),
                 read_at: stock.project.read_at,
             }

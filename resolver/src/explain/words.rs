@@ -6,7 +6,6 @@ use super::Span;
 use crate::catalog::{BuildChannel, Channel, Source};
 use crate::request::ImagePolicy;
 use crate::unusable::Unusable;
-use crate::version::Minecraft;
 
 /// `6 October 2025`
 pub(crate) fn date(at: Timestamp) -> String {
@@ -137,11 +136,6 @@ pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
     }
 }
 
-/// Why older servers do not load a release: a clause that stands after what it is about.
-pub(super) fn api_version(needs: &Minecraft) -> String {
-    format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
-}
-
 /// Why something may not be used: a clause that stands after what it is about.
 pub(crate) fn unusable(reason: &Unusable) -> String {
     match reason {
@@ -157,6 +151,9 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::NoFile => "has no file at its source, only a link to somewhere else".to_owned(),
         Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
         Unusable::WrongSoftware { loaders } => format!("is made for {}, not for Paper", list(loaders, 4)),
+        Unusable::ApiVersion { needs } => {
+            format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
+        }
         Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
         Unusable::NeedsMissing { plugin } => {
             format!(

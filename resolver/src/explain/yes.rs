@@ -122,6 +122,8 @@ fn newer_release(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: u
         Because::Unusable { unusable: unusable.clone() }
     } else if shelf.asked.is_some() && !shelf.allowed.has(newest + 1) {
         Because::Pinned
+    } else if let Some(unusable) = world.refuses(at, newest, decision.chosen.paper) {
+        Because::Unusable { unusable }
     } else if world.known(at, newest, decision.chosen.paper).is_none() {
         Because::NotListed { up_to: up_to(stocked.release) }
     } else {

@@ -39,6 +39,14 @@ pub enum FactsError {
     /// A JAR of something else.
     #[error("it is no plugin for Paper: it has neither paper-plugin.yml nor plugin.yml")]
     NoDescription,
+    /// A plugin of another software.
+    #[error("it is a plugin for {software}, not for Paper: it has {entry} and no plugin.yml")]
+    OtherSoftware {
+        /// As its makers call it.
+        software: &'static str,
+        /// The description that it has.
+        entry: &'static str,
+    },
     /// A description that says nothing usable.
     #[error("its `{entry}` could not be understood: {what}")]
     Nonsense {

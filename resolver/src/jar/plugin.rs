@@ -11,6 +11,10 @@ use super::{FactsError, Jar};
 const PAPER: &str = "paper-plugin.yml";
 const BUKKIT: &str = "plugin.yml";
 
+/// The descriptions that others read. (`BungeeCord` reads plugin.yml, too, where there is no bungee.yml.)
+const OTHERS: [(&str, &str); 3] =
+    [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord"), ("fabric.mod.json", "Fabric")];
+
 /// Descriptions with hundreds of commands have 60 KB.
 const LARGEST: u64 = 1 << 20;
 
@@ -51,6 +55,11 @@ pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
     } else if let Some(bytes) = jar.entry(BUKKIT, LARGEST)? {
         (BUKKIT, Description::from(parse::<BukkitYml>(BUKKIT, &bytes)?))
     } else {
+        for (entry, software) in OTHERS {
+            if jar.start(entry, 1)?.is_some() {
+                return Err(FactsError::OtherSoftware { software, entry });
+            }
+        }
         return Err(FactsError::NoDescription);
     };
     let Description { main, mut facts } = description;

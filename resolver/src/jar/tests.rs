@@ -77,7 +77,14 @@ fn a_paper_plugin_yml_comes_first() {
 fn what_is_no_plugin_is_told_apart() {
     assert!(matches!(plugin::facts(&written(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
     assert!(matches!(plugin::facts(&written(b"<html>").path), Err(FactsError::NotAJar(_))));
-    assert!(matches!(of_plugin(&[Entry::new("velocity-plugin.json", "{}")]), Err(FactsError::NoDescription)));
+    assert!(matches!(of_plugin(&[Entry::new("README", "")]), Err(FactsError::NoDescription)));
+    for (entry, software) in [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord")] {
+        let error = of_plugin(&[Entry::new(entry, "{}")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("it is a plugin for {software}, not for Paper: it has {entry} and no plugin.yml")
+        );
+    }
     for bad in ["name: [", "version: 1", "name: 'a/b'", "name: ''", "- name", "name: \"x\\ny\""] {
         let error = of_plugin(&[Entry::new("plugin.yml", bad)]).unwrap_err();
         assert!(matches!(&error, FactsError::Nonsense { entry: "plugin.yml", .. }), "{bad}: {error}");

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::catalog::{PaperVersion, Release};
 use crate::request::{CompatibilityOverride, OverrideMode};
+use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob, sibling};
 
 /// How a release is known to run on one Paper.
@@ -60,11 +61,10 @@ impl Reader {
         {
             self.apply(says, &mut known);
         }
-        if let Some(needs) = &release.api_version {
-            for (paper, known) in self.papers.iter().zip(&mut known) {
-                if paper < needs {
-                    *known = None;
-                }
+        // A list and the user's word are about what works. What the server refuses does not even start to.
+        for (paper, known) in self.papers.iter().zip(&mut known) {
+            if refuses(release, paper).is_some() {
+                *known = None;
             }
         }
         known
@@ -105,6 +105,12 @@ impl Reader {
             }
         }
     }
+}
+
+/// Why a Paper refuses to load a release, whatever is said about it.
+pub(crate) fn refuses(release: &Release, paper: &Minecraft) -> Option<Unusable> {
+    let needs = release.api_version.as_ref().filter(|needs| paper < *needs)?;
+    Some(Unusable::ApiVersion { needs: needs.clone() })
 }
 
 /// The release one patch below `paper`, when Paper skipped it: built before and after it, never for it.

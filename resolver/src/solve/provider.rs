@@ -81,8 +81,15 @@ impl Question {
     /// now.
     pub(crate) fn keep_running_needs(&mut self, world: &World<'_>) {
         for (at, shelf) in world.shelves.iter().enumerate().filter(|(_, shelf)| shelf.asked.is_none()) {
-            self.stays[at] = IndexSet::of(shelf.runs(world).map(|runs| runs + 1));
+            let stays = shelf.runs(world).filter(|&runs| self.may_stay(world, at, runs));
+            self.stays[at] = IndexSet::of(stays.map(|runs| runs + 1));
         }
+    }
+
+    /// Whether a release (its place) may stay as it runs although nobody lists it: not where the server refuses to load it.
+    pub(crate) fn may_stay(&self, world: &World<'_>, at: usize, release: usize) -> bool {
+        let mut papers = self.papers.members(1, world.papers.len());
+        papers.all(|index| world.refuses(at, release, index - 1).is_none())
     }
 
     /// The same about these Papers.

@@ -206,7 +206,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
             let width = *dice.one(&[35, 65, 95]);
             dice.some(named, width).into_iter().map(|version| version.parse().unwrap()).collect()
         },
-        api_version: None,
+        api_version: dice.chance(12).then(|| dice.one(named).parse().unwrap()),
         java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
         loaders: loaders.iter().map(|&loader| loader.to_owned()).collect(),
         provides: Vec::new(),

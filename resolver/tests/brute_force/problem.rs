@@ -59,6 +59,7 @@ impl Problem {
                 with(&|p| p.catalog.projects[at].releases[place].minecraft.clear());
                 with(&|p| p.catalog.projects[at].releases[place].channel = Channel::Release);
                 with(&|p| p.catalog.projects[at].releases[place].java = None);
+                with(&|p| p.catalog.projects[at].releases[place].api_version = None);
                 for line in 0..release.minecraft.len() {
                     with(&|p| drop(p.catalog.projects[at].releases[place].minecraft.remove(line)));
                 }

@@ -38,6 +38,9 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
             continue;
         };
         let stays = request.paper == PaperWish::Latest && runs(request, release);
+        if book.refused(release, paper) {
+            found.push(format!("{} refuses {} {}", lock.minecraft, plugin.name, plugin.version));
+        }
         if !book.listed(at, release, paper) && !stays {
             found.push(format!("{} {} is not listed for {}", plugin.name, plugin.version, lock.minecraft));
         }

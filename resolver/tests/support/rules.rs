@@ -90,8 +90,16 @@ impl<'a> Book<'a> {
         }
     }
 
+    /// Whether a Paper does not load a release, whatever anybody says.
+    pub(crate) fn refused(&self, release: &Release, paper: usize) -> bool {
+        release.api_version.as_ref().is_some_and(|needs| needs > self.papers[paper].minecraft)
+    }
+
     /// Whether the page, or the user's word, has it that a release of a member runs on a Paper.
     pub(crate) fn listed(&self, member: usize, release: &Release, paper: usize) -> bool {
+        if self.refused(release, paper) {
+            return false;
+        }
         let on_page = release.minecraft.is_empty() || self.names(&release.minecraft, paper);
         let Some(says) = self.members[member].terms.says else { return on_page };
         if !says.releases.is_empty() && !says.releases.contains(&release.version) {

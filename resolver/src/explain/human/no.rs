@@ -105,10 +105,8 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
         Reason::NotListed { plugin, papers, newest, read_at, .. } => {
             let read = read(*read_at, now);
             match newest {
-                Some(ListedRelease { version, api_version: Some(needs), .. })
-                    if papers.iter().all(|span| span.to < *needs) =>
-                {
-                    (format!("{plugin} {version}"), words::api_version(needs))
+                Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
+                    (format!("{plugin} {version}"), words::unusable(unusable))
                 }
                 Some(newest) => {
                     let oldest_asked = papers.first().map(|span| &span.from);

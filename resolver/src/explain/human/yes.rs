@@ -48,7 +48,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
 
 /// Whether all that is missing is that somebody lists it.
 fn waits_for_a_list(holder: &Holder) -> bool {
-    let overridden = holder.newest.as_ref().is_some_and(|newest| newest.overridden);
+    let overridden = holder.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
     holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty() && !overridden
 }
 
@@ -239,17 +239,18 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
         (None, Some(newest)) => format!("newest, {}.", of(newest.published)),
         (None, None) => format!("has no release that may be used ({read})."),
     };
-    let needs = holder.newest.as_ref().and_then(|newest| newest.api_version.as_ref());
-    let refused = needs.is_some_and(|needs| minecraft < needs);
-    let listing = holder.newest.as_ref().map(|newest| match &newest.up_to {
-        _ if refused => needs.map(|needs| format!(" It {}.", words::api_version(needs))).unwrap_or_default(),
-        _ if holder.key.source == Source::Url => format!(" Your compatibilityOverride does not name {minecraft}."),
-        _ if newest.overridden => format!(
+    let refuses = holder.newest.as_ref().and_then(|newest| newest.refuses.as_ref());
+    let listing = holder.newest.as_ref().map(|newest| match (&newest.refuses, &newest.up_to) {
+        (Some(unusable), _) => format!(" It {}.", words::unusable(unusable)),
+        (None, _) if holder.key.source == Source::Url => {
+            format!(" Your compatibilityOverride does not name {minecraft}.")
+        }
+        (None, _) if newest.overridden => format!(
             " {page} lists {minecraft} ({read}), and your compatibilityOverride{} takes that away.",
             holder.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
         ),
-        Some(up_to) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
-        Some(_) | None => format!(" {page} does not list {minecraft} ({read})."),
+        (None, Some(up_to)) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
+        (None, Some(_) | None) => format!(" {page} does not list {minecraft} ({read})."),
     });
     lines.push(format!("{what}{}", listing.unwrap_or_default()));
     match &holder.nearly {
@@ -260,7 +261,7 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
             };
             lines.push(format!("{} {would}, but {}.", nearly.version, but(&nearly.unusable)));
         }
-        None if holder.newest.is_some() && waits_for_a_list(holder) && !refused => {
+        None if holder.newest.is_some() && waits_for_a_list(holder) && refuses.is_none() => {
             lines.push(format!("Nobody has said that it fails on {minecraft}."));
         }
         None => {}
