@@ -8,6 +8,7 @@ use crate::request::{CompatibilityOverride, Request};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 
+mod carried;
 mod closure;
 pub(crate) mod java;
 mod judge;

@@ -85,6 +85,15 @@ pub enum Unusable {
         /// The newest Minecraft that opened the world.
         floor: Minecraft,
     },
+    /// The pinned image carries one build of Paper, and it is another one.
+    ImageCarries {
+        /// The Minecraft version that it carries.
+        minecraft: Minecraft,
+        /// The build that it carries.
+        build: u32,
+        /// The image, as it was pinned.
+        image: String,
+    },
     /// The pinned image has an older Java than this Paper, or the class files of this plugin, need.
     JavaTooOld {
         /// What is needed.
@@ -130,6 +139,7 @@ impl Unusable {
             | Self::NeedsForbidden { .. }
             | Self::BuildChannel { .. }
             | Self::NoBuild { .. }
+            | Self::ImageCarries { .. }
             | Self::Preview
             | Self::BelowFloor { .. } => false,
         }

@@ -265,6 +265,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         | Unusable::NeedsMissing { .. }
         | Unusable::BuildChannel { .. }
         | Unusable::NoBuild { .. }
+        | Unusable::ImageCarries { .. }
         | Unusable::Preview
         | Unusable::BelowFloor { .. }
         | Unusable::NoImage { .. } => Vec::new(),
@@ -282,6 +283,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable) -> Vec<HintStep> {
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
         Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
+        Unusable::ImageCarries { .. } => vec![HintStep::UnpinImage],
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::Channel { .. }

@@ -176,6 +176,9 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::BelowFloor { floor } => {
             format!("is older than {floor}, which has opened the world; a world cannot go back")
         }
+        Unusable::ImageCarries { minecraft, build, image } => {
+            format!("is not what the image you pinned carries, Paper {minecraft}-{build} (`spec.image: {image}`)")
+        }
         Unusable::JavaTooOld { needs, has, image } => {
             format!("needs Java {needs}, and the image you pinned has Java {has} (`spec.image: {image}`)")
         }

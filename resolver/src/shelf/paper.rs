@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::carried::Carried;
 use super::java::{self, Offer};
 use super::ripe_at;
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
@@ -29,8 +30,9 @@ pub(crate) struct Candidate<'a> {
 /// Every Minecraft version that had a build at `now`, oldest first.
 pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<Candidate<'a>> {
     let offer = Offer::of(request, java::newest(catalog, now));
+    let carried = Carried::of(catalog, request);
     let mut candidates: Vec<Candidate<'a>> =
-        catalog.paper.iter().filter_map(|version| candidate(offer, request, version, now)).collect();
+        catalog.paper.iter().filter_map(|version| candidate(offer, carried.as_ref(), request, version, now)).collect();
     candidates.sort_by(|a, b| a.version.minecraft.cmp(&b.version.minecraft));
     candidates
 }
@@ -52,6 +54,7 @@ pub(crate) fn wished(papers: &[Candidate<'_>], wish: &PaperWish) -> IndexSet {
 
 fn candidate<'a>(
     offer: Offer<'_>,
+    carried: Option<&Carried<'_>>,
     request: &Request,
     version: &'a PaperVersion,
     now: Timestamp,
@@ -65,6 +68,10 @@ fn candidate<'a>(
         PaperWish::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
         PaperWish::BuildPin { .. } | PaperWish::Latest | PaperWish::Auto | PaperWish::Pin { .. } => None,
     };
+    let own = carried.filter(|carried| carried.minecraft == version.minecraft).map(|carried| carried.build);
+    let elsewhere = carried.is_some() && (own.is_none() || pinned.is_some_and(|pinned| own != Some(pinned)));
+    let gone = own.is_some_and(|own| builds.iter().all(|build| build.number != own));
+    let pinned = own.filter(|_| !gone).or(pinned);
     let judged = |build: &&'a Build| judge(build, request, now, runs(build) || pinned == Some(build.number));
     let choice: Choice<'a> = match pinned {
         Some(number) => match builds.iter().find(|build| build.number == number) {
@@ -82,7 +89,8 @@ fn candidate<'a>(
     });
     let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
     // The version's own faults come first: they are what a user can read and change.
-    let unusable = version_fault(request, version).or_else(|| offer.fault(java)).or(choice.unusable);
+    let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
+    let unusable = version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(choice.unusable);
     Some(Candidate { version, build: choice.build, unusable, newer_build, java, since })
 }
 

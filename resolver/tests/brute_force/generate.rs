@@ -299,7 +299,16 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
         }),
         plugins,
         dependencies: if dice.chance(10) { Dependencies::Forbid } else { Dependencies::Install },
-        image: dice.chance(8).then(|| (*dice.one(&["itzg/minecraft-server:2026.1.0-java21", "mine:5"])).to_owned()),
+        image: dice.chance(8).then(|| {
+            (*dice.one(&[
+                "itzg/minecraft-server:2026.1.0-java21",
+                "mine:5",
+                "x/papermc:1.21.11-8",
+                "x/papermc:1.20.4-5",
+                "x/papermc:1.21.10-5@sha256:0",
+            ]))
+            .to_owned()
+        }),
         image_policy: *dice.one(&[ImagePolicy::Follow, ImagePolicy::Follow, ImagePolicy::SameJava, ImagePolicy::Keep]),
     }
 }

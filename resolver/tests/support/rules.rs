@@ -157,6 +157,16 @@ fn paper<'a>(
         PaperWish::BuildPin { version, build } if version == minecraft => Some(*build),
         PaperWish::BuildPin { .. } | PaperWish::Auto | PaperWish::Latest | PaperWish::Pin { .. } => None,
     };
+    // An image that carries one build leaves nothing else.
+    let is_built =
+        |text: &str| catalog.paper.iter().any(|paper| paper.minecraft.as_str() == text && !paper.builds.is_empty());
+    let carries = request.image.as_deref().and_then(texts::paper_in).filter(|(text, _)| is_built(text));
+    let carried_here = carries.is_none_or(|(text, build)| {
+        text == minecraft.as_str()
+            && out.iter().any(|other| other.number == build)
+            && pinned.is_none_or(|pin| pin == build)
+    });
+    let pinned = carries.map(|(_, build)| build).or(pinned);
     let build = match pinned {
         Some(number) => out.iter().find(|build| build.number == number && verifiable(&build.file)).copied(),
         None => out.iter().filter(|build| verifiable(&build.file)).rfind(by_rule).copied(),
@@ -169,7 +179,7 @@ fn paper<'a>(
     let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
     let above_floor = request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
     let java_fits = starts_on(catalog, request, now, java);
-    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits), java })
+    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits && carried_here), java })
 }
 
 /// Whether the server can have an image with this Java.

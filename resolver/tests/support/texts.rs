@@ -123,6 +123,13 @@ pub(crate) fn java_in(image: &str) -> Option<u32> {
     image.split('@').next()?.split_once("-java")?.1.parse().ok()
 }
 
+/// `1.21.10` and 130 of `lexfrei/papermc:1.21.10-130`
+pub(crate) fn paper_in(image: &str) -> Option<(&str, u32)> {
+    let tag = image.split('@').next()?.split(':').next_back()?;
+    let (minecraft, build) = tag.split_once('-')?;
+    Some((minecraft, build.parse().ok()?))
+}
+
 /// The newest image with this Java, else with the next higher one.
 pub(crate) fn image_for(images: &[ImageTag], java: u32, now: Timestamp) -> Option<String> {
     let out = images.iter().filter(|image| image.pushed <= now);
