@@ -24,7 +24,7 @@ pub(crate) mod yes;
 
 pub(crate) use hint::apply_to_others;
 pub(crate) use holder::up_to;
-pub use image::{ChosenImage, ImageBecause};
+pub use image::{ChosenImage, ImageChoice};
 pub use refusal::{
     Hint, HintStep, Impossible, OneVersion, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable, WhyNot,
 };

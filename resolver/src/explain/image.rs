@@ -25,7 +25,7 @@ pub struct ChosenImage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<u32>,
     /// Why this image.
-    pub because: ImageBecause,
+    pub choice: ImageChoice,
     /// What runs now, when that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
@@ -34,20 +34,19 @@ pub struct ChosenImage {
     pub held: Option<String>,
 }
 
-/// Why a set runs on an image.
+/// How the image of a set was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum ImageBecause {
+#[serde(rename_all = "camelCase")]
+pub enum ImageChoice {
     /// The user pinned it.
     Pinned,
     /// The newest published one with the least Java that will do.
     Newest,
-    /// It runs now, and `spec.imagePolicy` holds it or its Java.
-    Policy {
-        /// What it says.
-        policy: ImagePolicy,
-    },
+    /// The newest published one with the Java of the image that runs (`spec.imagePolicy`).
+    SameJava,
+    /// It runs now (`spec.imagePolicy`).
+    Keep,
     /// No tags were read.
     Unknown,
 }
@@ -60,20 +59,22 @@ pub(super) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> ChosenImage
     let image = image_for(asked.catalog, request, java, world.now);
     let running = request.running.as_ref();
     let runs = running.and_then(|running| running.image.clone());
-    let held_by_policy = request.image_policy != ImagePolicy::Follow && running.is_some_and(|r| r.java.is_some());
-    let because = match (&request.image, &image) {
-        (Some(_), _) => ImageBecause::Pinned,
-        (None, _) if held_by_policy => ImageBecause::Policy { policy: request.image_policy },
-        (None, Some(_)) => ImageBecause::Newest,
-        (None, None) => ImageBecause::Unknown,
+    let runs_some = running.is_some_and(|running| running.java.is_some());
+    let choice = match (&request.image, request.image_policy) {
+        (Some(_), _) => ImageChoice::Pinned,
+        (None, ImagePolicy::SameJava) if runs_some => ImageChoice::SameJava,
+        (None, ImagePolicy::Keep) if runs_some => ImageChoice::Keep,
+        (None, _) if image.is_some() => ImageChoice::Newest,
+        (None, _) => ImageChoice::Unknown,
     };
+    let policy_holds = matches!(choice, ImageChoice::SameJava | ImageChoice::Keep);
     let free = choose_image(&asked.catalog.images, java, world.now);
     ChosenImage {
         needed_by: needed_by(asked, decision, java),
         has: image.as_deref().and_then(java_of_image),
-        held: free.filter(|free| matches!(because, ImageBecause::Policy { .. }) && image.as_ref() != Some(free)),
+        held: free.filter(|free| policy_holds && image.as_ref() != Some(free)),
         instead_of: runs.filter(|runs| image.as_ref().is_some_and(|image| image != runs)),
-        because,
+        choice,
         image,
         java,
     }

@@ -85,7 +85,9 @@ fn candidate<'a>(
     };
     let newer_build = builds.last().and_then(|newest| {
         let chosen = choice.build?;
-        (newest.number > chosen.number && choice.unusable.is_none()).then(|| (newest.number, judged(newest)))
+        let fault = || own.and(carried).map(Carried::fault);
+        (newest.number > chosen.number && choice.unusable.is_none())
+            .then(|| (newest.number, judged(newest).or_else(fault)))
     });
     let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
     // The version's own faults come first: they are what a user can read and change.

@@ -1,7 +1,7 @@
 //! Pure. The text about Java and the image.
 
-use super::super::words::{image_policy, list};
-use super::super::{ChosenImage, ImageBecause};
+use super::super::words::list;
+use super::super::{ChosenImage, ImageChoice};
 use super::Page;
 
 /// Writes it, where there is anything to say.
@@ -20,12 +20,11 @@ pub(super) fn image(page: &mut Page, chosen: &ChosenImage) {
     };
     page.gap();
     let name = name(image);
-    let line = match chosen.because {
-        ImageBecause::Pinned => format!("Image {name}, pinned by you (`spec.image`)."),
-        ImageBecause::Policy { policy } => {
-            format!("Image {name}, as `spec.imagePolicy: {}` has it.", image_policy(policy))
-        }
-        ImageBecause::Newest | ImageBecause::Unknown => match chosen.has {
+    let line = match chosen.choice {
+        ImageChoice::Pinned => format!("Image {name}, pinned by you (`spec.image`)."),
+        ImageChoice::SameJava => format!("Image {name}, as `spec.imagePolicy: SameJava` has it."),
+        ImageChoice::Keep => format!("Image {name}, as `spec.imagePolicy: Keep` has it."),
+        ImageChoice::Newest | ImageChoice::Unknown => match chosen.has {
             Some(has) if has > chosen.java => {
                 format!("Image {name}: the least Java from {} up that is published. Needed is {needs}.", chosen.java)
             }
