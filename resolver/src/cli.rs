@@ -17,6 +17,7 @@ mod checked;
 mod cluster;
 mod diff;
 mod document;
+mod dressed;
 mod gathered;
 mod input;
 mod instant;
@@ -26,20 +27,24 @@ mod manifests;
 mod manual;
 mod nearest;
 mod outdated;
+mod plan;
 mod problem;
 mod question;
 mod ready;
 mod rules;
 mod running;
+mod schedule;
 mod schemas;
 mod strict;
 mod supposed;
 mod table;
+mod terminal;
 mod verify;
 mod written;
 
 use arguments::{Arguments, CatalogCommand, Command, Reading};
 use called::Called;
+use dressed::dressed;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +99,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         .without_time()
         .with_target(false)
         .init();
-    let Said { answer, notes, end } = answer(&arguments.command, called, now);
+    let Said { mut answer, notes, end } = answer(&arguments.command, called, now);
+    if arguments.command.is_for_people() {
+        answer = dressed(&answer, terminal::wants_color(arguments.color), terminal::width());
+    }
     let mut stderr = io::stderr().lock();
     for note in notes {
         // Nobody is left to be told.
@@ -119,6 +127,7 @@ fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
         Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading)),
         Command::Diff(diff) => Ok(diff::diff(diff)),
         Command::Outdated(outdated) => outdated::outdated(outdated, now(&outdated.from.reading)),
+        Command::Plan(plan) => plan::plan(plan, now(&plan.from.reading)),
         Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading)),
         Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading)),
         Command::Adopt(adopt) => adopt::adopt(adopt, adopt.now.unwrap_or(clock)),

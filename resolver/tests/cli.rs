@@ -27,6 +27,8 @@ mod files;
 mod locks;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "cli/plans.rs"]
+mod plans;
 #[path = "cli/shell.rs"]
 mod shell;
 #[path = "cli/unknowns.rs"]

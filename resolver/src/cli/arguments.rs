@@ -20,6 +20,38 @@ use crate::version::Minecraft;
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,
+    /// Whether headings stand out; by itself only on a terminal, and as `NO_COLOR` and `CLICOLOR_FORCE` say
+    #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorWhen::Auto)]
+    pub(super) color: ColorWhen,
+}
+
+/// Whether an answer is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColorWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Command {
+    /// Whether the answer is sentences or a table, and not something for a program.
+    pub(super) fn is_for_people(&self) -> bool {
+        let format = match self {
+            Self::Explain(explain) => explain.format,
+            Self::Diff(diff) => diff.format,
+            Self::Verify(verify) => verify.format,
+            Self::Plan(plan) => plan.format,
+            Self::Outdated(outdated) => outdated.format,
+            Self::Ready(ready) => ready.format,
+            Self::Adopt(_)
+            | Self::Lock(_)
+            | Self::Catalog(_)
+            | Self::Schema(_)
+            | Self::Completions(_)
+            | Self::Man(_) => return false,
+        };
+        format == Format::Human
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -34,6 +66,8 @@ pub(super) enum Command {
     Verify(Verify),
     /// Write the manifests that give exactly what runs in a server's directory; it is only read
     Adopt(Adopt),
+    /// Say what would be changed on which server, when, and what waits
+    Plan(Plan),
     /// List what is not at its newest, why, and since when
     Outdated(Outdated),
     /// Say who is ready for a Minecraft version, over all servers; exits with 0 if all are
@@ -168,6 +202,18 @@ pub(super) struct Adopt {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Plan {
+    #[command(flatten)]
+    pub(super) from: From,
+    /// The lock of what runs: a file, or - for stdin; else the status tells. Can be repeated, for several servers
+    #[arg(long, value_name = "LOCK")]
+    pub(super) running: Vec<String>,
+    /// Lines, or one JSON object a server
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Outdated {
     #[command(flatten)]
     pub(super) from: From,
@@ -204,6 +250,8 @@ pub(super) enum Described {
     Explanation,
     /// What `diff --format json` writes
     Difference,
+    /// What `plan --format json` writes for each server
+    Plan,
 }
 
 #[derive(Debug, Args)]

@@ -15,8 +15,9 @@ use super::manifests::Mistake;
 use super::problem::{self, Problem};
 use super::question::{Answered, Question};
 use super::supposed::{Supposed, WhatIf};
+use super::terminal::Progress;
 use super::{End, Said, input, known_projects, manifests};
-use crate::catalog::{Catalog, ProjectKey};
+use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human};
 use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
@@ -199,6 +200,7 @@ pub(super) async fn read_upstreams(
     let mut projects = checked.projects();
     projects.extend_from_slice(further);
     let oldest = checked.oldest();
+    let _progress = Progress::of(&under_way(&projects, checked.chooses_an_image()));
     let wanted = Wanted {
         projects: &projects,
         images: checked.chooses_an_image().then_some(asked.image.as_str()),
@@ -212,6 +214,20 @@ pub(super) async fn read_upstreams(
         keys
     };
     fetcher.catalog(wanted, missing, now).await
+}
+
+/// What is asked of which upstream.
+fn under_way(projects: &[ProjectKey], images: bool) -> String {
+    let mut parts = vec!["Fill for Paper".to_owned()];
+    for source in [Source::Hangar, Source::Modrinth, Source::Url] {
+        let count = projects.iter().filter(|key| key.source == source).count();
+        if count > 0 {
+            let plural = if count == 1 { "" } else { "s" };
+            parts.push(format!("{source} for {count} plugin{plural}"));
+        }
+    }
+    parts.extend(images.then(|| "Docker Hub for images".to_owned()));
+    format!("asking {}", parts.join(", "))
 }
 
 fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Format, at: Timestamp) {

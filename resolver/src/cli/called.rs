@@ -18,11 +18,12 @@ pub(super) enum Called {
 
 /// What each command takes before it is told where the servers are. Without lines of our own clap would name the upstreams'
 /// flags as if they were asked for, when the environment sets them.
-const USAGES: [(&[&str], &str); 6] = [
+const USAGES: [(&[&str], &str); 7] = [
     (&["explain"], ""),
     (&["lock"], ""),
     (&["verify"], "<LOCK> "),
     (&["outdated"], ""),
+    (&["plan"], ""),
     (&["ready"], "<VERSION> "),
     (&["catalog", "fetch"], ""),
 ];

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::manifests::{Manifests, Mistake, Placed};
 use super::rules;
 use super::running::{self, Runs};
+use super::schedule::{self, Schedule};
 use crate::catalog::ProjectKey;
 use crate::manifest::{self, Complaint, Known, plugin_name};
-use crate::request::{PaperWish, Request};
+use crate::request::{PaperWish, Request, Running};
 use crate::version::Minecraft;
 
 /// What is asked.
@@ -19,6 +20,8 @@ pub(super) struct Checked {
     asked_about: Option<BTreeSet<String>>,
     /// What runs on them, by their names, as far as their objects tell.
     pub(super) running: BTreeMap<String, Runs>,
+    /// When they may be restarted, by their names.
+    pub(super) schedules: BTreeMap<String, Schedule>,
     /// The plugins, for complaints about their projects.
     plugins: Vec<Placed<crds::Plugin>>,
 }
@@ -29,6 +32,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
     notes.extend(left_aside);
     let mut requests = Vec::new();
     let mut running = BTreeMap::new();
+    let mut schedules = BTreeMap::new();
     let mut used = vec![false; plugins.len()];
     for plugin in &plugins {
         let complaints = rules::check_plugin(&plugin.object).into_iter().chain(manifest::check_plugin(&plugin.object));
@@ -43,6 +47,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
         match Known::of(server).ask(server, plugins.iter().map(|plugin| &plugin.object)) {
             Ok(request) => {
                 running.insert(request.server.clone(), running::of(server.status.as_ref()));
+                schedules.insert(request.server.clone(), schedule::of(server));
                 requests.push(request);
             }
             Err(complaints) => {
@@ -67,7 +72,7 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
             notes.push(format!("Plugin {name} matches no server here: see its `instanceSelector` and both namespaces"));
         }
     }
-    Ok(Checked { requests, asked_about: None, running, plugins })
+    Ok(Checked { requests, asked_about: None, running, schedules, plugins })
 }
 
 /// Checks what is asked of the objects of a cluster. The API server has checked what [`rules`] say.
@@ -75,7 +80,8 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
 pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>) -> Result<Checked, Vec<Mistake>> {
     let super::cluster::Found { servers, plugins, asked_about, notes: unread } = found;
     notes.extend(unread);
-    let (mut requests, mut running, mut mistakes) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let (mut requests, mut running, mut schedules) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    let mut mistakes = Vec::new();
     for server in servers {
         let name = manifest::server_name(&server);
         let is_named = asked_about.as_ref().is_some_and(|names| names.contains(&name));
@@ -87,7 +93,8 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
         }
         match Known::of(&server).ask(&server, &plugins) {
             Ok(request) => {
-                running.insert(name, running::of(server.status.as_ref()));
+                running.insert(name.clone(), running::of(server.status.as_ref()));
+                schedules.insert(name, schedule::of(&server));
                 requests.push(request);
             }
             Err(complaints) if is_named || asked_about.is_none() => {
@@ -110,7 +117,8 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
         requests.retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
     }
     requests.sort_by(|a, b| a.server.cmp(&b.server));
-    Ok(Checked { requests, asked_about, running, plugins: plugins.into_iter().map(Placed::in_cluster).collect() })
+    let plugins = plugins.into_iter().map(Placed::in_cluster).collect();
+    Ok(Checked { requests, asked_about, running, schedules, plugins })
 }
 
 impl Checked {
@@ -120,6 +128,17 @@ impl Checked {
         names.retain(|name| self.is_asked_about(name));
         names.sort();
         names
+    }
+
+    /// Takes this for what runs on a server, whatever its status says.
+    pub(super) fn takes_for_running(&mut self, server: &str, running: &Running) {
+        self.running.remove(server);
+        for request in self.requests.iter_mut().filter(|request| request.server == server) {
+            let opened = Some(running.minecraft.clone());
+            // A world that is newer still stays where it is.
+            request.floor = request.floor.take().max(opened);
+            request.running = Some(running.clone());
+        }
     }
 
     /// Whether no server is here only because another one is asked about.

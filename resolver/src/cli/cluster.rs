@@ -9,6 +9,7 @@ use kube::Client;
 
 use super::nearest::nearest;
 use super::running;
+use super::terminal::Progress;
 use crate::manifest::server_name;
 
 mod connection;
@@ -70,6 +71,7 @@ pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
         let (url, source) = (url.clone(), Box::new(source));
         if is_login { ClusterError::Credentials { url, source } } else { ClusterError::Client { url, source } }
     })?;
+    let _progress = Progress::of(&format!("asking the API server at {url}"));
     let mut notes = Vec::new();
     let objects = list::list::<PaperMCServer>(&client, namespace, &url).await?;
     let read_server = |mut object: serde_json::Value| {

@@ -97,7 +97,7 @@ pub(super) fn lines(difference: &Difference) -> String {
 }
 
 /// Two images by what tells them apart: repository, tag, or else the digest.
-fn image_words(from: Option<&str>, to: Option<&str>) -> String {
+pub(super) fn image_words(from: Option<&str>, to: Option<&str>) -> String {
     let own = "the operator's own";
     let (Some(from), Some(to)) = (from, to) else {
         return format!("{} -> {}", from.unwrap_or(own), to.unwrap_or(own));

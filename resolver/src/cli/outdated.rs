@@ -15,10 +15,10 @@ use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
 /// One server.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Board {
+pub(super) struct Board {
     server: String,
     /// What is not at its newest, Paper first.
-    behind: Vec<Row>,
+    pub(super) behind: Vec<Row>,
     /// How many packages there are, Paper among them.
     of: usize,
 }
@@ -26,21 +26,21 @@ struct Board {
 /// Something that is not at its newest.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
-    name: String,
+pub(super) struct Row {
+    pub(super) name: String,
     /// As the object's status tells it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    runs: Option<String>,
+    pub(super) runs: Option<String>,
     /// Nothing, when strategy `latest` leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    would_run: Option<String>,
-    newest: String,
+    pub(super) would_run: Option<String>,
+    pub(super) newest: String,
     /// In few words; absent when the newest would run and does not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    why_not: Option<String>,
+    pub(super) why_not: Option<String>,
     /// When the newest was published, if anybody says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
+    pub(super) since: Option<Timestamp>,
 }
 
 /// `resolver outdated`.
@@ -84,7 +84,8 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
     Ok(said)
 }
 
-fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timestamp) -> Board {
+/// What is behind on a server.
+pub(super) fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timestamp) -> Board {
     let mut behind: Vec<Row> = paper(catalog, solved, runs).into_iter().collect();
     behind.extend(solved.plugins.iter().filter_map(|one| plugin(one, runs)));
     let left_out = solved.unfollowed.iter().filter_map(|left| {

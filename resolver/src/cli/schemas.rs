@@ -4,6 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
 use super::arguments::Described;
+use super::plan::Plan;
 use super::supposed::Supposed;
 use crate::explain::Explanation;
 use crate::lock::{Difference, Lock};
@@ -48,6 +49,9 @@ pub(super) fn schema(of: Described) -> String {
         }
         Described::Difference => {
             ("Nightshift: what differs between two locks", generator.into_root_schema_for::<Difference>())
+        }
+        Described::Plan => {
+            ("Nightshift: what would be changed on a server, and when", generator.into_root_schema_for::<Plan>())
         }
     };
     schema.insert("title".to_owned(), title.into());

@@ -104,3 +104,21 @@ fn help_is_short_and_an_answer() {
     assert_shown("help-explain", &desk.run(&["explain", "--help"]));
     assert_shown("help-fetch", &desk.run(&["catalog", "fetch", "--help"]));
 }
+
+#[test]
+fn colour_is_decoration_asked_for_or_for_a_terminal_and_never_in_json() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let run = |arguments: &[&str], variable: Option<(&str, &str)>| {
+        let mut command = desk.command(&[&["explain", "-f", "lobby.yaml"], arguments].concat());
+        command.envs(variable);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let plain = run(&[], None);
+    assert!(!plain.contains('\u{1b}'), "into a pipe: {plain}");
+    let colored = run(&["--color", "always"], Some(("NO_COLOR", "1")));
+    assert!(colored.starts_with("\u{1b}[1mlobby can run"), "{colored}");
+    assert_eq!(colored.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""), plain);
+    assert_eq!(run(&[], Some(("CLICOLOR_FORCE", "1"))), colored);
+    assert_eq!(run(&["--color", "never"], Some(("CLICOLOR_FORCE", "1"))), plain);
+    assert!(!run(&["--format", "json", "--color", "always"], None).contains('\u{1b}'));
+}

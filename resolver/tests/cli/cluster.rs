@@ -309,3 +309,16 @@ fn a_plugin_that_is_misspelt_is_named_without_a_file() {
     let api = ApiServer::with(&[lobby_in_cluster(), plugin("viaversoin", "").replace("---\n", "")].join("---\n"));
     assert_shown("cluster-misspelt", &api.desk().run(&["explain", "lobby"]));
 }
+
+#[test]
+fn the_plan_of_a_cluster_knows_what_runs_and_when_the_next_window_opens() {
+    let told = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n  plugins:\n  \
+                - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n";
+    let by_hand = arena().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
+    // Its operator is an older one: no basis.
+    let status = "status:\n  currentVersion: 1.21.7\n  currentBuild: 32\n";
+    let manifests = lobby_in_cluster().replace(STATUS, &format!("{STATUS}{told}"));
+    let api = ApiServer::with(&[manifests, format!("{by_hand}{status}")].join("---\n"));
+    assert_shown("cluster-plan", &api.desk().run(&["plan"]));
+    assert_shown("cluster-plan-json", &api.desk().run(&["plan", "server/lobby", "--format", "json"]));
+}

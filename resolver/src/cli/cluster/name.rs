@@ -7,8 +7,8 @@ pub(super) struct ServerName(pub(super) String);
 /// What a server is called before the `/`: the names of its definition, and the word that everybody uses.
 const SERVER: [&str; 5] = ["server", "servers", "papermcserver", "papermcservers", "pmc"];
 
-/// What follows the plural where a kind is written in full.
-const GROUPS: [&str; 2] = [".nightshift.dev", ".v1alpha1.nightshift.dev"];
+/// What follows the plural where a kind is written in full; the longer one first, which ends with the other.
+const GROUPS: [&str; 2] = [".v1alpha1.nightshift.dev", ".nightshift.dev"];
 
 /// `server/lobby` or `lobby`.
 pub(super) fn parse(text: &str) -> Result<ServerName, String> {

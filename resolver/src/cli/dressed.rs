@@ -1,0 +1,124 @@
+//! Pure. Text as a terminal shows it: headings stand out, and long lines go on below their own column. Without both it is the
+//! same text, word for word: nothing is said by a colour alone.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+
+/// The least width that is worth wrapping for; below it every line would be in pieces.
+const NARROWEST: usize = 40;
+
+/// The text with its headings in bold, if `color`, and wrapped at `width`, if there is one.
+pub(super) fn dressed(text: &str, color: bool, width: Option<usize>) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut dressed = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        let rows = match width {
+            Some(width) if width >= NARROWEST => wrapped(line, width),
+            Some(_) | None => vec![(*line).to_owned()],
+        };
+        let is_heading = color && is_heading(&lines, at);
+        for row in rows {
+            if is_heading {
+                let bold = Style::new().bold();
+                writeln!(dressed, "{bold}{row}{bold:#}").expect("a String takes all");
+            } else {
+                dressed.push_str(&row);
+                dressed.push('\n');
+            }
+        }
+    }
+    if !text.ends_with('\n') {
+        dressed.pop();
+    }
+    dressed
+}
+
+/// What begins an answer, and what stands over something that is indented.
+fn is_heading(lines: &[&str], at: usize) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let line = lines[at];
+    let is_first = at == 0 || lines[at - 1].is_empty();
+    !line.is_empty()
+        && indent(line) == 0
+        && (at == 0 || (is_first && lines.get(at + 1).is_some_and(|next| indent(next) > 0)))
+}
+
+/// A line in rows of at most `width`, broken at spaces; a word that is longer stays whole.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    // What is to be copied into a manifest is left to the terminal, which breaks it without changing it.
+    if line.chars().count() <= width || line.contains(": {") {
+        return vec![line.to_owned()];
+    }
+    let hanging = column(line, width);
+    let mut rows = Vec::new();
+    let mut row = String::new();
+    for word in pieces(line, hanging) {
+        let is_empty = row.trim().is_empty();
+        if !is_empty && row.chars().count() + 1 + word.chars().count() > width {
+            rows.push(std::mem::take(&mut row));
+            row = " ".repeat(hanging) + word;
+        } else if row.is_empty() {
+            word.clone_into(&mut row);
+        } else {
+            row.push(' ');
+            row.push_str(word);
+        }
+    }
+    rows.push(row);
+    rows
+}
+
+/// Where the last column of a line begins; the rows after the first begin there. Too far to the right it is the indent.
+fn column(line: &str, width: usize) -> usize {
+    let indent = line.chars().take_while(|letter| *letter == ' ').count();
+    let last_gap = line.rfind("  ").map_or(0, |at| line[..at + 2].chars().count());
+    if last_gap > indent && last_gap <= width / 2 { last_gap } else { indent }
+}
+
+/// The first `hanging` letters with the word that follows, as they stand; then word by word.
+fn pieces(line: &str, hanging: usize) -> Vec<&str> {
+    let column = line.char_indices().nth(hanging).map_or(line.len(), |(at, _)| at);
+    let first = line[column..].find(' ').map_or(line.len(), |at| column + at);
+    std::iter::once(&line[..first]).chain(line[first..].split(' ').filter(|word| !word.is_empty())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "lobby runs Paper 1.21.10 with two plugins.\n\n  ViaVersion 5.7.1  of 18 January\n\nPaper 1.21.11 has been out.\n\nwhat you can do\n  \
+                        wait      nothing to do; you are told when it is listed by its authors\n  \
+                        allow it  on Plugin via:  compatibilityOverride: {enabled: true, mode: Add, releases: [\"5.7.1\"]}\n";
+
+    #[test]
+    fn colour_marks_headings_and_changes_no_word() {
+        let colored = dressed(TEXT, true, None);
+        let marked: Vec<&str> = colored.lines().filter(|line| line.contains('\u{1b}')).collect();
+        assert_eq!(
+            marked,
+            ["\u{1b}[1mlobby runs Paper 1.21.10 with two plugins.\u{1b}[0m", "\u{1b}[1mwhat you can do\u{1b}[0m"]
+        );
+        assert_eq!(colored.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""), TEXT);
+        assert_eq!(dressed(TEXT, false, None), TEXT);
+        assert_eq!(dressed("", true, Some(80)), "");
+    }
+
+    #[test]
+    fn long_lines_go_on_below_their_column_and_what_is_copied_stays_whole() {
+        let narrow = dressed(TEXT, false, Some(40));
+        assert!(
+            narrow.contains(
+                "  wait      nothing to do; you are told\n            when it is listed by its\n            authors\n"
+            ),
+            "{narrow}"
+        );
+        assert!(narrow.contains(
+            "allow it  on Plugin via:  compatibilityOverride: {enabled: true, mode: Add, releases: [\"5.7.1\"]}\n"
+        ));
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&narrow), words(TEXT));
+        assert_eq!(dressed(TEXT, false, Some(200)), TEXT);
+        assert_eq!(dressed(TEXT, false, Some(10)), TEXT, "nobody reads a column of words");
+    }
+}

@@ -1,0 +1,293 @@
+//! Edge (reads). `resolver plan`: what would be changed on which server, when, and what waits.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::arguments::{Format, Plan as Asked};
+use super::gathered::{end_of, gather_answers, one_server};
+use super::outdated::{self, Row};
+use super::running::Runs;
+use super::schedule::Schedule;
+use super::table::table;
+use super::{End, Said, ask, diff};
+use crate::Resolution;
+use crate::explain::{Explanation, Solved, human};
+use crate::lock::Lock;
+use crate::request::Running;
+use crate::upstream::in_words;
+
+/// What a change of the server's image is called.
+const IMAGE: &str = "image";
+
+/// What would be changed on one server.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Plan {
+    /// The server.
+    server: String,
+    /// Whether it would be restarted, or started for the first time.
+    restart: bool,
+    /// When that would be.
+    when: When,
+    /// What would be another than now, Paper first.
+    changes: Vec<Change>,
+    /// What is newer and has to wait.
+    waits: Vec<Wait>,
+}
+
+/// When a server would be restarted.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum When {
+    /// Not at all: nothing changes.
+    Never,
+    /// At once: a first start needs no window.
+    FirstStart,
+    /// Now: a window is open.
+    Open,
+    /// When this window opens, as the operator told it.
+    Window {
+        /// The instant.
+        opens: Timestamp,
+        /// For people, in the server's zone.
+        in_words: String,
+    },
+    /// In the next of these windows; nobody has told yet when that is.
+    Windows {
+        /// As they are written: cron, zone, length.
+        windows: Vec<String>,
+    },
+    /// Only when somebody asks for it: no window is switched on.
+    ByHand,
+}
+
+/// Something that would be another.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Change {
+    /// `Paper`, `Java`, `image`, or the name that people know a plugin by.
+    name: String,
+    /// What runs; absent when it is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// What would run; absent when it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<String>,
+    /// The world could not go back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    one_way: bool,
+}
+
+/// Something newer that waits.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Wait {
+    /// `Paper`, or the name that people know a plugin by.
+    name: String,
+    /// The newest there is.
+    version: String,
+    /// Why it waits, in few words.
+    why: String,
+}
+
+/// `resolver plan`.
+pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
+    let failed = |said: String| Said::nothing_but(vec![said]);
+    let mut notes = Vec::new();
+    let mut checked = ask::read(&plan.from.reading, &mut notes)?;
+    let mut locks: BTreeMap<String, Lock> = BTreeMap::new();
+    for name in &plan.running {
+        let lock = diff::read_lock(name).map_err(|error| failed(in_words(&error)))?;
+        let names = checked.servers();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let server = one_server(&names, Some(&lock.server), "")
+            .map_err(|_| {
+                failed(format!("{name}: the lock is for `{}`, which is not among the servers here", lock.server))
+            })?
+            .to_owned();
+        checked.takes_for_running(&server, &running(&lock));
+        locks.insert(server, lock);
+    }
+    let (runs, schedules) = (checked.running.clone(), checked.schedules.clone());
+    let at = plan.from.at.unwrap_or(now);
+    let gathered = gather_answers(&plan.from, checked, &mut notes, now)?;
+    let mut said = Said { answer: String::new(), notes, end: End::Solved };
+    for (server, answer) in &gathered.answer {
+        let resolution = match answer {
+            Ok(resolution) => resolution,
+            Err(unsolvable) => {
+                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                said.end = said.end.max(end_of(unsolvable));
+                continue;
+            }
+        };
+        let Explanation::Solved(solved) = &resolution.explanation else { continue };
+        let (runs, schedule) = (runs.get(server).cloned().unwrap_or_default(), schedules.get(server));
+        let changes = changes(solved, resolution, &runs, locks.get(server));
+        let is_new = runs.paper.is_none()
+            && gathered.requests.iter().any(|request| request.server == *server && request.running.is_none());
+        let plan_of_server = Plan {
+            server: server.clone(),
+            restart: !changes.is_empty(),
+            when: when(is_new, changes.is_empty(), schedule, now),
+            changes,
+            waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
+        };
+        match plan.format {
+            Format::Human => {
+                if !said.answer.is_empty() {
+                    said.answer.push('\n');
+                }
+                said.answer.push_str(&in_sentences(&plan_of_server));
+            }
+            Format::Json => {
+                let json = serde_json::to_string_pretty(&plan_of_server).expect("a plan has string keys only");
+                said.answer.push_str(&json);
+                said.answer.push('\n');
+            }
+        }
+    }
+    gathered.say_problems(&mut said);
+    Ok(said)
+}
+
+fn running(lock: &Lock) -> Running {
+    Running {
+        minecraft: lock.minecraft.clone(),
+        build: lock.build,
+        releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+        since: None,
+    }
+}
+
+fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&Lock>) -> Vec<Change> {
+    let paper = &solved.paper;
+    let mut changes = Vec::new();
+    let to = format!("{}-{}", paper.minecraft, paper.build);
+    // A status that an older operator wrote names what runs, and the answer does not know it.
+    let from = match &paper.instead_of {
+        Some(before) => Some(format!("{}-{}", before.minecraft, before.build)),
+        None => runs.paper.clone().filter(|_| !paper.runs_now),
+    };
+    if !paper.runs_now && from.as_ref() != Some(&to) {
+        let minecraft = |text: &String| text.split('-').next().and_then(|text| text.parse().ok());
+        let before = paper.instead_of.as_ref().map(|before| before.minecraft.clone());
+        let before = before.or_else(|| from.as_ref().and_then(minecraft));
+        let one_way = before.is_some_and(|before| before < paper.minecraft);
+        changes.push(Change { name: "Paper".to_owned(), from, to: Some(to), one_way });
+    }
+    let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
+        name: name.to_owned(),
+        from: from.map(str::to_owned),
+        to: to.map(str::to_owned),
+        one_way: false,
+    };
+    if let Some(difference) = lock.map(|lock| lock.difference(&resolution.lock)) {
+        let java = difference.java.map(|java| (java.from.to_string(), java.to.to_string()));
+        changes.extend(java.map(|(from, to)| change("Java", Some(&from), Some(&to))));
+        changes.extend(difference.image.map(|image| change(IMAGE, image.from.as_deref(), image.to.as_deref())));
+    }
+    for plugin in &solved.plugins {
+        let before = match &plugin.instead_of {
+            Some(before) => Some(before),
+            None if plugin.runs_now => Some(&plugin.version),
+            None => runs.plugins.get(&plugin.name),
+        };
+        if plugin.instead_of.is_some() || before != Some(&plugin.version) {
+            changes.push(change(&plugin.name, before.map(String::as_str), Some(&plugin.version)));
+        }
+    }
+    let mut gone: BTreeMap<&str, &str> =
+        solved.removed.iter().map(|(name, version)| (name.as_str(), version.as_str())).collect();
+    // What nobody asks for any more may be of a project that nobody has read.
+    match lock {
+        Some(lock) => gone.extend(lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str()))),
+        None => gone.extend(runs.plugins.iter().map(|(name, version)| (name.as_str(), version.as_str()))),
+    }
+    gone.retain(|name, _| !solved.plugins.iter().any(|plugin| plugin.name == *name));
+    changes.extend(gone.into_iter().map(|(name, version)| change(name, Some(version), None)));
+    changes
+}
+
+fn when(is_new: bool, is_same: bool, schedule: Option<&Schedule>, now: Timestamp) -> When {
+    let Schedule { windows, next, is_open } = schedule.cloned().unwrap_or_default();
+    match next {
+        _ if is_same => When::Never,
+        _ if is_new => When::FirstStart,
+        _ if windows.is_empty() => When::ByHand,
+        _ if is_open => When::Open,
+        Some((opens, in_words)) if opens > now => When::Window { opens, in_words },
+        // An operator that has not spoken since is no witness.
+        Some(_) | None => When::Windows { windows },
+    }
+}
+
+fn wait(row: Row) -> Option<Wait> {
+    let Row { name, runs: _, would_run: _, newest, why_not, since: _ } = row;
+    Some(Wait { name, version: newest, why: why_not? })
+}
+
+fn in_sentences(plan: &Plan) -> String {
+    let Plan { server, restart: _, when, changes, waits } = plan;
+    let head = match when {
+        When::Never => "nothing changes, and it is not restarted".to_owned(),
+        When::FirstStart => "starts for the first time, at once".to_owned(),
+        When::Open => "is restarted now: a window is open".to_owned(),
+        When::Window { opens: _, in_words } => format!("is restarted {in_words}"),
+        When::Windows { windows } => format!("is restarted in its next window ({})", windows.join("; ")),
+        When::ByHand => "is restarted when somebody asks for it: no window is switched on".to_owned(),
+    };
+    let mut text = format!("{server}: {head}\n");
+    let rows: Vec<Vec<String>> =
+        changes.iter().map(|change| vec![change.name.clone(), change_in_words(change)]).collect();
+    text.push_str(&table("  ", &rows));
+    if !waits.is_empty() {
+        text.push_str("  waits\n");
+        let row = |Wait { name, version, why }: &Wait| vec![format!("{name} {version}"), why.clone()];
+        let rows: Vec<Vec<String>> = waits.iter().map(row).collect();
+        text.push_str(&table("    ", &rows));
+    }
+    text
+}
+
+fn change_in_words(change: &Change) -> String {
+    let Change { name, from, to, one_way } = change;
+    match (from, to) {
+        _ if name == IMAGE => diff::image_words(from.as_deref(), to.as_deref()),
+        (Some(from), Some(to)) => {
+            let one_way = if *one_way { ". One-way: the world cannot go back" } else { "" };
+            format!("{from} -> {to}{one_way}")
+        }
+        (None, Some(to)) => format!("new: {to}"),
+        (Some(from), None) => format!("goes: was {from}"),
+        (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_is_when_the_operator_said_and_never_earlier_than_now() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let opens = at("2026-01-25T03:00:00Z");
+        let schedule = Schedule {
+            windows: vec!["0 4 * * 0 UTC, for 1h".to_owned()],
+            next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
+            is_open: false,
+        };
+        let before = at("2026-01-21T12:00:00Z");
+        let when = |schedule: &Schedule, now| super::when(false, false, Some(schedule), now);
+        assert_eq!(when(&schedule, before), When::Window { opens, in_words: "Sun 25 Jan 04:00 CET".to_owned() });
+        assert_eq!(when(&schedule, opens), When::Windows { windows: schedule.windows.clone() });
+        let open = Schedule { is_open: true, ..schedule.clone() };
+        assert_eq!(when(&open, before), When::Open);
+        assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
+        assert_eq!(super::when(true, false, Some(&schedule), before), When::FirstStart);
+        assert_eq!(super::when(false, true, Some(&schedule), before), When::Never);
+    }
+}
