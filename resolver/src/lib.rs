@@ -30,6 +30,5 @@ pub mod verify;
 pub mod version;
 
 pub use needed::needed_projects;
-pub use shelf::java::java_of_image;
 pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
 pub use solve::{Budget, GaveUp, Resolution, Unsolvable, resolve, resolve_within, why_not};

@@ -4,6 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::lock::Lock;
+use crate::shelf::java::java_of_image;
 use crate::version::Minecraft;
 
 /// What one server wants, with the policy of its owner.
@@ -160,4 +162,19 @@ pub struct Running {
     /// Since when, if known.
     #[serde(default)]
     pub since: Option<Timestamp>,
+}
+
+impl Running {
+    /// What a lock makes run. The image's Java may be newer than the one that was needed.
+    pub fn of(lock: &Lock) -> Self {
+        let image_has = lock.image.as_deref().and_then(java_of_image);
+        Self {
+            minecraft: lock.minecraft.clone(),
+            build: lock.build,
+            releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+            image: lock.image.clone(),
+            java: Some(image_has.unwrap_or(lock.java)),
+            since: None,
+        }
+    }
 }

@@ -46,14 +46,7 @@ impl WhatRuns {
 
 /// What is known of a server beside the specs. It goes into the status as it is, for `resolver explain` to ask the same.
 pub(crate) fn known(runs: &WhatRuns, config: &Config) -> Known {
-    let running = runs.lock.as_ref().map(|record| Running {
-        minecraft: record.lock.minecraft.clone(),
-        build: record.lock.build,
-        releases: record.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
-        image: record.lock.image.clone(),
-        java: Some(record.lock.image.as_deref().and_then(resolver::java_of_image).unwrap_or(record.lock.java)),
-        since: None,
-    });
+    let running = runs.lock.as_ref().map(|record| Running::of(&record.lock));
     let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());
     Known { floor: runs.floor.clone(), running, image }
 }

@@ -108,7 +108,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
                 failed(format!("{name}: the lock is for `{}`, which is not among the servers here", lock.server))
             })?
             .to_owned();
-        checked.takes_for_running(&server, &running(&lock));
+        checked.takes_for_running(&server, &Running::of(&lock));
         locks.insert(server, lock);
     }
     let (runs, schedules) = (checked.running.clone(), checked.schedules.clone());
@@ -152,15 +152,6 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     }
     gathered.say_problems(&mut said);
     Ok(said)
-}
-
-fn running(lock: &Lock) -> Running {
-    Running {
-        minecraft: lock.minecraft.clone(),
-        build: lock.build,
-        releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
-        since: None,
-    }
 }
 
 fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&Lock>) -> Vec<Change> {
