@@ -11,12 +11,13 @@ use crate::context::Context;
 use crate::requests::{Group, shares};
 
 /// Notes what a server asks for, and returns those that it is decided about with. Wakes them when what it asks for is new:
-/// their answers may have changed.
+/// their answers may have changed. Not while some server is unknown: after a start everybody's request is new, and each
+/// would wake all. Then [`end_of_pass`] does, once.
 pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Request) -> Group {
     forget_the_deleted(ctx, namespace);
     let before = ctx.catalog.requests.companions(namespace, server);
     let is_news = ctx.catalog.want(namespace, server, request);
-    if is_news {
+    if is_news && !has_unknown(ctx, namespace) {
         let now = ctx.catalog.requests.companions(namespace, server);
         wake(ctx, namespace, before.into_iter().chain(now));
     }
