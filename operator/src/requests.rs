@@ -110,30 +110,22 @@ impl Requests {
         sharing.map(|((_, name), _)| name.clone()).collect()
     }
 
-    /// The other servers that this one is solved together with, by name, as far as is known.
-    pub(crate) fn companions(&self, namespace: &str, server: &str) -> Vec<String> {
+    /// The requests that a server is solved together with, as far as is known; its own is among them. None: it shares nothing.
+    pub(crate) fn group_of(&self, namespace: &str, server: &str) -> Option<Group> {
         let mut state = self.lock();
         state.regroup(namespace);
-        let prefix = format!("{namespace}/");
-        let names = |group: &Group| -> Vec<String> {
-            group.iter().map(|request| request.server.trim_start_matches(&prefix).to_owned()).collect()
-        };
-        let mut groups = state.groups[namespace].groups.iter().map(names);
-        let mut companions = groups.find(|names| names.iter().any(|name| name == server)).unwrap_or_default();
-        companions.retain(|name| name != server);
-        companions
+        let full = format!("{namespace}/{server}");
+        let holds = |group: &&Group| group.iter().any(|request| request.server == full);
+        state.groups[namespace].groups.iter().find(holds).cloned()
     }
 
     /// The requests that are solved together with this one, which has been noted and is among them.
-    pub(crate) fn together(&self, namespace: &str, request: &Request) -> Group {
-        if !shares(request) {
-            return Arc::new(vec![request.clone()]);
+    pub(crate) fn together(&self, namespace: &str, server: &str, request: &Request) -> Group {
+        if shares(request) {
+            self.group_of(namespace, server).expect("what was noted is in a group")
+        } else {
+            Arc::new(vec![request.clone()])
         }
-        let mut state = self.lock();
-        state.regroup(namespace);
-        let groups = &state.groups[namespace].groups;
-        let mine = groups.iter().find(|group| group.iter().any(|other| other.server == request.server));
-        mine.expect("what was noted is in a group").clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -164,6 +156,12 @@ impl State {
         });
         self.groups.insert(namespace.to_owned(), Groups { stale: false, groups: groups.collect() });
     }
+}
+
+/// The names of the others in a group.
+pub(crate) fn companions<'g>(group: &'g Group, server: &'g str) -> impl Iterator<Item = &'g str> {
+    let names = group.iter().filter_map(|request| request.server.rsplit_once('/')).map(|(_, name)| name);
+    names.filter(move |name| *name != server)
 }
 
 /// Whether some plugin of a server has to be one release on all servers that match it.
@@ -212,12 +210,12 @@ mod tests {
             assert!(requests.note(namespace, name, Some(request)));
             assert!(!requests.note(namespace, name, Some(request)), "nothing new");
         }
-        assert_eq!(names(&requests.together("games", &all[0].1)), ["games/a", "games/b", "games/c"]);
-        assert_eq!(names(&requests.together("games", &all[3].1)), ["games/d"]);
-        assert_eq!(names(&requests.together("test", &all[4].1)), ["test/a"]);
+        assert_eq!(names(&requests.together("games", "a", &all[0].1)), ["games/a", "games/b", "games/c"]);
+        assert_eq!(names(&requests.together("games", "d", &all[3].1)), ["games/d"]);
+        assert_eq!(names(&requests.together("test", "a", &all[4].1)), ["test/a"]);
         requests.keep("games", &["a", "c", "d"].map(str::to_owned).into());
-        assert_eq!(names(&requests.together("games", &all[0].1)), ["games/a"], "who is deleted has no say");
-        assert_eq!(names(&requests.together("test", &all[4].1)), ["test/a"], "who lives elsewhere is not meant");
+        assert_eq!(names(&requests.together("games", "a", &all[0].1)), ["games/a"], "who is deleted has no say");
+        assert_eq!(names(&requests.together("test", "a", &all[4].1)), ["test/a"], "who lives elsewhere is not meant");
     }
 
     #[test]
@@ -229,7 +227,7 @@ mod tests {
         assert!(requests.knows("games", "b"));
         let now = request("games/a", &[("via", "latest")]);
         requests.note("games", "a", Some(&now));
-        assert_eq!(*requests.together("games", &now), [now]);
+        assert_eq!(*requests.together("games", "a", &now), [now]);
         requests.note_silent("games", "a");
         assert_eq!(requests.all().len(), 1, "what it asked for still counts");
     }
@@ -242,14 +240,15 @@ mod tests {
         for (name, request) in [("a", &a), ("b", &b), ("c", &c), ("d", &d)] {
             requests.note("games", name, Some(request));
         }
-        let (one, other) = (requests.together("games", &a), requests.together("games", &c));
+        let (one, other) = (requests.together("games", "a", &a), requests.together("games", "c", &c));
         let changed = request("games/b", &[("via", "latest"), ("map", "auto")]);
         requests.note("games", "b", Some(&changed));
-        assert!(Arc::ptr_eq(&requests.together("games", &c), &other), "nothing is decided again");
-        assert_eq!(requests.companions("games", "a"), ["b"]);
-        assert!(requests.companions("test", "a").is_empty());
-        assert!(!Arc::ptr_eq(&requests.together("games", &a), &one));
-        assert_eq!(*requests.together("games", &a), [a, changed]);
+        assert!(Arc::ptr_eq(&requests.together("games", "c", &c), &other), "nothing is decided again");
+        let group = requests.group_of("games", "a").unwrap();
+        assert_eq!(companions(&group, "a").collect::<Vec<_>>(), ["b"]);
+        assert_eq!(requests.group_of("test", "a"), None);
+        assert!(!Arc::ptr_eq(&requests.together("games", "a", &a), &one));
+        assert_eq!(*requests.together("games", "a", &a), [a, changed]);
     }
 
     #[test]

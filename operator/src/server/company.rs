@@ -8,35 +8,35 @@ use kube::runtime::reflector::ObjectRef;
 use resolver::request::Request;
 
 use crate::context::Context;
-use crate::requests::{Group, shares};
+use crate::requests::{Group, companions, shares};
 
 /// Notes what a server asks for, and returns those that it is decided about with. Wakes them when what it asks for is new:
 /// their answers may have changed. Not while some server is unknown: after a start everybody's request is new, and each
 /// would wake all. Then [`end_of_pass`] does, once.
 pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Request) -> Group {
     forget_the_deleted(ctx, namespace);
-    let before = ctx.catalog.requests.companions(namespace, server);
+    let before = ctx.catalog.requests.group_of(namespace, server);
     let is_news = ctx.catalog.want(namespace, server, request);
+    let group = ctx.catalog.requests.together(namespace, server, request);
     if is_news && !has_unknown(ctx, namespace) {
-        let now = ctx.catalog.requests.companions(namespace, server);
-        wake(ctx, namespace, before.into_iter().chain(now));
+        wake_others(ctx, namespace, server, before.iter().chain([&group]));
     }
-    ctx.catalog.requests.together(namespace, request)
+    group
 }
 
 /// Notes that nothing readable is asked for by a server. Those that it was decided about with are woken.
 pub(super) fn leave(ctx: &Context, namespace: &str, server: &str) {
-    let before = ctx.catalog.requests.companions(namespace, server);
+    let before = ctx.catalog.requests.group_of(namespace, server);
     if ctx.catalog.requests.note(namespace, server, None) {
-        wake(ctx, namespace, before.into_iter());
+        wake_others(ctx, namespace, server, &before);
     }
 }
 
 /// Forgets a server that is not there any more, and wakes those that it was decided about with.
 pub(crate) fn gone(ctx: &Context, namespace: &str, server: &str) {
-    let before = ctx.catalog.requests.companions(namespace, server);
+    let before = ctx.catalog.requests.group_of(namespace, server);
     forget_the_deleted(ctx, namespace);
-    wake(ctx, namespace, before.into_iter());
+    wake_others(ctx, namespace, server, &before);
 }
 
 /// Whether there is a server in the namespace that no pass has looked at since this process started. What it asks for may
@@ -60,7 +60,7 @@ pub(super) fn end_of_pass(ctx: &Context, namespace: &str) {
         && !has_unknown(ctx, namespace)
         && ctx.catalog.requests.end_waiting(namespace)
     {
-        wake(ctx, namespace, ctx.catalog.requests.sharing(namespace).into_iter());
+        ctx.catalog.requests.sharing(namespace).iter().for_each(|name| wake(ctx, namespace, name));
     }
 }
 
@@ -80,9 +80,13 @@ fn of_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = String> 
     ctx.servers.state().into_iter().filter(move |server| is_here(server)).map(|server| server.name_any())
 }
 
-fn wake(ctx: &Context, namespace: &str, servers: impl Iterator<Item = String>) {
-    for name in servers {
-        // Nobody listens any more only when the process ends.
-        drop(ctx.wake.send(ObjectRef::new(&name).within(namespace)));
+fn wake_others<'g>(ctx: &Context, namespace: &str, server: &str, groups: impl IntoIterator<Item = &'g Group>) {
+    for group in groups {
+        companions(group, server).for_each(|name| wake(ctx, namespace, name));
     }
+}
+
+fn wake(ctx: &Context, namespace: &str, server: &str) {
+    // Nobody listens any more only when the process ends.
+    drop(ctx.wake.send(ObjectRef::new(server).within(namespace)));
 }
