@@ -42,7 +42,7 @@ mod terminal;
 mod verify;
 mod written;
 
-use arguments::{Arguments, CatalogCommand, Command, Reading};
+use arguments::{Arguments, CatalogCommand, Command, Sources};
 use called::Called;
 use dressed::dressed;
 
@@ -121,17 +121,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
 }
 
 fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
-    let now = |reading: &Reading| reading.now.unwrap_or(clock);
+    let now = |sources: &Sources| sources.now.unwrap_or(clock);
     let said = match command {
-        Command::Explain(explain) => ask::explain(explain, now(&explain.reading)),
-        Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading)),
+        Command::Explain(explain) => ask::explain(explain, now(&explain.reading.sources)),
+        Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading.sources)),
         Command::Diff(diff) => Ok(diff::diff(diff)),
-        Command::Outdated(outdated) => outdated::outdated(outdated, now(&outdated.from.reading)),
-        Command::Plan(plan) => plan::plan(plan, now(&plan.from.reading)),
-        Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading)),
-        Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading)),
-        Command::Adopt(adopt) => adopt::adopt(adopt, adopt.now.unwrap_or(clock)),
-        Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading))),
+        Command::Outdated(outdated) => outdated::outdated(outdated, now(&outdated.from.reading.sources)),
+        Command::Plan(plan) => plan::plan(plan, now(&plan.from.reading.sources)),
+        Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading.sources)),
+        Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading.sources)),
+        Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
+        Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading.sources))),
         Command::Schema(schema) => Ok(Said::only(schemas::schema(schema.of))),
         Command::Completions(completions) => Ok(Said::only(manual::completions(called, completions.shell))),
         Command::Man(man) => Ok(manual::man(called, man.output.as_deref())),

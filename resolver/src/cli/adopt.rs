@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::{Adopt, Reading as Asked};
+use super::arguments::{Adopt, Sources};
 use super::gathered::{Gathered, answers, gather, lacking};
 use super::input::File;
 use super::{End, Said, ask, checked, manifests, rules};
@@ -42,15 +42,7 @@ pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
         (None, true) => Some(ask::cache().map_err(failed)?),
         (catalog, _) => catalog.clone(),
     };
-    let asked = Asked {
-        files: Vec::new(),
-        #[cfg(feature = "cluster")]
-        cluster: super::cluster::InCluster::default(),
-        image: adopt.image.clone(),
-        upstreams: adopt.upstreams.clone(),
-        now: adopt.now,
-    };
-    let fetcher = ask::fetcher(&asked, catalog.as_deref()).map_err(failed)?;
+    let fetcher = ask::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?;
     let finding = origin::find(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut doubts);
     let found = ask::in_runtime(finding).map_err(failed)?;
     folder.paper.recognise(&found.catalog.paper);
@@ -62,7 +54,7 @@ pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
     doubts.extend(folder.properties.game_port.filter(|port| *port != 25565).map(|port| Doubt::GamePort { port }));
     let draft = draft(name, namespace, &folder, (minecraft, build), &origins, &mut doubts);
     let text = draft.render(&adopt.directory.display().to_string(), now);
-    check(&draft, &text, &folder, &asked, catalog.as_deref(), now, &mut doubts);
+    check(&draft, &text, &folder, &adopt.sources, catalog.as_deref(), now, &mut doubts);
     let grave = doubts.iter().any(Doubt::is_grave);
     let notes = doubts.iter().map(ToString::to_string).collect();
     Ok(Said { answer: text, notes, end: if grave { End::NoSolution } else { End::Solved } })
@@ -189,7 +181,7 @@ fn check(
     draft: &Draft,
     text: &str,
     folder: &Folder,
-    asked: &Asked,
+    sources: &Sources,
     catalog: Option<&Path>,
     now: Timestamp,
     doubts: &mut Vec<Doubt>,
@@ -203,7 +195,7 @@ fn check(
             return doubts.push(Doubt::NoAnswer { why });
         }
     };
-    let gathered = gather(asked, catalog, checked, &mut notes, now, |catalog, requests| {
+    let gathered = gather(sources, catalog, checked, &mut notes, now, |catalog, requests| {
         let answers = answers(catalog, requests, now);
         let lacking = lacking(&answers);
         (answers, lacking)

@@ -185,20 +185,8 @@ pub(super) struct Adopt {
     /// As `--offline`, with what `catalog fetch` put into this directory
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
-    /// The image repository whose tags give each Paper its Java
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "itzg/minecraft-server",
-        env = "NIGHTSHIFT_IMAGE",
-        hide_env_values = true
-    )]
-    pub(super) image: String,
     #[command(flatten)]
-    pub(super) upstreams: Addresses,
-    /// Takes this for the present instant, for upstreams that replay the past
-    #[arg(long, value_name = "TIME", value_parser = instant::parse, env = "NIGHTSHIFT_NOW", hide = true)]
-    pub(super) now: Option<Timestamp>,
+    pub(super) sources: Sources,
 }
 
 #[derive(Debug, Args)]
@@ -299,6 +287,13 @@ pub(super) struct Reading {
     #[cfg(feature = "cluster")]
     #[command(flatten)]
     pub(super) cluster: super::cluster::InCluster,
+    #[command(flatten)]
+    pub(super) sources: Sources,
+}
+
+/// What metadata is read of, and as of when.
+#[derive(Debug, Args)]
+pub(super) struct Sources {
     /// The image repository whose tags give each Paper its Java
     #[arg(
         long,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::arguments::{Explain, Fetch, Format, Reading as Asked};
+use super::arguments::{Explain, Fetch, Format, Reading as Asked, Sources};
 use super::checked::{self, Checked};
 #[cfg(feature = "cluster")]
 use super::cluster;
@@ -48,7 +48,7 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         assume: assume.clone(),
         servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },
     };
-    let gathered = gather(reading, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
+    let gathered = gather(&reading.sources, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
         question.ask(catalog, requests)
     })?;
     let mut said = told(&gathered.answer, *format, question.at, notes)?;
@@ -98,11 +98,11 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
         Ok(directory) => directory,
         Err(said) => return Said::nothing_but(vec![said]),
     };
-    let fetcher = match online(&fetch.reading, directory.clone()) {
+    let fetcher = match online(&fetch.reading.sources, directory.clone()) {
         Ok(fetcher) => fetcher,
         Err(said) => return Said::nothing_but(vec![said]),
     };
-    let reading = match in_runtime(read_upstreams(&fetcher, &fetch.reading, &checked, &[], now)) {
+    let reading = match in_runtime(read_upstreams(&fetcher, &fetch.reading.sources, &checked, &[], now)) {
         Ok(reading) => reading,
         Err(said) => return Said::nothing_but(vec![said]),
     };
@@ -157,20 +157,20 @@ fn refused(mut mistakes: Vec<Mistake>, notes: &mut Vec<String>) -> Said {
     Said::nothing_but(std::mem::take(notes))
 }
 
-pub(super) fn fetcher(asked: &Asked, catalog: Option<&Path>) -> Result<Fetcher, String> {
+pub(super) fn fetcher(sources: &Sources, catalog: Option<&Path>) -> Result<Fetcher, String> {
     match catalog {
         Some(directory) if directory.is_dir() => Ok(Fetcher::offline(directory)),
         Some(directory) => {
             let directory = directory.display();
             Err(format!("there is no directory `{directory}`: fill it with `catalog fetch --catalog {directory} -f …`"))
         }
-        None => online(asked, cache()?),
+        None => online(sources, cache()?),
     }
 }
 
-fn online(asked: &Asked, directory: PathBuf) -> Result<Fetcher, String> {
+fn online(sources: &Sources, directory: PathBuf) -> Result<Fetcher, String> {
     let mut settings = Settings::new(directory);
-    settings.upstreams = asked.upstreams.upstreams();
+    settings.upstreams = sources.upstreams.upstreams();
     Fetcher::new(settings).map_err(|error| in_words(&error))
 }
 
@@ -192,7 +192,7 @@ pub(super) fn in_runtime<T>(work: impl Future<Output = T>) -> Result<T, String> 
 
 pub(super) async fn read_upstreams(
     fetcher: &Fetcher,
-    asked: &Asked,
+    sources: &Sources,
     checked: &Checked,
     further: &[ProjectKey],
     now: Timestamp,
@@ -203,7 +203,7 @@ pub(super) async fn read_upstreams(
     let _progress = Progress::of(&under_way(&projects, checked.chooses_an_image()));
     let wanted = Wanted {
         projects: &projects,
-        images: checked.chooses_an_image().then_some(asked.image.as_str()),
+        images: checked.chooses_an_image().then_some(sources.image.as_str()),
         oldest: oldest.as_ref(),
     };
     let missing = |catalog: &Catalog| {

@@ -21,7 +21,7 @@ use error::ClusterError;
 use name::ServerName;
 
 /// Which servers of which cluster. All of the namespace when none is named.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(super) struct InCluster {
     /// Servers of a cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby; all of the namespace when none is named
     #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = name::parse)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::arguments::{From, Reading as Asked};
+use super::arguments::{From, Sources};
 use super::ask::{fetcher, in_runtime, misspelt, read_upstreams, say_problems};
 use super::checked::Checked;
 use super::{End, Said};
@@ -40,19 +40,19 @@ impl<T> Gathered<T> {
 
 /// Reads the upstreams until `answer` lacks no project any more; what it lacks is the second of what it gives.
 pub(super) fn gather<T>(
-    asked: &Asked,
+    sources: &Sources,
     directory: Option<&Path>,
     checked: Checked,
     notes: &mut Vec<String>,
     now: Timestamp,
     answer: impl Fn(&Catalog, &[Request]) -> (T, Vec<ProjectKey>),
 ) -> Result<Gathered<T>, Said> {
-    let fetcher = fetcher(asked, directory).map_err(|said| Said::nothing_but(vec![said]))?;
+    let fetcher = fetcher(sources, directory).map_err(|said| Said::nothing_but(vec![said]))?;
     let read = in_runtime(async {
         let mut further: Vec<ProjectKey> = Vec::new();
         let mut round = 0;
         loop {
-            let reading = read_upstreams(&fetcher, asked, &checked, &further, now).await;
+            let reading = read_upstreams(&fetcher, sources, &checked, &further, now).await;
             let (answer, mut lacking) = answer(&reading.catalog, &checked.requests);
             lacking.retain(|key| !further.contains(key));
             round += 1;
@@ -80,7 +80,7 @@ pub(super) fn gather_answers(
 ) -> Result<Gathered<Answers>, Said> {
     let at = from.at.unwrap_or(now);
     let asked_about = checked.servers();
-    gather(&from.reading, from.catalog.as_deref(), checked, notes, now, |catalog, requests| {
+    gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, |catalog, requests| {
         let mut answers = answers(catalog, requests, at);
         let lacking = lacking(&answers);
         answers.retain(|(server, _)| asked_about.contains(server));

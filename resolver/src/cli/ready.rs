@@ -75,13 +75,14 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     let checked = ask::read(&from.reading, &mut notes)?;
     let at = from.at.unwrap_or(now);
     let asked_about = checked.servers();
-    let gathered = gather(&from.reading, from.catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
-        let mut answers = answers(catalog, requests, target, at);
-        let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
-        let lacking = unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect();
-        answers.retain(|(server, _)| asked_about.contains(server));
-        (answers, lacking)
-    })?;
+    let gathered =
+        gather(&from.reading.sources, from.catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
+            let mut answers = answers(catalog, requests, target, at);
+            let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
+            let lacking = unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect();
+            answers.retain(|(server, _)| asked_about.contains(server));
+            (answers, lacking)
+        })?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     let mut whys = Vec::new();
     for (_, answer) in &gathered.answer {
