@@ -36,6 +36,7 @@ pub(crate) mod proof;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod rollout;
+mod strangers;
 
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};

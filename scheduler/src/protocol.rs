@@ -93,6 +93,9 @@ pub struct Report {
     /// JARs in `plugins/` that are not ours, by file name.
     #[serde(default)]
     pub unmanaged: Vec<String>,
+    /// The same JARs with what they are; empty from an agent that does not look into them.
+    #[serde(default)]
+    pub unmanaged_jars: Vec<UnmanagedJar>,
     /// Locks whose files all lie on the volume, verified.
     #[serde(default)]
     pub staged: Vec<String>,
@@ -110,6 +113,25 @@ pub struct Report {
     /// The announcement that is running or has ended.
     #[serde(default)]
     pub announced: Option<Announce>,
+}
+
+/// A JAR in `plugins/` that is not ours. All of it is somebody's own text, cut to what a status takes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnmanagedJar {
+    /// Its name in `plugins/`.
+    pub file: String,
+    /// Of its bytes: 64 hex digits.
+    pub sha256: String,
+    /// What its description calls it; None: it holds no plugin that can be read.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The version that its description states.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Further names that it satisfies the `depend` of others with.
+    #[serde(default)]
+    pub provides: Vec<String>,
 }
 
 /// The server's process as the agent sees it.
