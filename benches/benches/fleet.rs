@@ -17,6 +17,7 @@ use resolver::catalog::{
     Release, Source,
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Budget, Fleet, needed_projects, resolve};
 
 const PAPERS: usize = 54;
@@ -162,6 +163,8 @@ fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Reques
         dependencies: Dependencies::Install,
         image: None,
         image_policy: ImagePolicy::Follow,
+        unmanaged: Vec::new(),
+        unmanaged_plugins: UnmanagedPlugins::Hold,
     }
 }
 

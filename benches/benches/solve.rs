@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
 use resolver::explain::human;
 use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::unmanaged::UnmanagedPlugins;
 use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
 
 const AT: &str = "2026-01-20T12:00:00Z";
@@ -43,6 +44,8 @@ fn request(paper: PaperWish) -> Request {
         dependencies: Dependencies::Install,
         image: None,
         image_policy: ImagePolicy::Follow,
+        unmanaged: Vec::new(),
+        unmanaged_plugins: UnmanagedPlugins::Hold,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{pod_template, schema};
 
 mod settings;
 mod status;
+mod unmanaged;
 
 pub use settings::{
     AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
@@ -18,6 +19,7 @@ pub use status::{
     AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState,
     PluginStateKind, RolloutFacts, UpdateBlocked,
 };
+pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
 /// One Paper server that Nightshift keeps on the newest set of versions that works together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -108,6 +110,13 @@ pub struct PaperMCServerSpec {
     /// What happens to a required dependency that no Plugin asks for.
     #[serde(default)]
     pub dependencies: Dependencies,
+    /// What JARs in `plugins` that are not managed here do to a new Minecraft version. Builds of the same one come in any case.
+    #[serde(default)]
+    pub unmanaged_plugins: UnmanagedPlugins,
+    /// Those of them that you have checked. `kubectl nightshift trust` writes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["sha256"]))]
+    pub unmanaged: Vec<TrustedFile>,
     /// The server's image. Chosen with the Java that Paper and the plugins need when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^\S+$"))]

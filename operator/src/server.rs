@@ -36,6 +36,7 @@ pub(crate) mod proof;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod rollout;
+mod strangers;
 
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
@@ -83,7 +84,7 @@ impl PassError {
             Self::Apply(error) if error.is_the_users() => Blame::User,
             // The same address would bring the same wrong file again; a new release or another spec wakes us.
             Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => Blame::User,
-            Self::Files(files::FilesError::SamePlugin { .. }) => Blame::User,
+            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => Blame::User,
             Self::Files(files::FilesError::Record(_))
             | Self::Observe(_)
             | Self::Solve(_)
@@ -200,7 +201,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return trouble(ctx, server, &seen, why(answer.explanation), at).await;
     };
 
-    let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs).await?;
+    let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs, &seen).await?;
     if now() > at + LOOK_COUNTS {
         // Downloads took so long that what was seen is old. They are here now: look again.
         return Ok(Outcome::Acted);
@@ -270,8 +271,16 @@ async fn bring_files(
     server: &check::CheckedServer,
     lock: &Lock,
     runs: &WhatRuns,
+    seen: &observe::Observed,
 ) -> Result<(Arc<record::LockRecord>, Option<String>), PassError> {
-    match (files::complete(ctx, &server.namespace, &server.name, lock).await, &runs.lock) {
+    let brought = files::complete(ctx, &server.namespace, &server.name, lock).await;
+    // A first start and what is on trial are seen through to their end.
+    let may_wait = runs.lock.is_some() && !Plan::is_on_trial(seen);
+    let brought = brought.and_then(|record| match seen.report.as_deref().filter(|_| may_wait) {
+        Some(report) => files::stands_beside(record, report),
+        None => Ok(record),
+    });
+    match (brought, &runs.lock) {
         (Ok(record), _) => Ok((record, None)),
         (Err(error), Some(running)) => {
             if let files::FilesError::Fetch { file: _, source } = &error {

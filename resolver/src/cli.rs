@@ -39,6 +39,7 @@ mod strict;
 mod supposed;
 mod table;
 mod terminal;
+mod trust;
 mod verify;
 mod written;
 
@@ -130,6 +131,7 @@ fn answer(command: &Command, called: Called, clock: Timestamp) -> Said {
         Command::Plan(plan) => plan::plan(plan, now(&plan.from.reading.sources)),
         Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading.sources)),
         Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading.sources)),
+        Command::Trust(trust) => trust::trust(trust),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(ask::fetch(fetch, now(&fetch.reading.sources))),
         Command::Schema(schema) => Ok(Said::only(schemas::schema(schema.of))),

@@ -67,17 +67,27 @@ impl Explanation {
     pub fn held_by(&self) -> Vec<&str> {
         match self {
             Self::Solved(solved) => {
-                solved.newer_paper.first().map(|newer| names(&newer.held_by, &newer.one_version)).unwrap_or_default()
+                let newer = solved.newer_paper.first();
+                newer
+                    .map(|newer| names(newer.unusable.as_ref(), &newer.held_by, &newer.one_version))
+                    .unwrap_or_default()
             }
-            Self::WhyNot(why) => names(&why.holders, &why.one_version),
+            Self::WhyNot(why) => names(why.unusable.as_ref(), &why.holders, &why.one_version),
             Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }
 }
 
-fn names<'x>(holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
+/// JARs of one's own by their files, before the plugins.
+fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
+    let files = if let Some(Unusable::Unmanaged { files }) = unusable { files.as_slice() } else { &[] };
     let holders = holders.iter().map(|holder| holder.name.as_str());
-    holders.chain(shared.iter().flat_map(|one| one.plugins.iter().map(|plugin| plugin.plugin.as_str()))).collect()
+    files
+        .iter()
+        .map(String::as_str)
+        .chain(holders)
+        .chain(shared.iter().flat_map(|one| one.plugins.iter().map(|plugin| plugin.plugin.as_str())))
+        .collect()
 }
 
 /// The yes: what was chosen, and why nothing newer.
@@ -433,6 +443,20 @@ pub enum Warning {
         object: String,
         /// Chosen version.
         version: String,
+    },
+    /// JARs of one's own go along to a Minecraft that nobody knows them to run on (`spec.unmanagedPlugins: Warn`).
+    Unmanaged {
+        /// Their names in `plugins/`.
+        files: Vec<String>,
+        /// Chosen Minecraft version.
+        minecraft: Minecraft,
+    },
+    /// Several files declare or provide one plugin name, and at least one of them is nobody's here.
+    SharedName {
+        /// The name.
+        name: String,
+        /// The files in `plugins/`.
+        files: Vec<String>,
     },
     /// The Paper version gets no more fixes.
     PaperUnsupported {

@@ -23,6 +23,7 @@ pub mod request;
 mod schema;
 mod shelf;
 mod solve;
+pub mod unmanaged;
 pub mod unusable;
 #[cfg(feature = "upstream")]
 pub mod upstream;

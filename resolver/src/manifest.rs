@@ -11,17 +11,20 @@ use crate::request::{
     CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
     VersionWish,
 };
+use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;
 
 mod known;
 mod selector;
 mod source;
+mod unmanaged;
 
 pub use known::{Known, has_a_say};
 pub use selector::{matches, matching};
 pub use source::project_key;
 #[cfg(feature = "cli")]
 pub(crate) use source::{CHECKSUM, url_fault};
+pub use unmanaged::unmanaged;
 
 /// Something in an object that cannot be asked for, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +48,7 @@ impl fmt::Display for Complaint {
 
 /// The request of a server: its own wishes, and those of the [`matching`] plugins among `plugins`, by name.
 ///
+/// JARs of people's own are those that its status names: see [`unmanaged`] for newer ones.
 /// `floor` is the newest Minecraft that opened its world, `running` what runs by the last proven lock; objects know neither.
 ///
 /// # Errors
@@ -84,6 +88,12 @@ pub fn request<'a>(
             },
             image: spec.image.clone(),
             image_policy,
+            unmanaged: unmanaged(spec, server.status.as_ref().map_or(&[], |status| &status.unmanaged)),
+            unmanaged_plugins: match spec.unmanaged_plugins {
+                paper_mc_server::UnmanagedPlugins::Hold => UnmanagedPlugins::Hold,
+                paper_mc_server::UnmanagedPlugins::Warn => UnmanagedPlugins::Warn,
+                paper_mc_server::UnmanagedPlugins::Ignore => UnmanagedPlugins::Ignore,
+            },
         }),
         _ => Err(desk.complaints),
     }

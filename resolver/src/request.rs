@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::lock::Lock;
 use crate::shelf::java::java_of_image;
+use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 
 /// What one server wants, with the policy of its owner.
@@ -37,6 +38,12 @@ pub struct Request {
     /// Whether an image that was chosen may change by itself.
     #[serde(default)]
     pub image_policy: ImagePolicy,
+    /// JARs on the server that nobody manages here, by file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmanaged: Vec<UnmanagedJar>,
+    /// What they do to a new Minecraft version.
+    #[serde(default, skip_serializing_if = "UnmanagedPlugins::is_hold")]
+    pub unmanaged_plugins: UnmanagedPlugins,
 }
 
 /// Whether the image that runs may change by itself (`spec.imagePolicy`). Says nothing about an image that is pinned.

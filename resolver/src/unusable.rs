@@ -85,6 +85,11 @@ pub enum Unusable {
         /// The newest Minecraft that opened the world.
         floor: Minecraft,
     },
+    /// JARs of people's own are on the server, and nobody knows whether they run on it.
+    Unmanaged {
+        /// Their names in `plugins/`, in order.
+        files: Vec<String>,
+    },
     /// The pinned image carries one build of Paper, and it is another one.
     ImageCarries {
         /// The Minecraft version that it carries.
@@ -140,6 +145,7 @@ impl Unusable {
             | Self::BuildChannel { .. }
             | Self::NoBuild { .. }
             | Self::ImageCarries { .. }
+            | Self::Unmanaged { .. }
             | Self::Preview
             | Self::BelowFloor { .. } => false,
         }

@@ -31,6 +31,8 @@ mod mistakes;
 mod plans;
 #[path = "cli/shell.rs"]
 mod shell;
+#[path = "cli/trust.rs"]
+mod trust;
 #[path = "cli/unknowns.rs"]
 mod unknowns;
 #[path = "cli/verify.rs"]

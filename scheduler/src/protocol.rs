@@ -48,6 +48,9 @@ pub struct File {
     /// For a plugin: the name in its plugin.yml. None for server files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
+    /// For a plugin: further names that it satisfies the `depend` of others with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<String>,
 }
 
 /// All files of one lock: what the server directory is made equal to. The key `files.json` of the lock ConfigMap.
@@ -93,6 +96,9 @@ pub struct Report {
     /// JARs in `plugins/` that are not ours, by file name.
     #[serde(default)]
     pub unmanaged: Vec<String>,
+    /// The same JARs with what they are; empty from an agent that does not look into them.
+    #[serde(default)]
+    pub unmanaged_jars: Vec<UnmanagedJar>,
     /// Locks whose files all lie on the volume, verified.
     #[serde(default)]
     pub staged: Vec<String>,
@@ -110,6 +116,25 @@ pub struct Report {
     /// The announcement that is running or has ended.
     #[serde(default)]
     pub announced: Option<Announce>,
+}
+
+/// A JAR in `plugins/` that is not ours. All of it is somebody's own text, cut to what a status takes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnmanagedJar {
+    /// Its name in `plugins/`.
+    pub file: String,
+    /// Of its bytes: 64 hex digits.
+    pub sha256: String,
+    /// What its description calls it; None: it holds no plugin that can be read.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The version that its description states.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Further names that it satisfies the `depend` of others with.
+    #[serde(default)]
+    pub provides: Vec<String>,
 }
 
 /// The server's process as the agent sees it.

@@ -9,6 +9,7 @@ pub mod drift;
 pub mod hash;
 pub mod jar;
 pub mod store;
+pub mod strangers;
 pub mod swap;
 
 use std::collections::BTreeMap;

@@ -107,7 +107,7 @@ fn no_status_can_become_large() {
     let status = |schema: Value| largest(&schema["properties"]["status"]);
     let plugin = status(schema_of::<Plugin>());
     assert!(plugin <= 64 * 1024, "a Plugin's: {plugin}");
-    // Two hundred plugins with names as long as names can be; etcd takes 1.5 MiB.
+    // Two hundred plugins and a hundred JARs of one's own with names as long as names can be; etcd takes 1.5 MiB.
     let server = status(schema_of::<PaperMCServer>());
-    assert!(server <= 256 * 1024, "a PaperMCServer's: {server}");
+    assert!(server <= 320 * 1024, "a PaperMCServer's: {server}");
 }

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::unmanaged::UnmanagedFile;
 use crate::schema;
 
 /// What Nightshift sees of a server.
@@ -60,6 +61,10 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub plugins: Vec<PluginState>,
+    /// The JARs in `plugins` that are not managed here, by file; the first 30.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["file"]))]
+    pub unmanaged: Vec<UnmanagedFile>,
     /// The update that is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_update: Option<AvailableUpdate>,
@@ -85,7 +90,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `Drifted`, `RconExposed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `Drifted`, `NamesShared`, `RconExposed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

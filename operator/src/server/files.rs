@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use resolver::declared::Clash;
 use resolver::jar::{FactsError, plugin};
 use resolver::lock::{Lock, LockedFile};
-use scheduler::protocol::{File, FileHash, FileSet};
+use scheduler::protocol::{File, FileHash, FileSet, Report};
 
 use super::build::lock_map::lock_map_name;
 use super::record::{self, LockRecord, RecordError};
+use super::strangers::shared_name;
 use crate::context::Context;
 use crate::store::{FetchError, paper};
 
@@ -29,6 +31,11 @@ pub(crate) enum FilesError {
     },
     #[error("`{first}` and `{second}` are both the plugin {plugin}; a server loads only one of them")]
     SamePlugin { plugin: String, first: String, second: String },
+    #[error(
+        "{} would both be the plugin {}, and a server loads only one: remove the one that you put into `plugins` yourself, or the Plugin",
+        clash.files.join(" and "), clash.name
+    )]
+    SharedName { clash: Clash },
     #[error("`{file}` needs Java {needs} and the set was chosen for Java {has}; it is chosen again with that")]
     Java { file: String, needs: u32, has: u32 },
     #[error(transparent)]
@@ -63,6 +70,7 @@ pub(crate) async fn complete(
             size: None,
             url: mojang.url.clone(),
             plugin: None,
+            provides: Vec::new(),
         })
         .collect();
     for file in &support {
@@ -84,6 +92,7 @@ pub(crate) async fn complete(
             return Err(FilesError::SamePlugin { plugin: facts.name, first, second: locked.file.name.clone() });
         }
         file.plugin = Some(facts.name);
+        file.provides = facts.provides;
         plugins.push(file);
     }
     plugins.sort_by(|a, b| a.path.cmp(&b.path));
@@ -100,12 +109,27 @@ pub(crate) async fn complete(
     Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
 }
 
+/// Whether these files can lie in `plugins` beside those that people put there themselves.
+pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &Report) -> Result<Arc<LockRecord>, FilesError> {
+    match shared_name(&record.files, report) {
+        None => Ok(record),
+        Some(clash) => Err(FilesError::SharedName { clash }),
+    }
+}
+
 async fn fetch(ctx: &Context, file: &File) -> Result<std::path::PathBuf, FilesError> {
     ctx.store.fetch(file).await.map_err(|source| FilesError::Fetch { file: file.path.clone(), source })
 }
 
 fn file_of(locked: &LockedFile, path: String) -> File {
-    File { path, hash: FileHash(locked.hash.clone()), size: locked.size, url: locked.url.clone(), plugin: None }
+    File {
+        path,
+        hash: FileHash(locked.hash.clone()),
+        size: locked.size,
+        url: locked.url.clone(),
+        plugin: None,
+        provides: Vec::new(),
+    }
 }
 
 fn all(files: &FileSet) -> impl Iterator<Item = &File> {

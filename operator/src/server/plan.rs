@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::paper_mc_server::UnmanagedFile;
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -21,6 +22,7 @@ use super::observe::Observed;
 use super::proof::{Expected, Proof, prove};
 use super::record::LockRecord;
 use super::rollout::start_deadline;
+use super::strangers::strangers;
 use crate::Config;
 use crate::k8s::labels;
 use crate::memory::Rendered;
@@ -29,6 +31,8 @@ use crate::memory::Rendered;
 pub(crate) struct WhatRuns {
     pub(crate) lock: Option<Arc<LockRecord>>,
     pub(crate) floor: Option<Minecraft>,
+    /// The JARs of people's own, as the agent says now; None: it is silent, and what the status kept counts.
+    pub(crate) strangers: Option<Vec<UnmanagedFile>>,
 }
 
 impl WhatRuns {
@@ -40,7 +44,7 @@ impl WhatRuns {
         let floor = floor
             .and_then(|floor| floor.minecraft.parse().ok())
             .or_else(|| seen.settled_lock.as_ref().map(|record| record.lock.minecraft.clone()));
-        Self { lock, floor }
+        Self { lock, floor, strangers: seen.report.as_deref().map(strangers) }
     }
 }
 
@@ -62,6 +66,10 @@ pub(crate) fn request(
     let mut request = known(runs, config)
         .ask(server, plugins.iter().map(AsRef::as_ref))
         .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    if let Some(seen) = &runs.strangers {
+        // What the agent sees now, not what stood in the status.
+        request.unmanaged = resolver::manifest::unmanaged(&server.spec, seen);
+    }
     if by_hand {
         // "Now" skips the delays too (L112).
         request.delay = SignedDuration::ZERO;

@@ -78,7 +78,14 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 fn file(url: impl Into<String>, hash: impl Into<String>) -> File {
-    File { path: "plugins/x.jar".to_owned(), hash: FileHash(hash.into()), size: None, url: url.into(), plugin: None }
+    File {
+        path: "plugins/x.jar".to_owned(),
+        hash: FileHash(hash.into()),
+        size: None,
+        url: url.into(),
+        plugin: None,
+        provides: Vec::new(),
+    }
 }
 
 struct Setup {

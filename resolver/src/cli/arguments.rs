@@ -44,6 +44,7 @@ impl Command {
             Self::Outdated(outdated) => outdated.format,
             Self::Ready(ready) => ready.format,
             Self::Adopt(_)
+            | Self::Trust(_)
             | Self::Lock(_)
             | Self::Catalog(_)
             | Self::Schema(_)
@@ -68,6 +69,8 @@ pub(super) enum Command {
     Adopt(Adopt),
     /// Say what would be changed on which server, when, and what waits
     Plan(Plan),
+    /// Print the command that says of JARs of your own that you checked them on a Minecraft version
+    Trust(Trust),
     /// List what is not at its newest, why, and since when
     Outdated(Outdated),
     /// Say who is ready for a Minecraft version, over all servers; exits with 0 if all are
@@ -199,6 +202,26 @@ pub(super) struct Plan {
     /// Lines, or one JSON object a server
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(super) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Trust {
+    /// The server: games/lobby, lobby or server/lobby
+    #[arg(value_name = "SERVER")]
+    pub(super) server: String,
+    /// Their names in `plugins`
+    #[arg(value_name = "JAR", required = true)]
+    pub(super) jars: Vec<String>,
+    /// The Minecraft version that you checked them on, or a glob such as 1.21.x
+    #[arg(long, value_name = "VERSION")]
+    pub(super) minecraft: String,
+    /// The server as it is in the cluster, with its status: files, directories, or - for stdin
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = cfg!(not(feature = "cluster")), num_args = 1)]
+    pub(super) files: Vec<String>,
+    /// Where the server is when it is in no file
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(super) place: super::cluster::Place,
 }
 
 #[derive(Debug, Args)]

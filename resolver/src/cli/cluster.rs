@@ -26,9 +26,8 @@ pub(super) struct InCluster {
     /// Servers of a cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby; all of the namespace when none is named
     #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = name::parse)]
     servers: Vec<ServerName>,
-    /// The namespace of the servers; that of the context when absent
-    #[arg(short, long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
-    namespace: Option<String>,
+    #[command(flatten)]
+    place: Place,
     /// Servers of all namespaces
     #[arg(
         short = 'A',
@@ -37,6 +36,14 @@ pub(super) struct InCluster {
         conflicts_with_all = ["files", "namespace"]
     )]
     all_namespaces: bool,
+}
+
+/// Which namespace of which cluster.
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// The namespace of the servers; that of the context when absent
+    #[arg(short, long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
+    pub(super) namespace: Option<String>,
     /// The kubeconfig; $KUBECONFIG, ~/.kube/config or the service account of the pod when absent
     #[arg(long, value_name = "FILE", help_heading = "Cluster", conflicts_with = "files")]
     kubeconfig: Option<PathBuf>,
@@ -60,10 +67,44 @@ pub(super) struct Found {
 
 /// Reads all that a question about these servers needs.
 pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
-    let InCluster { servers: names, namespace, all_namespaces, kubeconfig, context } = asked;
+    let InCluster { servers: names, place, all_namespaces } = asked;
+    let Cluster { client, url, namespace } = connect(place).await?;
+    let namespace = (!all_namespaces).then_some(namespace.as_str());
+    let _progress = Progress::of(&format!("asking the API server at {url}"));
+    let mut notes = Vec::new();
+    let servers = list_servers(&client, namespace, &url, &mut notes).await?;
+    let asked_about = chosen(&servers, names, namespace)?;
+    let objects = list::list::<Plugin>(&client, namespace, &url).await?;
+    let plugins = list::typed(objects, serde_json::from_value, &mut notes);
+    Ok(Found { servers, plugins, asked_about, notes })
+}
+
+/// Reads one server: `server/lobby`, `lobby`, or `games/lobby`. A note says of others why they could not be read.
+pub(super) async fn read_one(
+    place: &Place,
+    written: &str,
+    notes: &mut Vec<String>,
+) -> Result<PaperMCServer, ClusterError> {
+    let (own, name) = name::with_namespace(written);
+    let name = &name;
+    let Cluster { client, url, namespace } = connect(place).await?;
+    let namespace = own.unwrap_or(namespace);
+    let _progress = Progress::of(&format!("asking the API server at {url}"));
+    let servers = list_servers(&client, Some(&namespace), &url, notes).await?;
+    let meant = chosen(&servers, std::slice::from_ref(name), Some(&namespace))?.unwrap_or_default();
+    Ok(servers.into_iter().find(|server| meant.contains(&server_name(server))).expect("it was chosen among these"))
+}
+
+/// A cluster that can be asked.
+struct Cluster {
+    client: Client,
+    url: String,
+    namespace: String,
+}
+
+async fn connect(Place { namespace, kubeconfig, context }: &Place) -> Result<Cluster, ClusterError> {
     let config = connection::config(kubeconfig.as_deref(), context.as_deref()).await?;
     let namespace = namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let namespace = (!all_namespaces).then_some(namespace.as_str());
     let url = config.cluster_url.to_string();
     let client = Client::try_from(config).map_err(|source| {
         // The program that the kubeconfig logs in with is run here.
@@ -71,9 +112,16 @@ pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
         let (url, source) = (url.clone(), Box::new(source));
         if is_login { ClusterError::Credentials { url, source } } else { ClusterError::Client { url, source } }
     })?;
-    let _progress = Progress::of(&format!("asking the API server at {url}"));
-    let mut notes = Vec::new();
-    let objects = list::list::<PaperMCServer>(&client, namespace, &url).await?;
+    Ok(Cluster { client, url, namespace })
+}
+
+async fn list_servers(
+    client: &Client,
+    namespace: Option<&str>,
+    url: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<PaperMCServer>, ClusterError> {
+    let objects = list::list::<PaperMCServer>(client, namespace, url).await?;
     let read_server = |mut object: serde_json::Value| {
         let status = object["status"].take();
         serde_json::from_value::<PaperMCServer>(object).map(|mut server| {
@@ -81,11 +129,7 @@ pub(super) async fn read(asked: &InCluster) -> Result<Found, ClusterError> {
             server
         })
     };
-    let servers = list::typed(objects, read_server, &mut notes);
-    let asked_about = chosen(&servers, names, namespace)?;
-    let objects = list::list::<Plugin>(&client, namespace, &url).await?;
-    let plugins = list::typed(objects, serde_json::from_value, &mut notes);
-    Ok(Found { servers, plugins, asked_about, notes })
+    Ok(list::typed(objects, read_server, notes))
 }
 
 /// The full names of the servers that are meant.

@@ -12,6 +12,7 @@ use crate::request::{
 };
 use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};
+use crate::unmanaged::UnmanagedPlugins;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -31,7 +32,7 @@ pub(super) fn for_newer(
     let mut hints = Vec::new();
     for newer in newer {
         let mut blockers: Vec<Vec<HintStep>> = Vec::new();
-        blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(asked, unusable)));
+        blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &newer.minecraft)));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
         blockers.extend(newer.held_by.iter().map(|holder| against_holder(asked, holder, &newer.minecraft)));
         blockers.extend(newer.one_version.iter().map(against_one_version));
@@ -74,7 +75,7 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
 /// What would make a certain Paper possible.
 pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
-    blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable)));
+    blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(against_one_version));
     blockers.extend(why.holders.iter().map(|holder| against_holder(asked, holder, &why.target)));
     let mut pinned = asked.world.request.clone();
@@ -178,6 +179,12 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
         HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
         HintStep::PinImage { image } => request.image = Some(image.clone()),
         HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
+        HintStep::TrustFiles { server: _, files, minecraft } => {
+            for jar in request.unmanaged.iter_mut().filter(|jar| files.contains(&jar.file)) {
+                jar.trusted.push(minecraft.to_string());
+            }
+        }
+        HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
         HintStep::PinServer { version, build: None } => request.paper = PaperWish::Pin { version: version.clone() },
         HintStep::PinServer { version, build: Some(build) } => {
             request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
@@ -202,6 +209,8 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         | HintStep::PinImage { .. }
         | HintStep::ImageFollows
         | HintStep::InstallDependencies
+        | HintStep::TrustFiles { .. }
+        | HintStep::WarnUnmanaged
         | HintStep::PinServer { .. } => {}
     }
 }
@@ -268,6 +277,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         | Unusable::ImageCarries { .. }
         | Unusable::Preview
         | Unusable::BelowFloor { .. }
+        | Unusable::Unmanaged { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
 }
@@ -278,8 +288,12 @@ fn against_old_java(asked: &Asked<'_, '_>, needs: u32, pinned: &str) -> Vec<Hint
     other.map(|image| HintStep::PinImage { image }).into_iter().chain([HintStep::UnpinImage]).collect()
 }
 
-fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable) -> Vec<HintStep> {
+fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecraft) -> Vec<HintStep> {
     match unusable {
+        Unusable::Unmanaged { files } => {
+            let (server, files, minecraft) = (asked.world.request.server.clone(), files.clone(), minecraft.clone());
+            vec![HintStep::TrustFiles { server, files, minecraft }, HintStep::WarnUnmanaged]
+        }
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
         Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
@@ -315,7 +329,9 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             .zip(nearest.first())
             .map(|(span, build)| HintStep::PinServer { version: span.to.clone(), build: Some(*build) })
             .collect(),
-        Reason::PaperUnusable { unusable, .. } => against_paper(asked, unusable),
+        Reason::PaperUnusable { unusable, papers } => {
+            papers.last().map(|span| against_paper(asked, unusable, &span.to)).unwrap_or_default()
+        }
         Reason::NoSuchRelease { object, nearest, .. } => nearest
             .iter()
             .take(1)

@@ -83,6 +83,17 @@ pub enum HintStep {
     },
     /// `spec.dependencies: Install` on the server.
     InstallDependencies,
+    /// Say of JARs of one's own that they were checked: `kubectl nightshift trust`.
+    TrustFiles {
+        /// The server, as the request names it.
+        server: String,
+        /// Their names in `plugins/`.
+        files: Vec<String>,
+        /// The Minecraft that they were checked on.
+        minecraft: Minecraft,
+    },
+    /// `spec.unmanagedPlugins: Warn` on the server.
+    WarnUnmanaged,
     /// `spec.version` of a pin that does not exist.
     PinServer {
         /// A version that exists.

@@ -127,6 +127,16 @@ pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
     }
 }
 
+/// A word as a shell takes it for one.
+pub(crate) fn in_a_shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/:@%=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// As `spec.imagePolicy` spells it.
 pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
     match policy {
@@ -175,6 +185,16 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::Preview => "is a preview, used only when pinned or with `spec.channel: Alpha`".to_owned(),
         Unusable::BelowFloor { floor } => {
             format!("is older than {floor}, which has opened the world; a world cannot go back")
+        }
+        Unusable::Unmanaged { files } => {
+            let (are, they, run) = match files.as_slice() {
+                [_] => ("is", "it", "runs"),
+                _ => ("are", "they", "run"),
+            };
+            format!(
+                "waits for {}, which {are} not managed here: nobody knows whether {they} {run} on it (`spec.unmanagedPlugins`)",
+                list(files, 4)
+            )
         }
         Unusable::ImageCarries { minecraft, build, image } => {
             format!("is not what the image you pinned carries, Paper {minecraft}-{build} (`spec.image: {image}`)")

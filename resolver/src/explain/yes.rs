@@ -15,6 +15,7 @@ use crate::solve::Decision;
 use crate::solve::answer::needed_by;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
+use crate::unmanaged::{shared_names, unknown_on};
 use crate::unusable::Unusable;
 use crate::version::glob;
 
@@ -260,7 +261,33 @@ fn warnings(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
         let Some(place) = *place else { continue };
         plugin_warnings(world, decision, at, place, &mut warnings);
     }
+    warnings.extend(own_files(world, decision));
     warnings.sort();
+    warnings
+}
+
+/// What is to be said about JARs of one's own.
+fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
+    let minecraft = &world.papers[decision.chosen.paper].version.minecraft;
+    let mut warnings = Vec::new();
+    let files = unknown_on(world.request, minecraft);
+    if !files.is_empty() {
+        warnings.push(Warning::Unmanaged { files, minecraft: minecraft.clone() });
+    }
+    let chosen = world.shelves.iter().zip(&decision.chosen.releases);
+    let managed: Vec<(&str, Vec<&str>)> = chosen
+        .filter_map(|(shelf, place)| {
+            let release = shelf.releases[(*place)?].release;
+            let file = release.file.as_ref()?;
+            let names = std::iter::once(&shelf.project.name).chain(&release.provides).map(String::as_str);
+            Some((file.name.as_str(), names.collect()))
+        })
+        .collect();
+    let shared = shared_names(world.request, &managed).into_iter().filter(|clash| {
+        // Two managed files are a matter of what is asked for, not of what lies there.
+        world.request.unmanaged.iter().any(|jar| clash.files.contains(&jar.file))
+    });
+    warnings.extend(shared.map(|clash| Warning::SharedName { name: clash.name, files: clash.files }));
     warnings
 }
 

@@ -89,6 +89,8 @@ fn a_server_and_its_plugins_become_a_request() {
         dependencies: Dependencies::Forbid,
         image: Some("itzg/minecraft-server:java21".to_owned()),
         image_policy: ImagePolicy::Follow,
+        unmanaged: Vec::new(),
+        unmanaged_plugins: UnmanagedPlugins::Hold,
     };
     assert_eq!(request, expected);
 }

@@ -8,6 +8,7 @@ use super::ripe_at;
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperWish, Request};
 use crate::solve::set::IndexSet;
+use crate::unmanaged::holding;
 use crate::unusable::Unusable;
 
 /// One Minecraft version that Paper has, with its best build.
@@ -92,7 +93,10 @@ fn candidate<'a>(
     let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
     // The version's own faults come first: they are what a user can read and change.
     let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
-    let unusable = version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(choice.unusable);
+    let files = holding(request, &version.minecraft);
+    let strangers = (!files.is_empty()).then_some(Unusable::Unmanaged { files });
+    let unusable =
+        version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(strangers).or(choice.unusable);
     Some(Candidate { version, build: choice.build, unusable, newer_build, java, since })
 }
 

@@ -11,6 +11,7 @@ use resolver::request::{
     CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
     VersionWish,
 };
+use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 
 use super::problem::Problem;
 
@@ -310,7 +311,21 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
             .to_owned()
         }),
         image_policy: *dice.one(&[ImagePolicy::Follow, ImagePolicy::Follow, ImagePolicy::SameJava, ImagePolicy::Keep]),
+        unmanaged: if dice.chance(25) { strangers(dice, named) } else { Vec::new() },
+        unmanaged_plugins: *dice.one(&[UnmanagedPlugins::Hold, UnmanagedPlugins::Hold, UnmanagedPlugins::Warn]),
     }
+}
+
+fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
+    let jar = |file: &str, trusted: Vec<String>| UnmanagedJar {
+        file: file.to_owned(),
+        sha256: None,
+        name: None,
+        provides: Vec::new(),
+        trusted,
+    };
+    let vouched = |dice: &mut Dice| dice.some(named, 40).into_iter().map(|version| (*version).to_owned()).collect();
+    vec![jar("shop.jar", vouched(dice)), jar("anticheat.jar", vec!["*".to_owned()])]
 }
 
 fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> PluginWish {

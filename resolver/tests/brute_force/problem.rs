@@ -82,6 +82,7 @@ impl Problem {
         with(&|p| p.request.running = None);
         with(&|p| p.request.image = None);
         with(&|p| p.request.image_policy = ImagePolicy::Follow);
+        with(&|p| p.request.unmanaged = Vec::new());
         with(&|p| p.request.dependencies = Dependencies::Install);
         all
     }

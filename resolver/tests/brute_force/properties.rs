@@ -5,6 +5,7 @@ use resolver::explain::{Because, Explanation, Hint, HintStep, Impossible, Solved
 use resolver::request::{
     CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, VersionWish,
 };
+use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve, why_not};
 
 use super::generate::{self, Dice};
@@ -138,6 +139,12 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
             HintStep::PinImage { image } => request.image = Some(image.clone()),
             HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
             HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
+            HintStep::TrustFiles { server: _, files, minecraft } => {
+                for jar in request.unmanaged.iter_mut().filter(|jar| files.contains(&jar.file)) {
+                    jar.trusted.push(minecraft.to_string());
+                }
+            }
+            HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
             HintStep::UnpinServer => request.paper = PaperWish::Auto,
             HintStep::PinServer { version, build: None } => {
                 request.paper = PaperWish::Pin { version: version.clone() };

@@ -252,6 +252,27 @@ fn servers_that_share_a_plugin_are_decided_about_together_and_only_the_one_asked
 }
 
 #[test]
+fn a_jar_is_vouched_for_by_its_hash_in_the_cluster() {
+    let sha256 = "ab".repeat(32);
+    let unmanaged = format!("  unmanaged: [{{file: Shop.jar, sha256: {sha256}}}]\n");
+    let api = ApiServer::with(&lobby_in_cluster().replacen("  basis:", &format!("{unmanaged}  basis:"), 1));
+    let desk = api.desk();
+    let trust = |server: &[&str]| desk.run(&[&["trust", "--minecraft", "1.21.11"], server].concat());
+    let answer = trust(&["lobby", "Shop.jar"]);
+    let writes = format!(
+        r#"{{"spec":{{"unmanaged":[{{"file":"Shop.jar","minecraftVersions":["1.21.11"],"sha256":"{sha256}"}}]}}}}"#
+    );
+    assert!(
+        answer.starts_with("exit 0\n")
+            && answer.contains(&format!("kubectl -n games patch papermcserver lobby --type merge -p '{writes}'\n")),
+        "{answer}"
+    );
+    assert_eq!(trust(&["server/lobby", "Shop.jar", "-n", "games"]), answer);
+    assert_eq!(trust(&["games/lobby", "plugins/Shop.jar"]), answer);
+    assert!(trust(&["test/lobby", "Shop.jar"]).contains("there is no PaperMCServer `lobby` in namespace `test`"));
+}
+
+#[test]
 fn all_servers_of_a_namespace_or_of_all_are_asked_about_when_none_is_named() {
     let elsewhere = arena().replace("namespace: games", "namespace: test");
     let unaccepted = server("  updateStrategy: auto\n").replace("name: lobby", "name: waiting");

@@ -9,6 +9,7 @@ use resolver::catalog::{
     Release, Source,
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::unmanaged::UnmanagedPlugins;
 use serde::Deserialize;
 
 /// When the recorded lists were read.
@@ -183,5 +184,7 @@ pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
         dependencies: Dependencies::Install,
         image: None,
         image_policy: ImagePolicy::Follow,
+        unmanaged: Vec::new(),
+        unmanaged_plugins: UnmanagedPlugins::Hold,
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, Project, ProjectKey, Release};
 use resolver::request::{CompatibilityOverride, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
 use super::needs::{Ask, Needs};
@@ -179,7 +180,11 @@ fn paper<'a>(
     let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
     let above_floor = request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
     let java_fits = starts_on(catalog, request, now, java);
-    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits && carried_here), java })
+    Some(Paper {
+        minecraft,
+        build: build.filter(|_| fits && above_floor && java_fits && carried_here && strangers_fit(request, minecraft)),
+        java,
+    })
 }
 
 /// Whether the server can have an image with this Java.
@@ -192,6 +197,14 @@ fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, java: u32) ->
             catalog.images.is_empty() || texts::image_for(&catalog.images, java, now).is_some()
         }
     }
+}
+
+/// Whether the JARs of people's own let the server leave its Minecraft for this one.
+fn strangers_fit(request: &Request, minecraft: &Minecraft) -> bool {
+    let before = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
+    let stays = before.is_none() || before == Some(minecraft);
+    let vouched = |jar: &UnmanagedJar| jar.trusted.iter().any(|pattern| texts::pattern_means(pattern, minecraft));
+    stays || request.unmanaged_plugins != UnmanagedPlugins::Hold || request.unmanaged.iter().all(vouched)
 }
 
 /// Whether a file has a checksum to verify it by.

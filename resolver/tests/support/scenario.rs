@@ -11,6 +11,7 @@ use resolver::request::{
     CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
     VersionWish,
 };
+use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 use serde::Deserialize;
 
@@ -79,6 +80,11 @@ pub(crate) struct Wanted {
     running: Option<Vec<String>>,
     /// The tag of the image that runs.
     running_image: Option<String>,
+    /// JARs of people's own on the server.
+    #[serde(default)]
+    unmanaged: Vec<UnmanagedJar>,
+    #[serde(default)]
+    unmanaged_plugins: UnmanagedPlugins,
     /// `*`, `latest` (one version on all servers), or `=version`.
     plugins: BTreeMap<String, String>,
 }
@@ -406,6 +412,8 @@ impl Scenario {
             dependencies: self.policy.dependencies,
             image: self.policy.image.clone(),
             image_policy: self.policy.image_policy,
+            unmanaged: wanted.unmanaged.clone(),
+            unmanaged_plugins: wanted.unmanaged_plugins,
         }
     }
 }

@@ -116,7 +116,8 @@ async fn report(shared: &Arc<Shared>) -> Response {
         let worlds = Worlds::read(&task.settings.data).map_err(|error| Chain(&error).to_string())?;
         let manifest = task.volume.manifest().map_err(|error| Chain(&error).to_string())?;
         let unmanaged = unmanaged(&task.volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?;
-        Ok(task.report(clock::now(), &worlds, manifest.map(|manifest| manifest.lock), unmanaged))
+        let jars = task.strangers.look(&task.volume, &unmanaged);
+        Ok(task.report(clock::now(), &worlds, manifest.map(|manifest| manifest.lock), unmanaged, jars))
     });
     match report.await.unwrap_or_else(|error| Err(error.to_string())) {
         Ok(report) => Json(report).into_response(),

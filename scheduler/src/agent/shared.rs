@@ -13,11 +13,12 @@ use super::fetch::Fetcher;
 use super::settings;
 use super::watch::Witness;
 use crate::protocol::signature::Guard;
-use crate::protocol::{Announce, LastStop, PluginSeen, Report, Server, Staging};
+use crate::protocol::{Announce, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar};
 use crate::rcon::Console;
 use crate::staging::Volume;
 use crate::staging::drift::Drift;
 use crate::staging::store::Store;
+use crate::staging::strangers::Strangers;
 use crate::world::Worlds;
 
 /// Shared by all tasks of one sidecar.
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     pub(super) settings: settings::Sidecar,
     pub(super) volume: Volume,
     pub(super) store: Store,
+    /// What was found in JARs of people's own.
+    pub(super) strangers: Strangers,
     pub(super) fetcher: Fetcher,
     pub(super) desk: Arc<Desk>,
     /// Wakes the watcher before its time.
@@ -89,6 +92,7 @@ impl Shared {
         };
         Self {
             store: Store::new(volume.clone()),
+            strangers: Strangers::default(),
             settings,
             volume,
             fetcher,
@@ -113,6 +117,7 @@ impl Shared {
         worlds: &Worlds,
         lock: Option<String>,
         unmanaged: Vec<String>,
+        unmanaged_jars: Vec<UnmanagedJar>,
     ) -> Report {
         let state = self.state();
         let server = match state.witness.server() {
@@ -130,6 +135,7 @@ impl Shared {
             lock,
             drift: state.start.drift.changed.clone(),
             unmanaged,
+            unmanaged_jars,
             staged: state.staged.clone(),
             staging: state.staging.clone(),
             world: worlds.seen(),

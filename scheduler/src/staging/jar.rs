@@ -21,10 +21,31 @@ pub enum Error {
     Zip(#[source] ZipError),
 }
 
+/// What a description says, as far as it is needed here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// The name under which a server knows the plugin.
+    pub name: String,
+    /// `version`.
+    pub version: Option<String>,
+    /// `provides`, sorted.
+    pub provides: Vec<String>,
+}
+
 /// The name under which a server knows the plugin in this JAR; None if it holds no plugin.
-///
-/// `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
 pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
+    Ok(description_text(path)?.and_then(|text| scalar(&text, "name")))
+}
+
+/// What the plugin in this JAR says about itself; None if it holds no plugin.
+pub fn description(path: &Path) -> Result<Option<Description>, Error> {
+    let Some(text) = description_text(path)? else { return Ok(None) };
+    let Some(name) = scalar(&text, "name") else { return Ok(None) };
+    Ok(Some(Description { name, version: scalar(&text, "version"), provides: list(&text, "provides") }))
+}
+
+/// `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
+fn description_text(path: &Path) -> Result<Option<String>, Error> {
     let file = File::open(path).map_err(Error::Open)?;
     let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(Error::Zip)?;
     for description in ["paper-plugin.yml", "plugin.yml"] {
@@ -32,7 +53,7 @@ pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
             Ok(entry) => {
                 let mut text = Vec::new();
                 entry.take(LARGEST_YAML).read_to_end(&mut text).map_err(|error| Error::Zip(ZipError::Io(error)))?;
-                return Ok(name_in(&String::from_utf8_lossy(&text)));
+                return Ok(Some(String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').to_owned()));
             }
             Err(ZipError::FileNotFound) => {}
             Err(error) => return Err(Error::Zip(error)),
@@ -41,15 +62,36 @@ pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-/// The value of the top-level key `name`. Only this one scalar is needed, and Bukkit allows it nothing but letters, digits, `_`, `.`
+/// The value of a top-level key. Only names and a version are needed, and Bukkit allows names nothing but letters, digits, `_`, `.`
 /// and `-`, so no YAML reader is.
-fn name_in(yaml: &str) -> Option<String> {
-    let yaml = yaml.trim_start_matches('\u{feff}');
-    let value = yaml.lines().find_map(|line| {
-        let key_end = line.find(':')?;
-        let (key, value) = (line[..key_end].trim_end(), &line[key_end + 1..]);
-        (key.trim_matches(['"', '\'']) == "name").then_some(value)
-    })?;
+fn scalar(yaml: &str, wanted: &str) -> Option<String> {
+    word(yaml.lines().find_map(|line| value_of(line, wanted))?)
+}
+
+/// The names at a top-level key: `[A, B]`, a line for each, or a single one. Sorted.
+fn list(yaml: &str, wanted: &str) -> Vec<String> {
+    let mut lines = yaml.lines();
+    let Some(value) = lines.find_map(|line| value_of(line, wanted)) else { return Vec::new() };
+    let inline = value.split(" #").next().unwrap_or(value).trim();
+    let mut names: Vec<String> = if inline.is_empty() {
+        let items = lines.map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        items.map_while(|line| line.strip_prefix("- ")).filter_map(word).collect()
+    } else {
+        inline.trim_matches(['[', ']']).split(',').filter_map(word).collect()
+    };
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn value_of<'y>(line: &'y str, wanted: &str) -> Option<&'y str> {
+    let key_end = line.find(':')?;
+    let (key, value) = (line[..key_end].trim_end(), &line[key_end + 1..]);
+    (key.trim_matches(['"', '\'']) == wanted).then_some(value)
+}
+
+/// A value without its comment and its quotes.
+fn word(value: &str) -> Option<String> {
     let value = value.split(" #").next().unwrap_or(value).trim().trim_matches(['"', '\'']).trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
@@ -103,11 +145,36 @@ pub(crate) mod tests {
         for yaml in
             ["name: Demo", "main: x.Y\nname: \"Demo\"\n", "'name' : 'Demo' # ours\r\n", "\u{feff}name:   Demo   \n"]
         {
-            assert_eq!(name_in(yaml).as_deref(), Some("Demo"), "{yaml}");
+            let yaml = yaml.trim_start_matches('\u{feff}');
+            assert_eq!(scalar(yaml, "name").as_deref(), Some("Demo"), "{yaml}");
         }
         for yaml in ["commands:\n  name: Demo\n", "name:\n", "", "username: Demo"] {
-            assert_eq!(name_in(yaml), None, "{yaml}");
+            assert_eq!(scalar(yaml, "name"), None, "{yaml}");
         }
+    }
+
+    #[test]
+    fn names_that_a_plugin_provides_are_found_in_all_three_spellings() {
+        for yaml in [
+            "provides: [WorldEdit, 'Old'] # both\nmain: x\n",
+            "provides:\n  - WorldEdit\n\n  # and\n  - \"Old\"\nmain: x\n",
+            "provides:\n- WorldEdit\n- Old\nmain:\n- x\n",
+        ] {
+            assert_eq!(list(yaml, "provides"), ["Old", "WorldEdit"], "{yaml}");
+        }
+        assert_eq!(list("provides: WorldEdit\n", "provides"), ["WorldEdit"]);
+        assert_eq!(list("provides: []\nmain: x\n", "provides"), [""; 0]);
+        assert_eq!(list("main: x\n", "provides"), [""; 0]);
+    }
+
+    #[test]
+    fn a_description_says_name_version_and_what_it_provides() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "name: FAWE\nversion: '2.12.0'\nprovides: [WorldEdit]\n";
+        std::fs::write(file.path(), jar(&[("plugin.yml", text)])).unwrap();
+        let said = description(file.path()).unwrap().unwrap();
+        assert_eq!((said.name.as_str(), said.version.as_deref()), ("FAWE", Some("2.12.0")));
+        assert_eq!(said.provides, ["WorldEdit"]);
     }
 
     #[test]

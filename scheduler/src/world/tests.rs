@@ -49,8 +49,14 @@ fn put(directory: &Path, path: &str, content: &[u8]) {
 
 fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
     let hash = FileHash("sha256:00".into());
-    let server =
-        File { path: ".nightshift/server/paper.jar".into(), hash, size: None, url: String::new(), plugin: None };
+    let server = File {
+        path: ".nightshift/server/paper.jar".into(),
+        hash,
+        size: None,
+        url: String::new(),
+        plugin: None,
+        provides: Vec::new(),
+    };
     FileSet {
         lock: "a".repeat(64),
         minecraft: minecraft.into(),

@@ -64,6 +64,8 @@ async fn a_server_lives_is_updated_and_lives_again() {
         assert!(plugins.values().all(|plugin| plugin.enabled));
         assert_eq!(report.lock, Some(set.lock.clone()));
         assert_eq!((report.drift, report.unmanaged), (vec![], vec!["Shop.jar".to_owned()]));
+        let [shop] = report.unmanaged_jars.as_slice() else { panic!("{:?}", report.unmanaged_jars) };
+        assert_eq!((shop.name.as_deref(), shop.version.as_deref()), (Some("Shop"), Some("9")));
         assert_eq!(report.players, Players::Some { count: 2 });
         assert_eq!(report.world.floor.map(|floor| floor.data_version), Some(MINECRAFT.world_version));
 

@@ -46,6 +46,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         lock: Some("abc".to_owned()),
         drift: Vec::new(),
         unmanaged: Vec::new(),
+        unmanaged_jars: Vec::new(),
         staged: Vec::new(),
         staging: None,
         world: WorldSeen { floor: None, whole: true },

@@ -3,6 +3,7 @@
 use crds::PaperMCServer;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use resolver::explain::{Explanation, Warning};
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Life, Verdict};
 
@@ -43,6 +44,9 @@ pub(super) fn build_conditions(server: &PaperMCServer, report: &Report<'_>, befo
         conditions.push(of("FilesBrought", Some(false), "FilesMissing", cut(why, 1_024)));
     }
     conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
+    if let Some(message) = shared_names(&plan.explanation) {
+        conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
+    }
     let (updating, reason, message) = updating(report);
     conditions.push(of("Updating", Some(updating), reason, message));
     conditions
@@ -88,6 +92,18 @@ fn of_the_volume(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'s
         ("RconExposed", "OpenToTheNetwork", message.to_owned())
     });
     drift.into_iter().chain(exposed)
+}
+
+/// Files of one plugin name, of which the server loads one.
+fn shared_names(explanation: &Explanation) -> Option<String> {
+    let Explanation::Solved(solved) = explanation else { return None };
+    let lines: Vec<String> = (solved.warnings.iter())
+        .filter_map(|warning| {
+            let Warning::SharedName { name, files } = warning else { return None };
+            Some(format!("{} are both {name}; remove one", files.join(" and ")))
+        })
+        .collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 fn first_line(words: &str) -> String {

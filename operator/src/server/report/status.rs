@@ -21,6 +21,7 @@ use crate::server::change::{Change, in_words};
 use crate::server::check::CheckedServer;
 use crate::server::plan::{opens, running_version};
 use crate::server::rollout::Done;
+use crate::server::strangers::{kept, strangers};
 
 /// The whole status but its conditions.
 pub(super) fn build_status(
@@ -66,6 +67,7 @@ pub(super) fn build_status(
             .filter(|names| !names.is_empty())
             .map(|names| cut(&names, 1_024)),
         plugins: plugin_states(settled, lock, unfollowed(&plan.explanation)),
+        unmanaged: agent.map_or_else(|| before.unmanaged.clone(), |agent| kept(strangers(agent), &server.spec)),
         available_update: update.then(|| AvailableUpdate {
             digest: plan.record.files.lock.clone(),
             version: lock.minecraft.to_string(),

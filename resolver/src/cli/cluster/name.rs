@@ -33,6 +33,15 @@ pub(super) fn parse(text: &str) -> Result<ServerName, String> {
     })
 }
 
+/// The same, where a namespace may stand before the `/`, as answers write it: `games/lobby`.
+pub(super) fn with_namespace(text: &str) -> (Option<String>, ServerName) {
+    match (parse(text), text.split_once('/')) {
+        (Err(_), Some((namespace, name))) => (Some(namespace.to_owned()), ServerName(name.to_owned())),
+        (Ok(name), _) => (None, name),
+        (Err(_), None) => (None, ServerName(text.to_owned())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +60,14 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(ServerName("lobby".to_owned())), "{text}");
         }
+    }
+
+    #[test]
+    fn what_stands_before_the_slash_and_is_no_kind_is_a_namespace() {
+        let lobby = ServerName("lobby".to_owned());
+        assert_eq!(with_namespace("games/lobby"), (Some("games".to_owned()), lobby.clone()));
+        assert_eq!(with_namespace("server/lobby"), (None, lobby.clone()));
+        assert_eq!(with_namespace("lobby"), (None, lobby));
     }
 
     #[test]

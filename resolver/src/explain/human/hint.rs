@@ -1,6 +1,6 @@
 //! Pure. Hints as text: the exact field and value.
 
-use super::super::words::{build_channel, channel, instant};
+use super::super::words::{build_channel, channel, in_a_shell, instant};
 use super::super::{Hint, HintStep};
 use super::{Page, paper, short};
 
@@ -39,6 +39,7 @@ fn head(steps: &[HintStep]) -> &'static str {
         [HintStep::PluginPerServer { .. }] => "free it",
         [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
         [HintStep::PinImage { .. }] => "newer Java",
+        [HintStep::TrustFiles { .. }] => "if you checked",
         [_] => "allow it",
         _ => "together",
     }
@@ -68,6 +69,11 @@ pub(super) fn field(step: &HintStep) -> String {
         HintStep::PinImage { image } => format!("set `spec.image: {image}` on the server"),
         HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
         HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),
+        HintStep::TrustFiles { server, files, minecraft } => {
+            let files: Vec<String> = files.iter().map(|file| in_a_shell(file)).collect();
+            format!("kubectl nightshift trust {server} {} --minecraft {minecraft}", files.join(" "))
+        }
+        HintStep::WarnUnmanaged => "set `spec.unmanagedPlugins: Warn` on the server".to_owned(),
         HintStep::PinServer { version, build: None } => format!("set `spec.version: \"{version}\"` on the server"),
         HintStep::PinServer { version, build: Some(build) } => {
             format!("set `spec.version: \"{version}\"` and `spec.build: {build}` on the server")

@@ -369,6 +369,14 @@ fn warned(warning: &Warning) -> String {
                 "compatibilityOverride on Plugin {object} is no longer needed for {version}: its page has caught up."
             )
         }
+        Warning::Unmanaged { files, minecraft } => format!(
+            "nobody knows whether {} {} on {minecraft}: not managed here (`spec.unmanagedPlugins`).",
+            list(files, 4),
+            if files.len() == 1 { "runs" } else { "run" }
+        ),
+        Warning::SharedName { name, files } => {
+            format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
+        }
         Warning::PaperUnsupported { minecraft } => format!("Paper {minecraft} gets no more fixes."),
         Warning::PinnedBuildChannel { is, allowed } => format!(
             "the build you pinned is published as {}, less stable than {} (`spec.channel`).",

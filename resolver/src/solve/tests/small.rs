@@ -10,6 +10,7 @@ use crate::catalog::{
 use crate::lock::Lock;
 use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use crate::shelf::World;
+use crate::unmanaged::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
 const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
@@ -84,6 +85,8 @@ fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
         dependencies: Dependencies::Install,
         image: None,
         image_policy: ImagePolicy::Follow,
+        unmanaged: Vec::new(),
+        unmanaged_plugins: UnmanagedPlugins::Hold,
     }
 }
 

@@ -39,6 +39,7 @@ fn files() -> FileSet {
             size: None,
             url: String::new(),
             plugin: None,
+            provides: Vec::new(),
         },
         support: Vec::new(),
         plugins: Vec::new(),

@@ -9,6 +9,7 @@ use crate::catalog::{
     Release, Source,
 };
 use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, Running, VersionWish};
+use crate::unmanaged::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
 pub(super) const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
@@ -196,6 +197,8 @@ pub(super) fn fleet(seed: u64) -> Small {
             dependencies: if random.percent(15) { Dependencies::Forbid } else { Dependencies::Install },
             image: None,
             image_policy: ImagePolicy::Follow,
+            unmanaged: Vec::new(),
+            unmanaged_plugins: UnmanagedPlugins::Hold,
         }
     });
     let requests = requests.collect();

@@ -1,0 +1,87 @@
+//! Pure. JARs that people put on a server themselves: packages with one release each, of which nobody publishes a list.
+
+use serde::{Deserialize, Serialize};
+
+use crate::declared::{Clash, clashes};
+use crate::request::Request;
+use crate::version::{Minecraft, glob};
+
+/// A JAR in `plugins/` that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UnmanagedJar {
+    /// Its name in `plugins/`.
+    pub file: String,
+    /// 64 hex digits; None: an agent before this field has seen it, and nothing can be said about its bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What its description calls it; None: it is no plugin that could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Further names that it satisfies the `depend` of others with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<String>,
+    /// Minecraft versions, or globs such as `1.21.x`, for which the owner of the server has checked exactly these bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted: Vec<String>,
+}
+
+/// What JARs of people's own do to a new Minecraft version (`spec.unmanagedPlugins`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum UnmanagedPlugins {
+    /// It waits until somebody says that they run there.
+    #[default]
+    Hold,
+    /// It comes, and the answer says so.
+    Warn,
+    /// As if they were not there.
+    Ignore,
+}
+
+impl UnmanagedPlugins {
+    /// Whether this is the usual one.
+    pub fn is_hold(&self) -> bool {
+        *self == Self::Hold
+    }
+}
+
+impl UnmanagedJar {
+    /// Whether somebody has checked it for this Minecraft.
+    fn is_trusted(&self, minecraft: &Minecraft) -> bool {
+        self.trusted.iter().any(|pattern| glob::matches(pattern, minecraft))
+    }
+}
+
+/// The files of which nobody knows whether they run on `minecraft`. None on the Minecraft that runs (or has opened the world):
+/// they run there, or do not, already. None while nothing has run.
+pub(crate) fn unknown_on(request: &Request, minecraft: &Minecraft) -> Vec<String> {
+    let now = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
+    if request.unmanaged_plugins == UnmanagedPlugins::Ignore || now.is_none_or(|now| now == minecraft) {
+        return Vec::new();
+    }
+    let mut files: Vec<String> =
+        (request.unmanaged.iter()).filter(|jar| !jar.is_trusted(minecraft)).map(|jar| jar.file.clone()).collect();
+    files.sort();
+    files
+}
+
+/// The files that make a new Minecraft version wait.
+pub(crate) fn holding(request: &Request, minecraft: &Minecraft) -> Vec<String> {
+    if request.unmanaged_plugins == UnmanagedPlugins::Hold { unknown_on(request, minecraft) } else { Vec::new() }
+}
+
+/// Names that several files of `plugins/` would declare or provide: people's own, and the files of `managed`.
+///
+/// A file of one's own with the very name of a managed plugin is none: it is set aside when the managed one comes.
+pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<Clash> {
+    let takes_over = |name: &str| {
+        let mut names = managed.iter().filter_map(|(_, names)| names.first());
+        names.any(|taken| taken.replace(' ', "_").eq_ignore_ascii_case(&name.replace(' ', "_")))
+    };
+    let own = request.unmanaged.iter().filter_map(|jar| {
+        let name = jar.name.as_deref().filter(|name| !takes_over(name))?;
+        let names = std::iter::once(name).chain(jar.provides.iter().map(String::as_str));
+        Some((jar.file.as_str(), names.collect()))
+    });
+    clashes(own.chain(managed.iter().cloned()))
+}

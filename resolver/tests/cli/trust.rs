@@ -1,0 +1,50 @@
+//! Edge (reads). JARs of one's own: what they hold, and the command that vouches for them.
+
+use super::{Desk, assert_shown, plugin, server};
+
+const SHA256: &str = "00000000000000000000000000000000000000000000000000000000000000aa";
+
+/// A server as the cluster has it, with a JAR of its owner's own, and these lines of its spec.
+fn lobby(spec: &str) -> String {
+    let status = format!(
+        "status:\n  currentVersion: 1.21.10\n  unmanaged:\n  - {{file: ShopGUIPlus.jar, sha256: {SHA256}, name: ShopGUIPlus}}\n  \
+         - {{file: \"it's own.jar\"}}\n"
+    );
+    server("  updateStrategy: auto\n") + spec + &status + &plugin("viabackwards", "")
+}
+
+#[test]
+fn a_jar_of_ones_own_holds_a_new_minecraft_until_its_owner_vouches_for_it() {
+    let alone = lobby("").replace("  - {file: \"it's own.jar\"}\n", "");
+    let desk = Desk::new(&[("lobby.yaml", &alone)]);
+    assert_shown("trust-held", &desk.run(&["explain", "-f", "lobby.yaml"]));
+    let trust = ["trust", "games/lobby", "ShopGUIPlus.jar", "--minecraft", "1.21.11", "-f", "lobby.yaml"];
+    let said = desk.run(&trust);
+    assert_shown("trust", &said);
+    // What it writes, in the manifest.
+    let line = said.lines().find(|line| line.contains("- {file")).unwrap().trim_start_matches("#   ");
+    let spec = format!("  unmanaged:\n{line}\n");
+    let vouched = lobby(&spec).replace("  - {file: \"it's own.jar\"}\n", "");
+    std::fs::write(desk.path().join("lobby.yaml"), &vouched).unwrap();
+    let then = desk.run(&["explain", "-f", "lobby.yaml"]);
+    assert!(then.contains("lobby can run Paper 1.21.11"), "{then}");
+    // The file changes, and the trust lapses.
+    let changed = vouched.replacen("00aa, name", "00bb, name", 1);
+    assert_ne!(changed, vouched);
+    std::fs::write(desk.path().join("lobby.yaml"), changed).unwrap();
+    let then = desk.run(&["explain", "-f", "lobby.yaml"]);
+    assert!(then.contains("waits for ShopGUIPlus.jar"), "{then}");
+}
+
+#[test]
+fn a_trust_that_cannot_be_given_says_why() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby(""))]);
+    let runs = [
+        vec!["trust", "lobby", "ShopGUI.jar", "--minecraft", "1.21.11", "-f", "lobby.yaml"],
+        vec!["trust", "lobby", "it's own.jar", "--minecraft", "1.21.11", "-f", "lobby.yaml"],
+        vec!["trust", "arena", "ShopGUIPlus.jar", "--minecraft", "1.21.11", "-f", "lobby.yaml"],
+        vec!["trust", "lobby", "ShopGUIPlus.jar", "--minecraft", "newest", "-f", "lobby.yaml"],
+    ];
+    let shown: Vec<String> = runs.iter().map(|run| format!("$ {}\n{}", run.join(" "), desk.run(run))).collect();
+    assert_shown("trust-refused", &shown.join("\n"));
+}
