@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::node::kill_9;
 use super::server::{Server, is_ready};
 use super::update::updated;
@@ -115,10 +115,10 @@ async fn update_with_a_kill(world: &World, moment: Moment) {
     if matches!(moment, Moment::Planned | Moment::Staged) {
         until_it_comes(&lobby, &before, moment).await;
         kill_9(&operator, "/operator").await;
-        lobby.planned().await;
+        lobby.planned(&TO_AFTER).await;
         lobby.set_window(ALWAYS).await;
     } else {
-        lobby.planned().await;
+        lobby.planned(&TO_AFTER).await;
         lobby.set_window(ALWAYS).await;
         until_it_comes(&lobby, &before, moment).await;
         kill_9(&operator, "/operator").await;

@@ -13,6 +13,8 @@ pub(super) const ALWAYS: &str = "* * * * *";
 pub(super) const BEFORE: &str = "2026-01-10T12:00:00Z";
 /// A day on which 5.7.1 was out, and nothing else had changed.
 pub(super) const AFTER: &str = "2026-01-19T12:00:00Z";
+/// What an update from the one to the other is.
+pub(super) const TO_AFTER: [&str; 2] = ["ViaBackwards 5.7.0 -> 5.7.1", "ViaVersion 5.7.0 -> 5.7.1"];
 /// Paper 1.21.11 was out, and ViaVersion 5.5.1 not listed for it.
 pub(super) const OLDER_MINECRAFT: &str = "2025-12-11T12:00:00Z";
 /// The day after: ViaVersion 5.6.0, which is.

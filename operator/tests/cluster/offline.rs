@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::Api;
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::node::block_all_but;
 use super::server::Server;
 use super::update::updated;
@@ -20,7 +20,7 @@ async fn an_update_whose_files_are_staged_goes_through_while_the_servers_pod_rea
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         world.upstream.set_now(AFTER).await;
-        lobby.planned().await;
+        lobby.planned(&TO_AFTER).await;
         let witness = Witness::of(&lobby).await;
 
         let (operator, upstream) = (world.operator().await, world.upstream_pod().await);

@@ -123,16 +123,17 @@ impl<'w> Server<'w> {
         .await
     }
 
-    /// Waits until an update is planned and its files lie on the volume; returns what it is.
-    pub(super) async fn planned(&self) -> String {
-        until(&format!("an update of {} is planned and staged", self.name), SOON, async || {
+    /// Waits until an update that holds all of this is planned and its files lie on the volume. The operator may read the
+    /// upstreams just while the day changes: then it plans less at first.
+    pub(super) async fn planned(&self, all: &[&str]) {
+        until(&format!("{all:?} is planned and staged for {}", self.name), SOON, async || {
             let status = self.object().await.status.unwrap_or_default();
             match status.available_update {
-                Some(update) if update.staged => Ok(status.update.unwrap_or_default()),
+                Some(update) if update.staged && all.iter().all(|one| update.summary.contains(one)) => Ok(()),
                 other => Err(format!("{other:?}")),
             }
         })
-        .await
+        .await;
     }
 
     /// Gives the stand-in an order.
