@@ -162,6 +162,7 @@ fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Reques
         plugins,
         dependencies: Dependencies::Install,
         image: None,
+        image_is_given: false,
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,

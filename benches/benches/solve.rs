@@ -43,6 +43,7 @@ fn request(paper: PaperWish) -> Request {
         plugins: PLUGINS.iter().map(wish).collect(),
         dependencies: Dependencies::Install,
         image: None,
+        image_is_given: false,
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,

@@ -87,6 +87,7 @@ pub fn request<'a>(
                 paper_mc_server::Dependencies::Forbid => Dependencies::Forbid,
             },
             image: spec.image.clone(),
+            image_is_given: false,
             image_policy,
             unmanaged: unmanaged(spec, server.status.as_ref().map_or(&[], |status| &status.unmanaged)),
             unmanaged_plugins: match spec.unmanaged_plugins {

@@ -32,9 +32,12 @@ pub struct Request {
     /// What happens to a required dependency nobody asked for.
     #[serde(default)]
     pub dependencies: Dependencies,
-    /// The image as the user pinned it; None: chosen with the Java that the set needs.
+    /// The image that is not to be chosen; None: chosen with the Java that the set needs.
     #[serde(default)]
     pub image: Option<String>,
+    /// Whether [`Self::image`] comes from the operator (`gameImage`), and not from the server's own spec.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub image_is_given: bool,
     /// Whether an image that was chosen may change by itself.
     #[serde(default)]
     pub image_policy: ImagePolicy,

@@ -90,22 +90,22 @@ pub enum Unusable {
         /// Their names in `plugins/`, in order.
         files: Vec<String>,
     },
-    /// The pinned image carries one build of Paper, and it is another one.
+    /// The image, which is not to be chosen, carries one build of Paper, and it is another one.
     ImageCarries {
         /// The Minecraft version that it carries.
         minecraft: Minecraft,
         /// The build that it carries.
         build: u32,
-        /// The image, as it was pinned.
+        /// The image, as it was written.
         image: String,
     },
-    /// The pinned image has an older Java than this Paper, or the class files of this plugin, need.
+    /// The image, which is not to be chosen, has an older Java than this Paper, or the class files of this plugin, need.
     JavaTooOld {
         /// What is needed.
         needs: u32,
-        /// What the pinned image has, by its tag.
+        /// What the image has, by its tag.
         has: u32,
-        /// The image, as it was pinned.
+        /// The image, as it was written.
         image: String,
     },
     /// The image that runs has an older Java than this Paper, or the class files of this plugin, need, and

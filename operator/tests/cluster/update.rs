@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use fixtures::jar::{self, PluginYml};
 use jiff::{SignedDuration, Timestamp};
 
+use super::kubectl::run;
 use super::manifests::{
     AFTER, ALWAYS, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, TO_AFTER, server, viabackwards,
 };
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::Witness;
-use super::world::{World, in_a_world};
+use super::world::{RELEASE, World, in_a_world};
 
 /// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
 fn a_minute_from_now() -> (String, Timestamp) {
@@ -35,6 +36,18 @@ pub(super) async fn updated(world: &World, server: &Server<'_>) -> String {
     note
 }
 
+/// A JAR that a person put there.
+const BY_HAND: &str = "by-hand-1.0.jar";
+
+/// Says that a JAR was checked on this Minecraft: `resolver trust`, from the operator's image, prints what to write.
+async fn vouch_for(world: &World, jar: &str, minecraft: &str) {
+    let deployment = format!("deployment/{RELEASE}");
+    let trust = ["/resolver", "trust", LOBBY, jar, "--minecraft", minecraft, "-n", &world.namespace];
+    let said = world.kubectl(&[&["exec", &deployment, "--"], &trust[..]].concat(), "").await;
+    let command = said.lines().find(|line| line.starts_with("kubectl ")).expect("a command is printed");
+    run("sh", &["-c", command], "").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_starts_beside_what_people_put_there() {
     in_a_world("update", OLDER_MINECRAFT, async |world| {
@@ -45,11 +58,17 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
         lobby.seven_join().await;
         lobby.order("build 1000").await;
         lobby.put_file("/data/plugins/ViaVersion/by-hand.yml", b"check: true\n").await;
-        lobby.put_file("/data/plugins/by-hand-1.0.jar", &jar::plugin(&PluginYml::new("ByHand", "1.0"))).await;
+        lobby.put_file(&format!("/data/plugins/{BY_HAND}"), &jar::plugin(&PluginYml::new("ByHand", "1.0"))).await;
 
+        world.upstream.set_now(NEWER_MINECRAFT).await;
+        until("the new Minecraft waits for the JAR that a person put there", SOON, async || {
+            let held_by = lobby.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
+            if held_by == BY_HAND { Ok(()) } else { Err(held_by) }
+        })
+        .await;
+        vouch_for(world, BY_HAND, "1.21.11").await;
         let (cron, opens) = a_minute_from_now();
         lobby.set_window(&cron).await;
-        world.upstream.set_now(NEWER_MINECRAFT).await;
         lobby
             .planned(&["Paper 1.21.10", "-> 1.21.11", "ViaVersion 5.5.1 -> 5.6.0", "ViaBackwards 5.5.1 -> 5.6.0"])
             .await;

@@ -133,7 +133,7 @@ impl Checker<'_> {
             return format!("did you mean `{meant}`?");
         }
         // podTemplate has fields by the dozen, which help nobody.
-        if names.clone().count() > 20 {
+        if names.clone().count() > 30 {
             return "remove it".to_owned();
         }
         format!("what can stand here: {}", listed(names))

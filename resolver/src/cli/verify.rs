@@ -162,7 +162,7 @@ fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
             (paper(), format!("you pinned {}{build}", pin.version))
         }
         Unmet::Paper { unusable: reason } => (paper(), unusable(reason)),
-        Unmet::Image { pinned } => ("image".to_owned(), format!("you pinned {pinned}")),
+        Unmet::Image { pinned } => ("image".to_owned(), format!("the server's image is {pinned}")),
         Unmet::Missing { plugin, objects } => {
             (plugin.clone(), format!("is not in the lock; Plugin {} asks for it", objects.join(", ")))
         }

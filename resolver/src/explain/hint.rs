@@ -285,7 +285,12 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
 /// Ways around a pinned image: another one of its repository, or none.
 fn against_old_java(asked: &Asked<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
     let other = sibling_image(asked.catalog, pinned, needs, asked.world.now);
-    other.map(|image| HintStep::PinImage { image }).into_iter().chain([HintStep::UnpinImage]).collect()
+    other.map(|image| HintStep::PinImage { image }).into_iter().chain(unpin_image(asked)).collect()
+}
+
+/// What the operator was given cannot be taken out of the server's spec.
+fn unpin_image(asked: &Asked<'_, '_>) -> Option<HintStep> {
+    (!asked.world.request.image_is_given).then_some(HintStep::UnpinImage)
 }
 
 fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecraft) -> Vec<HintStep> {
@@ -297,7 +302,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
         Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
-        Unusable::ImageCarries { .. } => vec![HintStep::UnpinImage],
+        Unusable::ImageCarries { .. } => unpin_image(asked).into_iter().collect(),
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::Channel { .. }

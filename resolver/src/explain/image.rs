@@ -41,6 +41,8 @@ pub struct ChosenImage {
 pub enum ImageChoice {
     /// The user pinned it.
     Pinned,
+    /// The operator was given one for all servers (`gameImage`).
+    Given,
     /// The newest published one with the least Java that will do.
     Newest,
     /// The newest published one with the Java of the image that runs (`spec.imagePolicy`).
@@ -61,6 +63,7 @@ pub(super) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> ChosenImage
     let runs = running.and_then(|running| running.image.clone());
     let runs_some = running.is_some_and(|running| running.java.is_some());
     let choice = match (&request.image, request.image_policy) {
+        (Some(_), _) if request.image_is_given => ImageChoice::Given,
         (Some(_), _) => ImageChoice::Pinned,
         (None, ImagePolicy::SameJava) if runs_some => ImageChoice::SameJava,
         (None, ImagePolicy::Keep) if runs_some => ImageChoice::Keep,

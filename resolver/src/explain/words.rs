@@ -197,10 +197,10 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
             )
         }
         Unusable::ImageCarries { minecraft, build, image } => {
-            format!("is not what the image you pinned carries, Paper {minecraft}-{build} (`spec.image: {image}`)")
+            format!("is not what the server's image carries, Paper {minecraft}-{build} (`{image}`)")
         }
         Unusable::JavaTooOld { needs, has, image } => {
-            format!("needs Java {needs}, and the image you pinned has Java {has} (`spec.image: {image}`)")
+            format!("needs Java {needs}, and the server's image has Java {has} (`{image}`)")
         }
         Unusable::JavaHeld { needs, has, policy } => {
             let policy = image_policy(*policy);

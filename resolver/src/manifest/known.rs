@@ -66,7 +66,10 @@ impl Known {
         plugins: impl IntoIterator<Item = &'a Plugin>,
     ) -> Result<Request, Vec<Complaint>> {
         let mut request = request(server, plugins, self.floor.clone(), self.running.clone())?;
-        request.image = request.image.or_else(|| self.image.clone());
+        if request.image.is_none() {
+            request.image.clone_from(&self.image);
+            request.image_is_given = self.image.is_some();
+        }
         Ok(request)
     }
 }
@@ -129,9 +132,11 @@ mod tests {
     fn the_request_holds_what_is_known_and_the_servers_own_image_wins() {
         let mut server = server(&json!({}));
         let asked = known().ask(&server, []).unwrap();
+        assert!(asked.image_is_given);
         assert_eq!((asked.floor, asked.running, asked.image), (known().floor, known().running, known().image));
         server.spec.image = Some("example.com/own:2".to_owned());
-        assert_eq!(known().ask(&server, []).unwrap().image.as_deref(), Some("example.com/own:2"));
+        let asked = known().ask(&server, []).unwrap();
+        assert_eq!((asked.image.as_deref(), asked.image_is_given), (Some("example.com/own:2"), false));
     }
 
     #[test]

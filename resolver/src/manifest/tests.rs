@@ -88,6 +88,7 @@ fn a_server_and_its_plugins_become_a_request() {
         ],
         dependencies: Dependencies::Forbid,
         image: Some("itzg/minecraft-server:java21".to_owned()),
+        image_is_given: false,
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,

@@ -310,6 +310,7 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
             ]))
             .to_owned()
         }),
+        image_is_given: false,
         image_policy: *dice.one(&[ImagePolicy::Follow, ImagePolicy::Follow, ImagePolicy::SameJava, ImagePolicy::Keep]),
         unmanaged: if dice.chance(25) { strangers(dice, named) } else { Vec::new() },
         unmanaged_plugins: *dice.one(&[UnmanagedPlugins::Hold, UnmanagedPlugins::Hold, UnmanagedPlugins::Warn]),

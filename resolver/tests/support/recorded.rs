@@ -183,6 +183,7 @@ pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
         plugins: plugins.iter().map(|slug| wish(slug)).collect(),
         dependencies: Dependencies::Install,
         image: None,
+        image_is_given: false,
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,

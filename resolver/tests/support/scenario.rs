@@ -63,6 +63,8 @@ struct Policy {
     image: Option<String>,
     #[serde(default)]
     image_policy: ImagePolicy,
+    #[serde(default)]
+    image_is_given: bool,
     /// Tags of the server image that are published.
     #[serde(default)]
     images: Vec<String>,
@@ -411,6 +413,7 @@ impl Scenario {
             plugins: plugins.collect(),
             dependencies: self.policy.dependencies,
             image: self.policy.image.clone(),
+            image_is_given: self.policy.image_is_given,
             image_policy: self.policy.image_policy,
             unmanaged: wanted.unmanaged.clone(),
             unmanaged_plugins: wanted.unmanaged_plugins,

@@ -21,7 +21,14 @@ pub(crate) fn jar(entry: &str, content: &str) -> Vec<u8> {
 
 pub(crate) fn file(path: &str, plugin: Option<&str>, content: &[u8], url: String) -> File {
     let hash = FileHash(format!("sha256:{}", hex::encode(Sha256::digest(content))));
-    File { path: path.into(), hash, size: Some(content.len() as u64), url, plugin: plugin.map(str::to_owned) }
+    File {
+        path: path.into(),
+        hash,
+        size: Some(content.len() as u64),
+        url,
+        plugin: plugin.map(str::to_owned),
+        provides: Vec::new(),
+    }
 }
 
 /// A web server that gives each file of a directory under its name, and the address it has.

@@ -15,6 +15,7 @@ fn files(plugins: &[&str]) -> FileSet {
         size: None,
         url: String::new(),
         plugin: plugin.map(str::to_owned),
+        provides: Vec::new(),
     };
     FileSet {
         lock: "abc".to_owned(),

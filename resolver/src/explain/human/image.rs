@@ -22,6 +22,7 @@ pub(super) fn image(page: &mut Page, chosen: &ChosenImage) {
     let name = name(image);
     let line = match chosen.choice {
         ImageChoice::Pinned => format!("Image {name}, pinned by you (`spec.image`)."),
+        ImageChoice::Given => format!("Image {name}, the operator's for all servers (`gameImage`)."),
         ImageChoice::SameJava => format!("Image {name}, as `spec.imagePolicy: SameJava` has it."),
         ImageChoice::Keep => format!("Image {name}, as `spec.imagePolicy: Keep` has it."),
         ImageChoice::Newest | ImageChoice::Unknown => match chosen.has {

@@ -84,6 +84,7 @@ fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
         plugins,
         dependencies: Dependencies::Install,
         image: None,
+        image_is_given: false,
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,

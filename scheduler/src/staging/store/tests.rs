@@ -12,7 +12,7 @@ fn file(path: &str, plugin: Option<&str>, content: &[u8], algorithm: Algorithm) 
     hasher.update(content);
     let hash = FileHash(hasher.finish().to_string());
     let size = Some(content.len() as u64);
-    File { path: path.into(), hash, size, url: String::new(), plugin: plugin.map(str::to_owned) }
+    File { path: path.into(), hash, size, url: String::new(), plugin: plugin.map(str::to_owned), provides: Vec::new() }
 }
 
 fn set(lock: char, content: &[u8]) -> FileSet {

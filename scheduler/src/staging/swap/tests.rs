@@ -85,7 +85,14 @@ fn file(path: &str, plugin: Option<&str>, content: &[u8]) -> File {
     let mut hasher = Hasher::new(Algorithm::Sha256);
     hasher.update(content);
     let hash = FileHash(hasher.finish().to_string());
-    File { path: path.into(), hash, size: None, url: String::new(), plugin: plugin.map(str::to_owned) }
+    File {
+        path: path.into(),
+        hash,
+        size: None,
+        url: String::new(),
+        plugin: plugin.map(str::to_owned),
+        provides: Vec::new(),
+    }
 }
 
 struct Set {

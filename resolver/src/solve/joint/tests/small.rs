@@ -196,6 +196,7 @@ pub(super) fn fleet(seed: u64) -> Small {
             plugins,
             dependencies: if random.percent(15) { Dependencies::Forbid } else { Dependencies::Install },
             image: None,
+            image_is_given: false,
             image_policy: ImagePolicy::Follow,
             unmanaged: Vec::new(),
             unmanaged_plugins: UnmanagedPlugins::Hold,
