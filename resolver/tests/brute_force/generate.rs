@@ -27,6 +27,9 @@ const LINES: [(&[&str], &[&str]); 5] = [
     (&["1.21.10", "1.21.11", "26.2-rc-2", "26.2"], &["1.21.9", "26.1"]),
 ];
 
+/// What projects are called, beside two that are known.
+pub(crate) const NAMES: [&str; 4] = ["arena", "books", "crops", "doors"];
+
 /// A seeded source of choices (`SplitMix64`).
 pub(crate) struct Dice(u64);
 
@@ -118,7 +121,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
 }
 
 fn names(dice: &mut Dice) -> Vec<String> {
-    let mut names: Vec<String> = ["arena", "books", "crops", "doors"].iter().map(|&name| name.to_owned()).collect();
+    let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
     dice.shuffle(&mut names);
     names.truncate(1 + dice.below(4));
     if names.len() > 1 && dice.chance(15) {

@@ -8,7 +8,7 @@ use resolver::request::{
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve, why_not};
 
-use super::generate::{self, Dice};
+use super::generate::{self, Dice, NAMES};
 use super::problem::Problem;
 use super::rules::Book;
 use super::{checker, rules};
@@ -94,6 +94,33 @@ fn an_unrelated_project_changes_no_byte_of_lock_json_and_text() {
         more.catalog.projects.insert(0, unrelated);
         let (one, other) = (said(problem), said(&more));
         if one == other { Ok(()) } else { Err(format!("{one}\n-- and with an unrelated project --\n{other}")) }
+    });
+}
+
+/// The same world, where all that names of projects are made of is longer. Their order is the same.
+fn renamed(problem: &Problem) -> Problem {
+    fn longer<T: serde::Serialize + serde::de::DeserializeOwned>(of: &T) -> T {
+        let json = NAMES.iter().fold(serde_json::to_string(of).unwrap(), |json, name| json.replace(name, &long(name)));
+        serde_json::from_str(&json).unwrap()
+    }
+    Problem { catalog: longer(&problem.catalog), request: longer(&problem.request), now: problem.now }
+}
+
+fn long(name: &str) -> String {
+    format!("{name}zq")
+}
+
+#[test]
+fn what_projects_are_called_changes_nothing_but_their_names_in_lock_and_json() {
+    let said = |problem: &Problem| {
+        let answer = answer(problem);
+        let json = serde_json::to_string_pretty(&explanation(&answer)).unwrap();
+        format!("{}\n{json}", answer.map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json()))
+    };
+    always(12_000_000, |problem| {
+        let other = said(&renamed(problem));
+        let one = NAMES.iter().fold(said(problem), |text, name| text.replace(name, &long(name)));
+        if one == other { Ok(()) } else { Err(format!("{one}\n-- and with other names --\n{other}")) }
     });
 }
 
