@@ -126,8 +126,8 @@ impl Fetcher {
     pub fn new(settings: Settings) -> Result<Self, StartError> {
         let Settings { upstreams, store, files, contact, ttl, patience } = settings;
         let store = Store::open(&store)?;
-        let http = Http::new(contact.as_deref(), patience)?;
-        let files = Files::new(&files, &upstreams, contact.as_deref(), &store)?;
+        let http = Http::new(contact.as_deref(), patience);
+        let files = Files::new(&files, &upstreams, contact.as_deref(), &store);
         Ok(Self::with(upstreams, ttl, http, files, &store))
     }
 
