@@ -23,11 +23,25 @@ pub(super) struct Peers<'x> {
     pub(super) releases: Vec<&'x Release>,
     /// Their versions, where they are semver's. Read once, when a bound asks: hundreds of releases ask about each of them.
     versions: OnceCell<Vec<Option<semver::Version>>>,
+    /// Their indexes by their ids. Made when a line names one: a release may name hundreds.
+    indexes: OnceCell<HashMap<&'x str, Vec<usize>>>,
 }
 
 impl<'x> Peers<'x> {
     pub(super) fn new(releases: Vec<&'x Release>) -> Self {
-        Self { releases, versions: OnceCell::new() }
+        Self { releases, versions: OnceCell::new(), indexes: OnceCell::new() }
+    }
+
+    /// Those with this id.
+    fn with_id(&self, id: &str) -> IndexSet {
+        let indexes = self.indexes.get_or_init(|| {
+            let mut indexes: HashMap<&str, Vec<usize>> = HashMap::new();
+            for (at, release) in self.releases.iter().enumerate() {
+                indexes.entry(&release.id).or_default().push(at + 1);
+            }
+            indexes
+        });
+        IndexSet::of(indexes.get(id).into_iter().flatten().copied())
     }
 
     /// The indexes of those that are `minimum` or newer.
@@ -137,12 +151,12 @@ pub(super) fn supports(
 
 /// What one usable release asks of the others. `there` gives, for the place of a project that takes part, the number to
 /// call it by and its releases, oldest first.
-pub(super) fn links<'x>(
+pub(super) fn links<'r: 'x, 'x>(
     catalog: &Catalog,
     names: &Names,
     place: usize,
     release: &Release,
-    there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'x>)>,
+    there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'r>)>,
 ) -> Vec<Link> {
     let from = &catalog.projects[place];
     let mut links: Vec<Link> = Vec::new();
@@ -156,12 +170,10 @@ pub(super) fn links<'x>(
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
         let Target::Project(found) = target(catalog, names, place, dependency) else { continue };
-        let Some((to, Peers { releases, .. })) = there(found) else { continue };
+        let Some((to, peers)) = there(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
-            Some(id) => {
-                IndexSet::of(releases.iter().enumerate().filter(|(_, other)| other.id == *id).map(|(at, _)| at + 1))
-            }
+            Some(id) => peers.with_id(id),
         };
         let set = match kind {
             LinkKind::Required => meant,
