@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Catalog, ProjectKey};
 use crate::request::Request;
-use crate::shelf::World;
+use crate::shelf;
 
 /// The projects that are missing from the catalog, sorted: those asked for, and what their usable releases need.
 ///
@@ -17,8 +17,5 @@ pub fn needed_projects(catalog: &Catalog, request: &Request) -> Vec<ProjectKey> 
     for wish in &mut request.plugins {
         wish.delay = SignedDuration::ZERO;
     }
-    match World::build(catalog, &request, Timestamp::MAX) {
-        Ok(_) => Vec::new(),
-        Err(gap) => gap.fetch.into_iter().collect(),
-    }
+    shelf::gap(catalog, &request, Timestamp::MAX).fetch.into_iter().collect()
 }

@@ -123,6 +123,13 @@ pub(crate) fn ripe_at(published: Timestamp, delay: SignedDuration) -> Timestamp 
     published.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
+/// What is missing before the request can be answered: all that [`World::build`] looks for before it indexes anything.
+pub(crate) fn gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
+    let mut gap = Gap::default();
+    closure::stock(&mut Judgements::of_one(catalog, now), request, &mut Vec::new(), &mut gap);
+    gap
+}
+
 impl<'a> World<'a> {
     /// Judges and indexes everything that the request can reach.
     pub(crate) fn build(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Gap> {

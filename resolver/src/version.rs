@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -18,7 +19,8 @@ pub mod sibling;
 /// order among them is total but means nothing, and none of them ever equals a release.
 #[derive(Debug, Clone)]
 pub struct Minecraft {
-    written: Box<str>,
+    /// Shared: a catalog holds tens of thousands of these, most of them copies of a few lists.
+    written: Arc<str>,
     key: Key,
 }
 

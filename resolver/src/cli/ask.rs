@@ -171,6 +171,7 @@ pub(super) fn fetcher(sources: &Sources, catalog: Option<&Path>) -> Result<Fetch
 fn online(sources: &Sources, directory: PathBuf) -> Result<Fetcher, String> {
     let mut settings = Settings::new(directory);
     settings.upstreams = sources.upstreams.upstreams();
+    settings.remembers = false;
     Fetcher::new(settings).map_err(|error| in_words(&error))
 }
 

@@ -132,7 +132,8 @@ pub(crate) fn sibling_image(catalog: &Catalog, pinned: &str, java: u32, now: Tim
 
 /// `2026.8.1-java21` as Java and release.
 fn release_of(image: &ImageTag) -> Option<(u32, Vec<u32>)> {
-    let (release, has) = image.tag.split_once("-java")?;
+    let (release, java) = image.tag.split_once('-')?;
+    let has = java.strip_prefix("java")?.parse().ok()?;
     let release = release.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
-    Some((has.parse().ok()?, release))
+    Some((has, release))
 }

@@ -36,17 +36,16 @@ pub(super) fn judge<'a>(
     let runs = |release: &Release| running.is_some_and(|running| running.releases.contains(&release.id));
     let releases = listed(project, now, runs);
     // A project that has nothing on the channel is used at its most stable one.
-    let best = releases.iter().filter(|r| material_fault(r, offer).is_none()).map(|r| r.channel).max();
+    let faults: Vec<Option<Unusable>> = releases.iter().map(|release| material_fault(release, offer)).collect();
+    let sound = releases.iter().zip(&faults).filter(|(_, fault)| fault.is_none());
+    let best = sound.map(|(release, _)| release.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
-    let superseded = superseded(&releases, channel, rules, offer);
-    let releases = releases
-        .iter()
-        .zip(superseded)
-        .map(|(release, superseded)| {
+    let superseded = superseded(&releases, &faults, channel, rules);
+    let releases = (releases.iter().zip(faults).zip(superseded))
+        .map(|((release, fault), superseded)| {
             let exempt = runs(release) || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
-            let unusable = material_fault(release, offer)
-                .or_else(|| if exempt { None } else { policy_fault(release, channel, rules, now).or(superseded) });
-            (*release, unusable)
+            let policy = || if exempt { None } else { policy_fault(release, channel, rules, now).or(superseded) };
+            (*release, fault.or_else(policy))
         })
         .collect();
     Verdicts { channel, releases }
@@ -109,16 +108,21 @@ fn policy_fault(release: &Release, channel: Channel, rules: &Rules<'_>, now: Tim
 ///
 /// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours; without this rule a delay of 72
 /// hours installs exactly those, in the hours between their ripening and that of their successors.
-fn superseded(releases: &[&Release], channel: Channel, rules: &Rules<'_>, offer: Offer<'_>) -> Vec<Option<Unusable>> {
+fn superseded(
+    releases: &[&Release],
+    faults: &[Option<Unusable>],
+    channel: Channel,
+    rules: &Rules<'_>,
+) -> Vec<Option<Unusable>> {
     let mut verdicts: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
-    let on_channel = |release: &Release| release.channel >= channel && material_fault(release, offer).is_none();
+    let on_channel = |at: usize| releases[at].channel >= channel && faults[at].is_none();
     for (at, release) in releases.iter().enumerate() {
-        let Some(published) = release.published.filter(|_| on_channel(release)) else { continue };
+        let Some(published) = release.published.filter(|_| on_channel(at)) else { continue };
         let ends = ripe_at(published, rules.delay);
-        let patch = releases[at + 1..]
-            .iter()
-            .take_while(|next| next.published.is_some_and(|published| published < ends))
-            .find(|next| on_channel(next) && lenient::is_patch_of(&next.version, &release.version));
+        let patch = (at + 1..releases.len())
+            .take_while(|&next| releases[next].published.is_some_and(|published| published < ends))
+            .find(|&next| on_channel(next) && lenient::is_patch_of(&releases[next].version, &release.version))
+            .map(|next| releases[next]);
         verdicts[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
     }
     verdicts

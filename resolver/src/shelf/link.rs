@@ -1,5 +1,6 @@
 //! Pure. The tables of the solve: which releases run on which Paper, and what they ask of each other.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -16,6 +17,46 @@ use crate::request::CompatibilityOverride;
 use crate::solve::set::IndexSet;
 use crate::version::lenient;
 
+/// The releases of a project that takes part, as the others ask about them.
+pub(super) struct Peers<'x> {
+    /// Oldest first.
+    pub(super) releases: Vec<&'x Release>,
+    /// Their versions, where they are semver's. Read once, when a bound asks: hundreds of releases ask about each of them.
+    versions: OnceCell<Vec<Option<semver::Version>>>,
+    /// Their indexes by their ids. Made when a line names one: a release may name hundreds.
+    indexes: OnceCell<HashMap<&'x str, Vec<usize>>>,
+}
+
+impl<'x> Peers<'x> {
+    pub(super) fn new(releases: Vec<&'x Release>) -> Self {
+        Self { releases, versions: OnceCell::new(), indexes: OnceCell::new() }
+    }
+
+    /// Those with this id.
+    fn with_id(&self, id: &str) -> IndexSet {
+        let indexes = self.indexes.get_or_init(|| {
+            let mut indexes: HashMap<&str, Vec<usize>> = HashMap::new();
+            for (at, release) in self.releases.iter().enumerate() {
+                indexes.entry(&release.id).or_default().push(at + 1);
+            }
+            indexes
+        });
+        IndexSet::of(indexes.get(id).into_iter().flatten().copied())
+    }
+
+    /// The indexes of those that are `minimum` or newer.
+    fn at_least(&self, minimum: &semver::Version) -> IndexSet {
+        let read = |release: &&Release| semver::Version::parse(&release.version).ok();
+        let versions = self.versions.get_or_init(|| self.releases.iter().map(read).collect());
+        let written = minimum.to_string();
+        let new_enough = |at: usize| match &versions[at] {
+            Some(version) => version >= minimum,
+            None => lenient::compare(&self.releases[at].version, &written).is_ge(),
+        };
+        IndexSet::of((0..self.releases.len()).filter(|&at| new_enough(at)).map(|at| at + 1))
+    }
+}
+
 /// Turns the members into shelves, in the same order.
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
@@ -26,9 +67,9 @@ pub(super) fn shelve<'a>(
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
     let names = Names::of(catalog, shelf_of.keys().copied(), &requested);
-    let lists: Vec<Vec<&Release>> =
-        members.iter().map(|member| member.judged.releases.iter().map(|judged| judged.release).collect()).collect();
-    let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, lists[shelf].as_slice()));
+    let releases = |member: &Member<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
+    let peers: Vec<Peers<'_>> = members.iter().map(|member| Peers::new(releases(member))).collect();
+    let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &peers[shelf]));
     let links: Vec<Vec<Vec<Link>>> = members
         .iter()
         .map(|member| {
@@ -110,12 +151,12 @@ pub(super) fn supports(
 
 /// What one usable release asks of the others. `there` gives, for the place of a project that takes part, the number to
 /// call it by and its releases, oldest first.
-pub(super) fn links<'x>(
+pub(super) fn links<'r: 'x, 'x>(
     catalog: &Catalog,
     names: &Names,
     place: usize,
     release: &Release,
-    there: &dyn Fn(usize) -> Option<(usize, &'x [&'x Release])>,
+    there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'r>)>,
 ) -> Vec<Link> {
     let from = &catalog.projects[place];
     let mut links: Vec<Link> = Vec::new();
@@ -129,12 +170,10 @@ pub(super) fn links<'x>(
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
         let Target::Project(found) = target(catalog, names, place, dependency) else { continue };
-        let Some((to, releases)) = there(found) else { continue };
+        let Some((to, peers)) = there(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
-            Some(id) => {
-                IndexSet::of(releases.iter().enumerate().filter(|(_, other)| other.id == *id).map(|(at, _)| at + 1))
-            }
+            Some(id) => peers.with_id(id),
         };
         let set = match kind {
             LinkKind::Required => meant,
@@ -145,25 +184,22 @@ pub(super) fn links<'x>(
     }
     if let Some(need) = overlay::need(from, release)
         && let Target::Project(found) = need_target(catalog, from, &need)
-        && let Some((to, releases)) = there(found)
+        && let Some((to, peers)) = there(found)
     {
-        let (set, guessed) = bounded(releases, release, &need.bound);
+        let (set, guessed) = bounded(peers, release, &need.bound);
         links.push(Link { to, set, kind: LinkKind::Required, guessed });
     }
     merged(links)
 }
 
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
-fn bounded(others: &[&Release], release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
-    let releases = others.iter().enumerate();
+fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
     match bound {
-        Bound::AtLeast(minimum) => {
-            let new_enough = releases.filter(|(_, other)| lenient::at_least(&other.version, minimum));
-            (IndexSet::of(new_enough.map(|(at, _)| at + 1)), None)
-        }
+        Bound::AtLeast(minimum) => (peers.at_least(minimum), None),
         Bound::Guess => {
             let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
-            let minimum = releases
+            let others = &peers.releases;
+            let minimum = (others.iter().enumerate())
                 .filter(|(_, other)| other.channel == release.channel && other.published <= until)
                 .map(|(at, _)| at + 1)
                 .max();

@@ -13,7 +13,7 @@ use super::closure::{self, Gap, Names};
 use super::java::Offer;
 use super::judge::{is_pinned, listed};
 use super::judgements::{Judged, JudgedRelease, Judgements};
-use super::link::{links, supports};
+use super::link::{Peers, links, supports};
 use super::listing::Reader;
 use super::{Link, paper};
 use crate::catalog::{Catalog, Release, Source};
@@ -242,9 +242,9 @@ impl<'a> Desk<'a> {
             let all = usable.entry(*project).or_insert_with(IndexSet::empty);
             *all = all.union(&sheet.usable);
         }
-        let lists: BTreeMap<usize, Vec<&'a Release>> =
-            self.projects.iter().map(|(&project, listing)| (project, listing.releases.clone())).collect();
-        let there = |project: usize| lists.get(&project).map(|list| (project, list.as_slice()));
+        let peers: BTreeMap<usize, Peers<'a>> =
+            self.projects.iter().map(|(&project, listing)| (project, Peers::new(listing.releases.clone()))).collect();
+        let there = |project: usize| peers.get(&project).map(|peers| (project, peers));
         for (project, listing) in &mut self.projects {
             let usable = usable.get(project);
             let asks = listing.releases.iter().enumerate().map(|(at, release)| {
@@ -262,7 +262,7 @@ impl<'a> Desk<'a> {
             let names = Names::of(self.catalog, seat.shelves.iter().map(|place| place.project), &asked);
             for place in seat.shelves.iter_mut().filter(|place| is_file(place)) {
                 let usable = &self.sheets[place.sheet].1.usable;
-                let asks = lists[&place.project].iter().enumerate().map(|(at, release)| {
+                let asks = peers[&place.project].releases.iter().enumerate().map(|(at, release)| {
                     let usable = usable.has(at + 1);
                     if usable { links(self.catalog, &names, place.project, release, &there) } else { Vec::new() }
                 });

@@ -69,22 +69,24 @@ impl<T> Known<T> {
 pub(super) struct Pages<T> {
     /// The folder on disk.
     folder: &'static str,
-    memory: Cache<String, Known<T>>,
+    /// None: nobody asks twice, so that what was read belongs to who asked.
+    memory: Option<Cache<String, Known<T>>>,
     store: Store,
     /// Offline every address is right: nobody knows which base was used.
     offline: bool,
 }
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
-    /// `capacity`: how many stay in memory; the others are read from disk when they are wanted.
+    /// `capacity`: how many stay in memory (0: none at all); the others are read from disk when they are wanted.
     pub(super) fn new(folder: &'static str, capacity: u64, store: &Store, offline: bool) -> Self {
-        Self { folder, memory: Cache::new(capacity), store: store.clone(), offline }
+        let memory = (capacity > 0).then(|| Cache::new(capacity));
+        Self { folder, memory, store: store.clone(), offline }
     }
 
     /// The page called `name`, which is at `url`: the held one while it is `fresh`, else what `fetch` brings when it is given
     /// the held one; the held one again when that fails.
     ///
-    /// Callers that ask for the same page at the same time wait for one `fetch`.
+    /// Callers that ask for the same page at the same time wait for one `fetch`, if pages stay in memory.
     pub(super) async fn get<F>(
         &self,
         name: &str,
@@ -97,7 +99,11 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
         F: Future<Output = Result<Fetched<T>, FetchError>> + Send,
     {
         let init = async {
-            let known = match self.memory.get(name).await {
+            let remembered = match &self.memory {
+                Some(memory) => memory.get(name).await,
+                None => None,
+            };
+            let known = match remembered {
                 Some(known) => known,
                 None => Known { held: self.stored(name, url).await, failure: None },
             };
@@ -106,8 +112,14 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
             }
             self.fetched(name, url, now, known.held, fetch).await
         };
-        let known = self.memory.entry_by_ref(name).or_insert_with_if(init, |known| !known.stands(&fresh, now)).await;
-        match known.into_value() {
+        let known = match &self.memory {
+            Some(memory) => {
+                let entry = memory.entry_by_ref(name).or_insert_with_if(init, |known| !known.stands(&fresh, now)).await;
+                entry.into_value()
+            }
+            None => init.await,
+        };
+        match known {
             Known { held: Some(held), failure } => Ok(Found { held, stale: failure.map(|failure| failure.error) }),
             Known { held: None, failure: Some(failure) } => Err(failure.error),
             Known { held: None, failure: None } => unreachable!("a fetch ends with a page or a failure"),
@@ -121,11 +133,13 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
 
     /// Puts a page that came by the way, if none is known under this name.
     pub(super) async fn add(&self, name: &str, held: &Held<T>) {
-        if self.memory.contains_key(name) {
+        if self.memory.as_ref().is_some_and(|memory| memory.contains_key(name)) {
             return;
         }
         self.write(name, held).await;
-        self.memory.insert(name.to_owned(), Known { held: Some(held.clone()), failure: None }).await;
+        if let Some(memory) = &self.memory {
+            memory.insert(name.to_owned(), Known { held: Some(held.clone()), failure: None }).await;
+        }
     }
 
     async fn fetched<F>(

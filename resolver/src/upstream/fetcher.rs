@@ -73,6 +73,8 @@ pub struct Settings {
     pub ttl: Ttl,
     /// How failed requests are tried again.
     pub patience: Patience,
+    /// Whether what was read stays in memory. Not for a process that reads one catalog and ends: it would hold all of it twice.
+    pub remembers: bool,
 }
 
 impl Settings {
@@ -86,6 +88,7 @@ impl Settings {
             contact: None,
             ttl: Ttl::default(),
             patience: Patience::default(),
+            remembers: true,
         }
     }
 }
@@ -124,32 +127,34 @@ impl fmt::Debug for Fetcher {
 impl Fetcher {
     /// One that asks the upstreams.
     pub fn new(settings: Settings) -> Result<Self, StartError> {
-        let Settings { upstreams, store, files, contact, ttl, patience } = settings;
+        let Settings { upstreams, store, files, contact, ttl, patience, remembers } = settings;
         let store = Store::open(&store)?;
-        let http = Http::new(contact.as_deref(), patience)?;
-        let files = Files::new(&files, &upstreams, contact.as_deref(), &store)?;
-        Ok(Self::with(upstreams, ttl, http, files, &store))
+        let http = Http::new(contact.as_deref(), patience);
+        let files = Files::new(&files, &upstreams, contact.as_deref(), &store);
+        Ok(Self::with(upstreams, ttl, http, files, &store, remembers))
     }
 
-    /// One that never touches a network: it knows what another one has stored in this directory, however old.
+    /// One that never touches a network: it knows what another one has stored in this directory, however old, and reads it
+    /// anew each time.
     pub fn offline(store: &Path) -> Self {
         let pages = Store::existing(store);
         let files = Files::offline(&files_in(store), &pages);
-        Self::with(Upstreams::default(), Ttl::default(), Http::offline(), files, &pages)
+        Self::with(Upstreams::default(), Ttl::default(), Http::offline(), files, &pages, false)
     }
 
-    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &Store) -> Self {
+    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &Store, remembers: bool) -> Self {
         let offline = http.is_offline();
+        let most = |pages: u64| if remembers { pages } else { 0 };
         Self {
             upstreams,
             ttl,
             http,
-            versions: Pages::new("paper", 1, store, offline),
-            builds: Pages::new("builds", 300, store, offline),
-            names: Pages::new("names", 4_000, store, offline),
+            versions: Pages::new("paper", most(1), store, offline),
+            builds: Pages::new("builds", most(300), store, offline),
+            names: Pages::new("names", most(4_000), store, offline),
             // A big one is 4 MB in memory, a usual one 50 KB.
-            listings: Pages::new("releases", 1_000, store, offline),
-            tags: Pages::new("images", 20, store, offline),
+            listings: Pages::new("releases", most(1_000), store, offline),
+            tags: Pages::new("images", most(20), store, offline),
             files,
         }
     }
@@ -233,7 +238,9 @@ impl Fetcher {
         for (listed, found) in read {
             let (builds, error, cached_since) = match found {
                 None => (Vec::new(), None, None),
-                Some(Ok(Found { held, stale })) => (held.body.builds.clone(), stale, Some(held.stamp.checked_at)),
+                Some(Ok(Found { held, stale })) => {
+                    (Arc::unwrap_or_clone(held.body).builds, stale, Some(held.stamp.checked_at))
+                }
                 Some(Err(error)) => (Vec::new(), Some(error), None),
             };
             let minecraft = Some(listed.minecraft.clone());

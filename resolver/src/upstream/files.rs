@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use reqwest::Url;
@@ -19,7 +19,7 @@ use super::{FetchError, StartError, Upstreams};
 use crate::catalog::{
     Artifact, Catalog, Channel, Dependency, DependencyKind, FALLBACK_VERSION, Project, ProjectKey, Release, Source,
 };
-use crate::download::{Downloads, Policy, path_of};
+use crate::download::{DownloadError, Downloads, Policy, path_of};
 use crate::jar::plugin::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hash};
 
@@ -34,22 +34,16 @@ struct Read {
 /// The files.
 pub(super) struct Files {
     dir: PathBuf,
-    /// None: offline, nothing is ever brought.
-    downloads: Option<Downloads>,
+    /// Who brings them, made for the first one; its policy. None: offline, nothing is ever brought.
+    downloads: Option<(Policy, OnceLock<Downloads>)>,
     read: Pages<Read>,
 }
 
 impl Files {
     /// Ones that are brought; whatever has the origin of an upstream is trusted as that one is.
-    pub(super) fn new(
-        dir: &Path,
-        upstreams: &Upstreams,
-        contact: Option<&str>,
-        store: &Store,
-    ) -> Result<Self, StartError> {
+    pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, store: &Store) -> Self {
         let policy = Policy { contact: contact.map(str::to_owned), ..Policy::new(upstreams.all()) };
-        let downloads = Some(Downloads::new(dir, policy)?);
-        Ok(Self { downloads, ..Self::offline(dir, store) })
+        Self { downloads: Some((policy, OnceLock::new())), ..Self::offline(dir, store) }
     }
 
     /// Ones that are here already.
@@ -117,11 +111,25 @@ impl Files {
     async fn bring(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
         let path = path_of(&self.dir, hash);
         if !is_there(&path, hash).await {
-            let Some(downloads) = &self.downloads else { return Err(FetchError::FileOffline { url: url.to_owned() }) };
-            let size = downloads.get(url, None, hash).await?;
+            let size = self.downloads(url)?.get(url, None, hash).await?;
             tracing::info!(url, %hash, size, "downloaded a plugin to read it");
         }
         Self::read_jar(url, path).await
+    }
+
+    /// Who brings the file at `url`.
+    fn downloads(&self, url: &str) -> Result<&Downloads, FetchError> {
+        let Some((policy, made)) = &self.downloads else {
+            return Err(FetchError::FileOffline { url: url.to_owned() });
+        };
+        if let Some(downloads) = made.get() {
+            return Ok(downloads);
+        }
+        let downloads = Downloads::new(&self.dir, policy.clone()).map_err(|error| match error {
+            StartError::Client(source) => DownloadError::Unreachable { url: url.to_owned(), source: Arc::new(source) },
+            StartError::Directory { path: _, source } => DownloadError::Disk(Arc::new(source)),
+        })?;
+        Ok(made.get_or_init(|| downloads))
     }
 
     async fn read_jar(url: &str, path: PathBuf) -> Result<Read, FetchError> {

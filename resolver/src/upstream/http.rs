@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -91,9 +91,34 @@ enum Question<'a> {
 /// The client with what it remembers of each upstream.
 pub(super) struct Http {
     /// None: offline, nothing is ever asked.
-    client: Option<Client>,
+    caller: Option<Caller>,
     patience: Patience,
     sides: BTreeMap<Upstream, Side>,
+}
+
+/// Who asks. Its client is made for the first question: reading the CA certificates takes longer than an answer from what is stored.
+struct Caller {
+    contact: Option<String>,
+    client: OnceLock<Client>,
+}
+
+impl Caller {
+    fn client(&self) -> Result<&Client, reqwest::Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let made = make_client(self.contact.as_deref(), |builder| {
+            builder
+                .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
+                .timeout(TIMEOUT)
+                .redirect(Policy::custom(|attempt| {
+                    let downgraded = attempt.url().scheme() == "http"
+                        && attempt.previous().iter().any(|previous| previous.scheme() == "https");
+                    if attempt.previous().len() > REDIRECTS || downgraded { attempt.stop() } else { attempt.follow() }
+                }))
+        })?;
+        Ok(self.client.get_or_init(|| made))
+    }
 }
 
 /// What is remembered of one upstream.
@@ -104,27 +129,18 @@ struct Side {
 }
 
 impl Http {
-    pub(super) fn new(contact: Option<&str>, patience: Patience) -> Result<Self, StartError> {
-        let client = client(contact, |builder| {
-            builder
-                .default_headers(HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]))
-                .timeout(TIMEOUT)
-                .redirect(Policy::custom(|attempt| {
-                    let downgraded = attempt.url().scheme() == "http"
-                        && attempt.previous().iter().any(|previous| previous.scheme() == "https");
-                    if attempt.previous().len() > REDIRECTS || downgraded { attempt.stop() } else { attempt.follow() }
-                }))
-        })?;
-        Ok(Self { client: Some(client), patience, sides: sides() })
+    pub(super) fn new(contact: Option<&str>, patience: Patience) -> Self {
+        let caller = Caller { contact: contact.map(str::to_owned), client: OnceLock::new() };
+        Self { caller: Some(caller), patience, sides: sides() }
     }
 
     /// One that never asks anybody.
     pub(super) fn offline() -> Self {
-        Self { client: None, patience: Patience::default(), sides: sides() }
+        Self { caller: None, patience: Patience::default(), sides: sides() }
     }
 
     pub(super) fn is_offline(&self) -> bool {
-        self.client.is_none()
+        self.caller.is_none()
     }
 
     /// Requests sent so far, retries included.
@@ -164,9 +180,11 @@ impl Http {
         question: Question<'_>,
         now: Timestamp,
     ) -> Result<Answer, FetchError> {
-        let Some(client) = &self.client else {
+        let Some(caller) = &self.caller else {
             return Err(FetchError::Offline { upstream, url: url.to_string() });
         };
+        let unreachable = |source| FetchError::Unreachable { upstream, url: url.to_string(), source };
+        let client = caller.client().map_err(unreachable)?;
         let side = self.sides.get(&upstream).expect("built from all upstreams");
         let mut tried = 0;
         loop {
@@ -218,6 +236,10 @@ fn sides() -> BTreeMap<Upstream, Side> {
 /// A client that says who we are (`contact`: a mail address or page of whoever runs this), set up further by `more`. The one
 /// place where the process gets its crypto provider.
 pub fn client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, StartError> {
+    make_client(contact, more).map_err(StartError::Client)
+}
+
+fn make_client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, reqwest::Error> {
     // Fails when a provider is installed already, which is as good: kube and we use the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = || more(Client::builder().user_agent(user_agent(contact)).connect_timeout(CONNECT_TIMEOUT));
@@ -225,7 +247,7 @@ pub fn client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuild
         // The usual cause is an image without CA certificates. A mirror over http works without them, and https
         // fails with an error that says so.
         tracing::warn!(error = %super::in_words(&error), "no CA certificates: https upstreams will fail");
-        builder().tls_certs_only([]).build().map_err(StartError::Client)
+        builder().tls_certs_only([]).build()
     })
 }
 
@@ -394,6 +416,15 @@ mod tests {
         );
         let with = user_agent(Some("ops@example.org\r\nX: y"));
         assert!(with.ends_with("; ops@example.orgX: y)"), "{with}");
+    }
+
+    #[test]
+    fn no_client_is_made_before_somebody_asks() {
+        let http = Http::new(None, Patience::default());
+        let caller = http.caller.as_ref().unwrap();
+        assert!(caller.client.get().is_none());
+        let made: *const Client = caller.client().unwrap();
+        assert!(std::ptr::eq(made, caller.client().unwrap()), "one for all questions");
     }
 
     #[test]

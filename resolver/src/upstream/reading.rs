@@ -131,7 +131,8 @@ impl Reading {
             match found {
                 Ok(Found { held, stale }) => {
                     let since = held.stamp.checked_at;
-                    let mut project = Project { read_at: since, ..held.body.project.clone() };
+                    let listing = Arc::unwrap_or_clone(held.body);
+                    let mut project = Project { read_at: since, ..listing.project };
                     if self
                         .catalog
                         .projects

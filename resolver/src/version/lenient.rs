@@ -13,14 +13,6 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     core(a.core, b.core).then_with(|| stage(a.stage, b.stage)).then_with(|| tokens(a.build, b.build))
 }
 
-/// Whether a release called `version` is `minimum` or newer.
-pub fn at_least(version: &str, minimum: &semver::Version) -> bool {
-    match semver::Version::parse(version) {
-        Ok(version) => version >= *minimum,
-        Err(_) => compare(version, &minimum.to_string()) != Ordering::Less,
-    }
-}
-
 /// A version in its three parts: `5.7.2`, `SNAPSHOT`, `906`.
 struct Parts<'a> {
     core: &'a str,

@@ -52,6 +52,20 @@ async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
     assert_eq!(restarted.catalog, first.catalog);
     assert_eq!(replay.requests(), asked);
 
+    let unremembering = Settings { remembers: false, ..settings(replay.dir.path(), &replay.server.base) };
+    let unremembering = Fetcher::new(unremembering).unwrap();
+    for _ in 0..2 {
+        assert_eq!(unremembering.catalog(wanted, none, now() + minutes(4)).await.catalog, first.catalog);
+    }
+    let later = unremembering.catalog(wanted, none, now() + minutes(6)).await;
+    assert_eq!(later.catalog.paper_read_at, now() + minutes(6), "and it is kept for the next one");
+    let asked_later = replay.requests();
+    assert_eq!(asked_later, asked + 1 + 3);
+    let next = unremembering.catalog(wanted, none, now() + minutes(6)).await;
+    assert_eq!((next.catalog, replay.requests()), (later.catalog, asked_later));
+    let first = replay.fetcher().catalog(wanted, none, now() + minutes(6)).await;
+    let asked = asked_later;
+
     let offline = Fetcher::offline(replay.dir.path());
     let year_later = now() + SignedDuration::from_hours(24 * 365);
     let late = offline.catalog(wanted, none, year_later).await;
