@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::{Explanation, Unanswerable};
+use crate::foreign::visible;
 
 mod hint;
 mod image;
@@ -40,7 +41,7 @@ struct Page {
 
 impl Page {
     fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
+        self.text.push_str(visible(line).trim_end());
         self.text.push('\n');
     }
 
