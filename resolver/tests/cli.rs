@@ -29,6 +29,8 @@ mod locks;
 mod mistakes;
 #[path = "cli/plans.rs"]
 mod plans;
+#[path = "cli/schemas.rs"]
+mod schemas;
 #[path = "cli/shell.rs"]
 mod shell;
 #[path = "cli/trust.rs"]

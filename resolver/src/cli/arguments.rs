@@ -263,6 +263,12 @@ pub(super) enum Described {
     Difference,
     /// What `plan --format json` writes for each server
     Plan,
+    /// What `outdated --format json` writes for each server
+    Outdated,
+    /// What `ready --format json` writes
+    Ready,
+    /// What `verify --format json` writes
+    Verify,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use super::{Desk, assert_shown, shown};
 fn the_published_schemas_are_those_of_the_types() {
     let desk = Desk::new(&[]);
     let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/schemas");
-    for of in ["lock", "explanation", "difference", "plan"] {
+    for of in ["lock", "explanation", "difference", "plan", "outdated", "ready", "verify"] {
         let output = desk.command(&["schema", of]).output().unwrap();
         let path = published.join(format!("{of}.schema.json"));
         let kept = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
