@@ -27,6 +27,8 @@ mod files;
 mod locks;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "cli/pictures.rs"]
+mod pictures;
 #[path = "cli/plans.rs"]
 mod plans;
 #[path = "cli/schemas.rs"]

@@ -35,7 +35,7 @@ fn bash_completes_commands_and_options() {
     };
     assert_eq!(complete("resolver out", 1), "outdated\n");
     assert_eq!(complete("resolver explain --save", 2), "--save-problem\n");
-    assert_eq!(complete("resolver explain --format ''", 3), "human json\n");
+    assert_eq!(complete("resolver explain --format ''", 3), "human json svg\n");
 }
 
 #[test]
