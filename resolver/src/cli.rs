@@ -18,6 +18,8 @@ mod cluster;
 mod diff;
 mod document;
 mod dressed;
+#[cfg(test)]
+mod fuzz;
 mod gathered;
 mod input;
 mod instant;
@@ -46,6 +48,8 @@ mod written;
 use arguments::{Arguments, CatalogCommand, Command, Sources};
 use called::Called;
 use dressed::dressed;
+
+use crate::foreign::visible_lines;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,12 +106,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         .init();
     let Said { mut answer, notes, end } = answer(&arguments.command, called, now);
     if arguments.command.is_for_people() {
-        answer = dressed(&answer, terminal::wants_color(arguments.color), terminal::width());
+        answer = dressed(&visible_lines(&answer), terminal::wants_color(arguments.color), terminal::width());
     }
     let mut stderr = io::stderr().lock();
     for note in notes {
         // Nobody is left to be told.
-        let _ = writeln!(stderr, "{note}");
+        let _ = writeln!(stderr, "{}", visible_lines(&note));
     }
     let mut stdout = io::stdout().lock();
     match stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush()) {

@@ -17,6 +17,7 @@ pub mod human;
 mod image;
 pub(crate) mod no;
 mod refusal;
+pub mod svg;
 pub(crate) mod target;
 pub(crate) mod together;
 pub(crate) mod words;

@@ -11,6 +11,10 @@ pub mod declared;
 #[cfg(feature = "upstream")]
 pub mod download;
 pub mod explain;
+mod foreign;
+#[cfg(all(test, feature = "cli"))]
+#[path = "../tests/support/fuzzed.rs"]
+mod fuzzed;
 #[cfg(feature = "jar")]
 pub mod jar;
 pub mod lock;

@@ -13,6 +13,7 @@ use crate::version::Minecraft;
 
 /// A fact of a lock that holds no longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "fact", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Broken {
     /// Paper has no such build, or had none yet.
@@ -76,6 +77,7 @@ pub enum Broken {
 
 /// A part of the request that a lock does not meet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "unmet", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unmet {
     /// Another Paper is pinned.

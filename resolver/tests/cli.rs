@@ -27,8 +27,12 @@ mod files;
 mod locks;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "cli/pictures.rs"]
+mod pictures;
 #[path = "cli/plans.rs"]
 mod plans;
+#[path = "cli/schemas.rs"]
+mod schemas;
 #[path = "cli/shell.rs"]
 mod shell;
 #[path = "cli/trust.rs"]

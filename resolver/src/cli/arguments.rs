@@ -37,7 +37,7 @@ impl Command {
     /// Whether the answer is sentences or a table, and not something for a program.
     pub(super) fn is_for_people(&self) -> bool {
         let format = match self {
-            Self::Explain(explain) => explain.format,
+            Self::Explain(explain) => return explain.format == Drawn::Human,
             Self::Diff(diff) => diff.format,
             Self::Verify(verify) => verify.format,
             Self::Plan(plan) => plan.format,
@@ -108,9 +108,9 @@ pub(super) struct Explain {
     /// What if its authors released this version now, listed for every Minecraft version? Can be repeated
     #[arg(long, value_name = "PLUGIN=VERSION")]
     pub(super) assume: Vec<Assumed>,
-    /// Sentences, or one JSON object a server
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(super) format: Format,
+    /// Sentences, one JSON object a server, or one picture of all
+    #[arg(long, value_enum, default_value_t = Drawn::Human)]
+    pub(super) format: Drawn,
     /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
@@ -263,6 +263,12 @@ pub(super) enum Described {
     Difference,
     /// What `plan --format json` writes for each server
     Plan,
+    /// What `outdated --format json` writes for each server
+    Outdated,
+    /// What `ready --format json` writes
+    Ready,
+    /// What `verify --format json` writes
+    Verify,
 }
 
 #[derive(Debug, Args)]
@@ -385,6 +391,14 @@ impl Addresses {
             docker_hub: docker_hub.clone().unwrap_or(home.docker_hub),
         }
     }
+}
+
+/// How an explanation is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Drawn {
+    Human,
+    Json,
+    Svg,
 }
 
 /// How an answer is written.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::arguments::{Explain, Fetch, Format, Reading as Asked, Sources};
+use super::arguments::{Drawn, Explain, Fetch, Reading as Asked, Sources};
 use super::checked::{self, Checked};
 #[cfg(feature = "cluster")]
 use super::cluster;
@@ -19,7 +19,7 @@ use super::terminal::Progress;
 use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
-use crate::explain::{Explanation, human};
+use crate::explain::{Explanation, human, svg};
 use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
 use crate::{needed_projects, upstream};
 
@@ -64,17 +64,21 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
 }
 
 /// What was answered, or why it could not be asked.
-fn told(answered: &Answered, format: Format, at: Timestamp, notes: Vec<String>) -> Result<Said, Said> {
+fn told(answered: &Answered, format: Drawn, at: Timestamp, notes: Vec<String>) -> Result<Said, Said> {
     let Answered { explanations, supposed, mistakes } = answered;
     if !mistakes.is_empty() {
         return Err(Said::nothing_but(notes.into_iter().chain(mistakes.iter().cloned()).collect()));
     }
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
-    if format == Format::Human {
+    if format == Drawn::Human {
         said.answer = supposed.lines().into_iter().map(|line| line + "\n").collect();
     }
     for explanation in explanations {
         say(&mut said, explanation, supposed, format, at);
+    }
+    let answers: Vec<Explanation> = explanations.iter().filter(|one| end(one) != End::Failed).cloned().collect();
+    if format == Drawn::Svg && !answers.is_empty() {
+        said.answer = svg::render(&answers, &supposed.lines());
     }
     Ok(said)
 }
@@ -231,13 +235,8 @@ fn under_way(projects: &[ProjectKey], images: bool) -> String {
     format!("asking {}", parts.join(", "))
 }
 
-fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Format, at: Timestamp) {
-    let end = match explanation {
-        Explanation::Solved(_) => End::Solved,
-        Explanation::WhyNot(why) if why.possible => End::Solved,
-        Explanation::WhyNot(_) | Explanation::Impossible(_) => End::NoSolution,
-        Explanation::Unanswerable(_) | Explanation::GaveUp(_) => End::Failed,
-    };
+fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Drawn, at: Timestamp) {
+    let end = end(explanation);
     said.end = said.end.max(end);
     if end == End::Failed {
         // It is no answer, so it is not where answers go.
@@ -245,13 +244,15 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
         return;
     }
     match format {
-        Format::Human => {
+        // One picture holds them all.
+        Drawn::Svg => {}
+        Drawn::Human => {
             if !said.answer.is_empty() {
                 said.answer.push('\n');
             }
             said.answer.push_str(&human::render(&without_reading_note(explanation), at));
         }
-        Format::Json => {
+        Drawn::Json => {
             let json = if supposed.is_nothing() {
                 serde_json::to_string_pretty(explanation)
             } else {
@@ -260,6 +261,16 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
             said.answer.push_str(&json.expect("an explanation has string keys only"));
             said.answer.push('\n');
         }
+    }
+}
+
+/// How a command ends with this answer.
+fn end(explanation: &Explanation) -> End {
+    match explanation {
+        Explanation::Solved(_) => End::Solved,
+        Explanation::WhyNot(why) if why.possible => End::Solved,
+        Explanation::WhyNot(_) | Explanation::Impossible(_) => End::NoSolution,
+        Explanation::Unanswerable(_) | Explanation::GaveUp(_) => End::Failed,
     }
 }
 

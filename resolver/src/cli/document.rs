@@ -6,6 +6,15 @@ use std::ops::Range;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
+use serde_saphyr::budget::BudgetBreach;
+
+/// How deep a manifest may be nested. A `podTemplate` with affinities has 14 levels. Each takes 40 KiB of the stack in a build
+/// that is not optimised, and some threads have 2 MiB.
+const DEEPEST: usize = 32;
+
+/// How much aliases (`*name`) may repeat, in parts of YAML: a thousand times what any manifest repeats. Nine aliases of nine
+/// aliases, ten times over, are three thousand million.
+const MOST_REPEATED: usize = 50_000;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +59,11 @@ pub(super) struct NotYaml {
 
 /// The documents of a text that are not empty. JSON is YAML.
 pub(super) fn read(text: &str) -> Result<Vec<Node>, NotYaml> {
-    let options = serde_saphyr::options! { with_snippet: false };
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! { max_depth: DEEPEST },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED },
+    };
     match serde_saphyr::from_multiple_with_options::<Node>(text, options) {
         Ok(documents) => Ok(documents.into_iter().filter(|document| document.tree != Tree::Null).collect()),
         Err(error) => {
@@ -61,6 +74,14 @@ pub(super) fn read(text: &str) -> Result<Vec<Node>, NotYaml> {
                     said: format!("has the key `{key}` twice in one place"),
                     fix: "remove one of the two",
                 });
+            }
+            if let serde_saphyr::Error::Budget { breach, .. } = error.without_snippet() {
+                let said = if matches!(breach, BudgetBreach::Depth { .. }) {
+                    format!("is nested more than {DEEPEST} deep")
+                } else {
+                    "is larger than a manifest can be".to_owned()
+                };
+                return Err(NotYaml { line, said, fix: "give a manifest of `PaperMCServer` or `Plugin` objects" });
             }
             // The first line says what; what may follow shows where, which we say ourselves.
             let text = error.to_string();

@@ -12,10 +12,14 @@ use super::document::{self, Node, Tree};
 use super::input::File;
 use super::nearest::nearest;
 use super::{running, strict};
+use crate::foreign::shortened;
 use crate::manifest::{Complaint, plugin_name, server_name};
 
 /// The group and version of our kinds.
 const OURS: &str = "nightshift.dev/v1alpha1";
+
+/// The longest part of a mistake, in characters: all fields of a server, listed, are shorter.
+const LONGEST: usize = 400;
 
 /// A mistake in an object, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +35,8 @@ impl fmt::Display for Mistake {
         if let Some((file, line)) = place {
             write!(f, "{file}:{line}: ")?;
         }
+        // Whatever was written is repeated in them, be it a megabyte.
+        let [object, path, problem, fix] = [object, path, problem, fix].map(|text| shortened(text, LONGEST));
         if !object.is_empty() {
             write!(f, "{object}: ")?;
         }

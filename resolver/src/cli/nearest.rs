@@ -1,7 +1,14 @@
 //! Pure. What somebody may have meant.
 
+/// The longest text that can be a misspelt word, in bytes.
+const LONGEST: usize = 200;
+
 /// The candidate that `word` was probably meant to be; None when nothing is near.
 pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // No word of ours is half as long, and a megabyte would be compared letter by letter.
+    if word.len() > LONGEST {
+        return None;
+    }
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
     let word = plain(word);
     // One slip in every three letters: `updateStrateg` and `latset`, and not `auto` for `none`.

@@ -1,6 +1,7 @@
 //! Edge (reads). `resolver outdated`: what is behind its newest release, why, and since when.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Outdated as Asked};
@@ -13,9 +14,10 @@ use crate::explain::words::date;
 use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
 
 /// One server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Board {
+    /// The server.
     server: String,
     /// What is not at its newest, Paper first.
     pub(super) behind: Vec<Row>,
@@ -24,18 +26,20 @@ pub(super) struct Board {
 }
 
 /// Something that is not at its newest.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Row {
+    /// `Paper`, or the name that people know a plugin by.
     pub(super) name: String,
-    /// As the object's status tells it.
+    /// What runs, as the object's status tells it; absent when it tells nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) runs: Option<String>,
-    /// Nothing, when strategy `latest` leaves it out.
+    /// What would run; absent when strategy `latest` leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) would_run: Option<String>,
+    /// The newest there is.
     pub(super) newest: String,
-    /// In few words; absent when the newest would run and does not yet.
+    /// Why that would not run, in few words for people; absent when the newest would run and does not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why_not: Option<String>,
     /// When the newest was published, if anybody says so.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::question::Question;
 use super::written::{WriteError, write_atomically};
 use crate::catalog::Catalog;
+use crate::foreign::shortened;
 use crate::lock::FormatVersion;
 use crate::request::Request;
 
@@ -25,6 +26,9 @@ pub(super) struct Problem {
     /// What was known: only what these requests name and need was read.
     pub(super) catalog: Catalog,
 }
+
+/// How much is said of what is wrong with a file: a word that stands in its place can be a megabyte.
+const LONGEST_ERROR: usize = 400;
 
 /// A problem that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +50,8 @@ impl Problem {
         serde_json::from_str(&text).map_err(|error| {
             let said = error.to_string();
             let place = format!(" at line {} column {}", error.line(), error.column());
-            let said = said.strip_suffix(&place).unwrap_or(&said).to_owned();
+            let said = said.strip_suffix(&place).unwrap_or(&said);
+            let said = shortened(said, LONGEST_ERROR).into_owned();
             ProblemError::Unreadable { path: path.to_owned(), line: error.line(), said }
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Ready as Asked};
@@ -17,9 +18,10 @@ use crate::version::Minecraft;
 use crate::{Budget, Fleet, Unsolvable};
 
 /// The board.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Board {
+pub(super) struct Board {
+    /// The Minecraft version asked about.
     target: Minecraft,
     /// When its first build came out; absent when it is not out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,14 +32,17 @@ struct Board {
     ready: Vec<String>,
     /// Who is not, by name: also a plugin that nobody asks for and others need.
     not_ready: Vec<NotReady>,
+    /// The servers asked about, by name.
     servers: Vec<Server>,
 }
 
 /// A plugin that is not ready.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NotReady {
+    /// The name people know.
     name: String,
+    /// Where it comes from.
     key: ProjectKey,
     /// Its newest release that may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +50,7 @@ struct NotReady {
     /// The newest Minecraft on that one's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     listed_up_to: Option<Minecraft>,
-    /// In few words.
+    /// Why it is not ready, in few words for people.
     why: String,
     /// When its authors last published anything.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,13 +60,14 @@ struct NotReady {
 }
 
 /// One server.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Server {
+    /// Its name.
     name: String,
     /// Whether it can run the version.
     can: bool,
-    /// Why not, in few words.
+    /// Why not, in few words for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
 }

@@ -6,6 +6,8 @@ use schemars::{JsonSchema, Schema};
 use super::arguments::Described;
 use super::plan::Plan;
 use super::supposed::Supposed;
+use super::verify::Verdict;
+use super::{outdated, ready};
 use crate::explain::Explanation;
 use crate::lock::{Difference, Lock};
 
@@ -52,6 +54,19 @@ pub(super) fn schema(of: Described) -> String {
         }
         Described::Plan => {
             ("Nightshift: what would be changed on a server, and when", generator.into_root_schema_for::<Plan>())
+        }
+        Described::Outdated => {
+            let mut schema = generator.into_root_schema_for::<outdated::Board>();
+            schema.insert("description".to_owned(), "What is behind on one server.".into());
+            ("Nightshift: what is not at its newest on a server, and why", schema)
+        }
+        Described::Ready => {
+            let mut schema = generator.into_root_schema_for::<ready::Board>();
+            schema.insert("description".to_owned(), "The board over all servers that were asked about.".into());
+            ("Nightshift: who is ready for a Minecraft version", schema)
+        }
+        Described::Verify => {
+            ("Nightshift: whether a lock holds, and what does not", generator.into_root_schema_for::<Verdict>())
         }
     };
     schema.insert("title".to_owned(), title.into());

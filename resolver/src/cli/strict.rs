@@ -1,5 +1,8 @@
 //! Pure. A manifest against the schema of its kind, as strictly as the API server does it, with the nearest real word.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
 use regex::Regex;
 use serde_json::Value;
 
@@ -26,8 +29,26 @@ pub(super) struct Wrong {
 pub(super) fn check(node: &Node, schema: &Value, document: &str) -> Vec<Wrong> {
     let mut checker = Checker { document, root: schema, wrong: Vec::new() };
     checker.value(node, schema, "", node.line);
+    if checker.is_full() {
+        let (problem, fix) = (format!("has more mistakes than these {MOST}"), "correct these first".to_owned());
+        checker.wrong.push(Wrong { line: node.line, path: String::new(), problem, fix });
+    }
     checker.wrong.sort_by_key(|wrong| wrong.line);
     checker.wrong
+}
+
+/// The most mistakes that are looked for in one object: nobody reads more, and each one costs a search for the right word.
+const MOST: usize = 100;
+
+/// The pattern, compiled once for all objects: it costs a thousand times what a match does. None for one that does not
+/// compile here; the API server checks it still.
+fn compiled(pattern: &str) -> Option<Regex> {
+    static COMPILED: Mutex<BTreeMap<String, Option<Regex>>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = compiled.get(pattern) {
+        return known.clone();
+    }
+    compiled.entry(pattern.to_owned()).or_insert(Regex::new(pattern).ok()).clone()
 }
 
 struct Checker<'a> {
@@ -40,7 +61,13 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn complain(&mut self, line: u64, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
         let (problem, fix) = (problem.into(), fix.into());
-        self.wrong.push(Wrong { line, path: path.to_owned(), problem, fix });
+        if !self.is_full() {
+            self.wrong.push(Wrong { line, path: path.to_owned(), problem, fix });
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.wrong.len() >= MOST
     }
 
     fn value(&mut self, node: &Node, schema: &Value, path: &str, line: u64) {
@@ -101,6 +128,9 @@ impl Checker<'_> {
         let properties = schema["properties"].as_object();
         let further = schema.get("additionalProperties").filter(|further| **further != Value::Bool(false));
         for entry in node.entries() {
+            if self.is_full() {
+                return;
+            }
             let inner = join(path, &entry.key);
             match properties.and_then(|properties| properties.get(&entry.key)).or(further) {
                 // The API server drops a null before it looks: the field is as good as absent.
@@ -140,25 +170,25 @@ impl Checker<'_> {
     }
 
     fn list(&mut self, items: &[Node], schema: &Value, path: &str, line: u64) {
-        if let Some(most) = schema["maxItems"].as_u64()
-            && items.len() as u64 > most
-        {
+        let most = schema["maxItems"].as_u64().and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        if items.len() > most {
             self.complain(line, path, format!("has {} items", items.len()), format!("write at most {most}"));
         }
         let keys: Vec<&str> =
             schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let mut seen: Vec<Vec<Option<Value>>> = Vec::new();
-        for (at, item) in items.iter().enumerate() {
+        let mut seen: BTreeSet<Vec<Option<String>>> = BTreeSet::new();
+        for (at, item) in items.iter().take(most).enumerate() {
+            if self.is_full() {
+                return;
+            }
             let inner = format!("{path}[{at}]");
             self.value(item, &schema["items"], &inner, item.line);
-            let key: Vec<Option<Value>> = keys.iter().map(|key| item.get(key).map(Node::to_json)).collect();
+            let key: Vec<Option<String>> =
+                keys.iter().map(|key| item.get(key).map(|value| value.to_json().to_string())).collect();
             // Two containers without a name are told so by `required`.
-            if key.iter().any(Option::is_some) {
-                if seen.contains(&key) {
-                    let fix = format!("give each item another {}", listed(keys.iter().copied()));
-                    self.complain(item.line, &inner, "is there twice", fix);
-                }
-                seen.push(key);
+            if key.iter().any(Option::is_some) && !seen.insert(key) {
+                let fix = format!("give each item another {}", listed(keys.iter().copied()));
+                self.complain(item.line, &inner, "is there twice", fix);
             }
         }
     }
@@ -176,8 +206,7 @@ impl Checker<'_> {
             }
             return;
         }
-        // A pattern of ours that does not compile here is checked by the API server still.
-        let pattern = schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok());
+        let pattern = schema["pattern"].as_str().and_then(compiled);
         if pattern.is_some_and(|pattern| !pattern.is_match(text)) {
             let (problem, fix) = if text.is_empty() {
                 ("is empty".to_owned(), "write something, or leave the field out".to_owned())

@@ -1,6 +1,7 @@
 //! Edge (reads). `resolver verify`: a lock replayed. Do its facts hold, does it meet the request, would it be chosen again?
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Verify as Asked};
@@ -14,10 +15,11 @@ use crate::lock::{Difference, Lock};
 use crate::upstream::in_words;
 use crate::verify::{Broken, Unmet, broken_facts, unmet};
 
-/// What came of it.
-#[derive(Debug, Serialize)]
+/// What came of checking a lock.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Verdict {
+pub(super) struct Verdict {
+    /// The server it was checked for.
     server: String,
     /// Whether nothing is wrong.
     holds: bool,

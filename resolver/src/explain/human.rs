@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::{Explanation, Unanswerable};
+use crate::foreign::visible;
 
 mod hint;
 mod image;
@@ -40,7 +41,7 @@ struct Page {
 
 impl Page {
     fn line(&mut self, line: &str) {
-        self.text.push_str(line.trim_end());
+        self.text.push_str(visible(line).trim_end());
         self.text.push('\n');
     }
 
@@ -83,12 +84,12 @@ impl Page {
 }
 
 /// `lobby` of `games/lobby`.
-fn short(server: &str) -> &str {
+pub(super) fn short(server: &str) -> &str {
     server.rsplit('/').next().unwrap_or(server)
 }
 
 /// `Paper 1.21.10 (build 130)`
-fn paper(minecraft: &crate::version::Minecraft, build: u32) -> String {
+pub(super) fn paper(minecraft: &crate::version::Minecraft, build: u32) -> String {
     let mut text = String::new();
     write!(text, "Paper {minecraft} (build {build})").expect("a String takes all");
     text

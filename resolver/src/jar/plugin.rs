@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{FactsError, Jar};
+use crate::foreign::{shortened, visible};
 
 const PAPER: &str = "paper-plugin.yml";
 const BUKKIT: &str = "plugin.yml";
@@ -17,6 +18,9 @@ const OTHERS: [(&str, &str); 3] =
 
 /// Descriptions with hundreds of commands have 60 KB.
 const LARGEST: u64 = 1 << 20;
+
+/// The most that an error repeats of a description, in characters.
+const LONGEST: usize = 300;
 
 /// Class files start with a magic number, a minor and a major version.
 const CLASS_MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
@@ -70,7 +74,7 @@ pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
     if !right {
         return Err(FactsError::Nonsense {
             entry,
-            what: format!("`{}` is no name for a plugin", facts.name.escape_debug()),
+            what: format!("`{}` is no name for a plugin", shortened(&facts.name, LONGEST).escape_debug()),
         });
     }
     if let Some(main) = main {
@@ -96,7 +100,7 @@ fn parse<T: DeserializeOwned>(entry: &'static str, bytes: &[u8]) -> Result<T, Fa
 
 /// The rest draws the place in the file.
 fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+    visible(&shortened(text.lines().next().unwrap_or_default(), LONGEST)).into_owned()
 }
 
 /// Either description, in one form.

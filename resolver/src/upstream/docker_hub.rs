@@ -75,10 +75,9 @@ pub(super) async fn fetch_tags(
             Err(FetchError::Status { status: 403 | 404, .. }) if number > 1 => break,
             Err(error) => return Err(error),
         };
-        let page: wire::Page = parse(Upstream::DockerHub, &url, &body)?;
-        let is_last = page.next.is_none();
+        let (page, is_last) = page_of(&url, &body, repository)?;
         let mut new = 0;
-        for tag in page.results.into_iter().filter_map(|tag| read_tag(repository, tag)) {
+        for tag in page {
             if tags.get(&tag.tag).is_none_or(|known| known.digest != tag.digest) {
                 new += 1;
                 tags.insert(tag.tag.clone(), tag);
@@ -93,10 +92,19 @@ pub(super) async fn fetch_tags(
     Ok(Fetched::New { body, etag: None })
 }
 
+/// The release tags of a page, and whether it is the last one.
+pub(super) fn page_of(
+    url: &reqwest::Url,
+    body: &[u8],
+    repository: &Repository,
+) -> Result<(Vec<ImageTag>, bool), FetchError> {
+    let wire::Page { next, results } = parse(Upstream::DockerHub, url, body)?;
+    Ok((results.into_iter().filter_map(|tag| read_tag(repository, tag)).collect(), next.is_none()))
+}
+
 /// None for a moving tag, another variant, or one without an index digest: it could not be pinned.
 fn read_tag(repository: &Repository, tag: wire::Tag) -> Option<ImageTag> {
-    let digest =
-        tag.digest.filter(|digest| super::listing::hash("sha256", 32, digest.strip_prefix("sha256:")).is_some())?;
+    let digest = super::listing::hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
     is_release(&tag.name).then_some(())?;
     Some(ImageTag { repository: repository.full(), tag: tag.name, digest, pushed: tag.pushed.or(tag.last_updated)? })
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::Upstream;
 use crate::download::DownloadError;
+use crate::foreign::shortened;
 use crate::jar::FactsError;
 
 /// Why one page of one upstream could not be read.
@@ -224,14 +225,18 @@ impl StartError {
     }
 }
 
+/// The most of one cause, in characters: some repeat what they could not read, be it a megabyte, and all are kept in a status.
+const LONGEST: usize = 500;
+
 /// An error and its causes in one line, for the places that keep text.
 pub fn in_words(error: &dyn Error) -> String {
-    let mut words = error.to_string();
+    let mut words = shortened(&error.to_string(), LONGEST).into_owned();
     let mut cause = error.source();
     while let Some(inner) = cause {
         // Some causes repeat what the layer above has said already.
         let text = inner.to_string();
-        if !words.contains(&text) {
+        let text = shortened(&text, LONGEST);
+        if !words.contains(&*text) {
             let _ = write!(words, ": {text}");
         }
         cause = inner.source();

@@ -49,14 +49,7 @@ pub(super) async fn fetch_versions(
     let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
     match http.get(Upstream::Fill, url, etag, now).await? {
         Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => {
-            let body = read_versions(parse(Upstream::Fill, url, &body)?);
-            if body.is_empty() {
-                // Paper will never have no version at all; an empty list would take every server's Paper away.
-                return Err(FetchError::Hollow { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
-            }
-            Ok(Fetched::New { body, etag })
-        }
+        Answer::New { body, etag } => Ok(Fetched::New { body: versions_of(url, &body)?, etag }),
     }
 }
 
@@ -70,8 +63,23 @@ pub(super) async fn fetch_builds(
     let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
     match http.get(Upstream::Fill, url, etag, now).await? {
         Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: read_builds(parse(Upstream::Fill, url, &body)?), etag }),
+        Answer::New { body, etag } => Ok(Fetched::New { body: builds_of(url, &body)?, etag }),
     }
+}
+
+/// The versions in an answer, oldest first; at least one.
+pub(super) fn versions_of(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
+    let listed = read_versions(parse(Upstream::Fill, url, body)?);
+    if listed.is_empty() {
+        // Paper will never have no version at all; an empty list would take every server's Paper away.
+        return Err(FetchError::Hollow { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
+    }
+    Ok(listed)
+}
+
+/// The builds in an answer.
+pub(super) fn builds_of(url: &reqwest::Url, body: &[u8]) -> Result<Builds, FetchError> {
+    Ok(read_builds(parse(Upstream::Fill, url, body)?))
 }
 
 fn read_versions(answer: wire::Versions) -> Vec<Listed> {

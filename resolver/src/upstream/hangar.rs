@@ -16,6 +16,9 @@ use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Project, Pro
 /// Hangar's largest page; a larger one is cut to it without a word.
 const PAGE: usize = 25;
 
+/// The most pages we walk through, also where they are made smaller than we ask for: at Hangar's pace this is a minute.
+const PAGES: usize = MOST / PAGE;
+
 /// Pages asked for at once during a walk.
 const PAGES_AT_ONCE: usize = 3;
 
@@ -51,12 +54,14 @@ pub(super) async fn fetch_name(
     let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
     match http.get(Upstream::Hangar, url, etag, now).await? {
         Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => {
-            let project: wire::Project = parse(Upstream::Hangar, url, &body)?;
-            let name = Name { id: project.id.to_string(), slug: project.namespace.slug, title: project.name };
-            Ok(Fetched::New { body: name, etag })
-        }
+        Answer::New { body, etag } => Ok(Fetched::New { body: name_of(url, &body)?, etag }),
     }
+}
+
+/// The project that an answer names.
+pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
+    let project: wire::Project = parse(Upstream::Hangar, url, body)?;
+    Ok(Name { id: project.id.to_string(), slug: project.namespace.slug, title: project.name })
 }
 
 /// All releases of a project: the first page over what is held, or all pages when that is not enough or `walk_every` is over.
@@ -74,10 +79,15 @@ pub(super) async fn fetch_list(
         (now.duration_since(walk.at) < walk_every).then(|| (held.body.project.releases.clone(), walk))
     });
     let merged = known.and_then(|(releases, walk)| merge(&first, releases, walk));
-    let (mut releases, walk) = match merged {
+    let (releases, walk) = match merged {
         Some(merged) => merged,
         None => walk(http, url, first, now).await?,
     };
+    Ok(Fetched::New { body: listing(name, releases, walk, now), etag: None })
+}
+
+/// What was found, in order.
+pub(super) fn listing(name: &Name, mut releases: Vec<Release>, walk: Walk, now: Timestamp) -> Listing {
     put_in_order(&mut releases);
     let project = Project {
         key: ProjectKey { source: Source::Hangar, project: name.slug.clone() },
@@ -86,17 +96,17 @@ pub(super) async fn fetch_list(
         read_at: now,
         releases,
     };
-    Ok(Fetched::New { body: Listing { project, walk: Some(walk) }, etag: None })
+    Listing { project, walk: Some(walk) }
 }
 
 /// The first page over what is held. None when more may have changed than it shows: a version was withdrawn, or so many are
 /// new that the page does not reach the known ones.
-fn merge(first: &Page, mut releases: Vec<Release>, mut walk: Walk) -> Option<(Vec<Release>, Walk)> {
+pub(super) fn merge(first: &Page, mut releases: Vec<Release>, mut walk: Walk) -> Option<(Vec<Release>, Walk)> {
     let known: BTreeSet<&str> =
         releases.iter().map(|r| r.id.as_str()).chain(walk.others.iter().map(String::as_str)).collect();
     let new = first.ids().filter(|id| !known.contains(id)).count();
     let reaches = new < first.rows.len() || first.rows.is_empty() || first.is_last();
-    if !reaches || first.count != walk.count + new {
+    if !reaches || first.count.checked_sub(new) != Some(walk.count) {
         return None;
     }
     let shown: BTreeSet<&str> = first.ids().collect();
@@ -118,8 +128,7 @@ async fn walk(
 ) -> Result<(Vec<Release>, Walk), FetchError> {
     let mut pages = Vec::new();
     if !first.is_last() {
-        let offsets = (first.limit..first.count.min(MOST)).step_by(first.limit);
-        pages = stream::iter(offsets)
+        pages = stream::iter(first.further())
             .map(|offset| page(http, url, offset, now))
             .buffered(PAGES_AT_ONCE)
             .try_collect::<Vec<_>>()
@@ -127,6 +136,11 @@ async fn walk(
         pages.insert(0, page(http, url, 0, now).await?);
     }
     pages.push(first);
+    Ok(together(pages, now))
+}
+
+/// What these pages, the newest first, hold together.
+pub(super) fn together(pages: Vec<Page>, now: Timestamp) -> (Vec<Release>, Walk) {
     let count = pages[0].count;
     let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for row in pages.into_iter().flat_map(|page| page.rows) {
@@ -134,11 +148,11 @@ async fn walk(
             row.put(&mut releases, &mut others);
         }
     }
-    Ok((releases, Walk { at: now, count, others }))
+    (releases, Walk { at: now, count, others })
 }
 
 /// One page, read.
-struct Page {
+pub(super) struct Page {
     rows: Vec<Row>,
     offset: usize,
     /// As Hangar really used it.
@@ -177,6 +191,11 @@ impl Page {
         self.rows.iter().map(Row::id)
     }
 
+    /// Where the pages after this first one begin.
+    pub(super) fn further(&self) -> impl Iterator<Item = usize> + use<> {
+        (self.limit..self.count.min(MOST)).step_by(self.limit).take(PAGES - 1)
+    }
+
     /// By the count, never by its length: hidden channels make pages short.
     fn is_last(&self) -> bool {
         self.offset + self.limit >= self.count
@@ -190,7 +209,12 @@ async fn page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) ->
     let Answer::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
         unreachable!("nothing conditional was asked");
     };
-    let answer: wire::Versions = parse(Upstream::Hangar, &url, &body)?;
+    page_of(&url, &body, offset)
+}
+
+/// The page that an answer is.
+pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<Page, FetchError> {
+    let answer: wire::Versions = parse(Upstream::Hangar, url, body)?;
     let rows = answer.result.into_iter().map(read_version).collect();
     let wire::Pagination { limit, count } = answer.pagination;
     Ok(Page { rows, offset, limit: limit.clamp(1, PAGE), count })

@@ -1,5 +1,7 @@
 //! Pure. What the two plugin sources have in common: a project's name, its list of releases, and their order.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::compact;
@@ -26,7 +28,8 @@ pub(super) struct Listing {
     pub(super) walk: Option<Walk>,
 }
 
-/// Newest first, by publication, then by version; the id makes the order total. The same id twice is one release.
+/// Newest first, by publication, then by version; the id makes the order total. The same id twice is one release, and the
+/// newest row of it counts: a lock names releases by their ids.
 pub(super) fn put_in_order(releases: &mut Vec<Release>) {
     releases.sort_by(|a, b| {
         b.published
@@ -34,7 +37,8 @@ pub(super) fn put_in_order(releases: &mut Vec<Release>) {
             .then_with(|| lenient::compare(&b.version, &a.version))
             .then_with(|| b.id.cmp(&a.id))
     });
-    releases.dedup_by(|a, b| a.id == b.id);
+    let mut ids = BTreeSet::new();
+    releases.retain(|release| ids.insert(release.id.clone()));
 }
 
 /// Whether this text can be a slug or an id at all. Both sources allow less; what is kept out has a meaning in addresses.

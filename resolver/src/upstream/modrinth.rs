@@ -29,11 +29,7 @@ pub(super) async fn fetch_name(
     let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
     match http.get(Upstream::Modrinth, url, etag, now).await? {
         Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => {
-            let wire::Project { id, slug, title } = parse(Upstream::Modrinth, url, &body)?;
-            let slug = slug.filter(|slug| !slug.is_empty()).unwrap_or_else(|| id.clone());
-            Ok(Fetched::New { body: Name { id, slug, title }, etag })
-        }
+        Answer::New { body, etag } => Ok(Fetched::New { body: name_of(url, &body)?, etag }),
     }
 }
 
@@ -48,20 +44,30 @@ pub(super) async fn fetch_list(
     let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
     match http.get(Upstream::Modrinth, url, etag, now).await? {
         Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => {
-            let rows: Vec<wire::Version> = parse(Upstream::Modrinth, url, &body)?;
-            let mut releases: Vec<Release> = rows.into_iter().map(read_version).collect();
-            put_in_order(&mut releases);
-            let project = Project {
-                key: ProjectKey { source: Source::Modrinth, project: name.slug.clone() },
-                id: name.id.clone(),
-                name: name.title.clone(),
-                read_at: now,
-                releases,
-            };
-            Ok(Fetched::New { body: Listing { project, walk: None }, etag })
-        }
+        Answer::New { body, etag } => Ok(Fetched::New { body: list_of(url, &body, name, now)?, etag }),
     }
+}
+
+/// The project that an answer names.
+pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
+    let wire::Project { id, slug, title } = parse(Upstream::Modrinth, url, body)?;
+    let slug = slug.filter(|slug| !slug.is_empty()).unwrap_or_else(|| id.clone());
+    Ok(Name { id, slug, title })
+}
+
+/// The releases in an answer.
+pub(super) fn list_of(url: &reqwest::Url, body: &[u8], name: &Name, now: Timestamp) -> Result<Listing, FetchError> {
+    let rows: Vec<wire::Version> = parse(Upstream::Modrinth, url, body)?;
+    let mut releases: Vec<Release> = rows.into_iter().map(read_version).collect();
+    put_in_order(&mut releases);
+    let project = Project {
+        key: ProjectKey { source: Source::Modrinth, project: name.slug.clone() },
+        id: name.id.clone(),
+        name: name.title.clone(),
+        read_at: now,
+        releases,
+    };
+    Ok(Listing { project, walk: None })
 }
 
 fn read_version(version: wire::Version) -> Release {

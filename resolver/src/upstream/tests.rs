@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, Project, ProjectKey, Source};
 mod catalog;
 mod failures;
 mod files;
+mod fuzz;
 mod hangar_pages;
 mod strange;
 

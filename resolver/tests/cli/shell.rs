@@ -10,7 +10,7 @@ use super::{Desk, assert_shown, shown};
 fn the_published_schemas_are_those_of_the_types() {
     let desk = Desk::new(&[]);
     let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/schemas");
-    for of in ["lock", "explanation", "difference", "plan"] {
+    for of in ["lock", "explanation", "difference", "plan", "outdated", "ready", "verify"] {
         let output = desk.command(&["schema", of]).output().unwrap();
         let path = published.join(format!("{of}.schema.json"));
         let kept = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -35,7 +35,7 @@ fn bash_completes_commands_and_options() {
     };
     assert_eq!(complete("resolver out", 1), "outdated\n");
     assert_eq!(complete("resolver explain --save", 2), "--save-problem\n");
-    assert_eq!(complete("resolver explain --format ''", 3), "human json\n");
+    assert_eq!(complete("resolver explain --format ''", 3), "human json svg\n");
 }
 
 #[test]

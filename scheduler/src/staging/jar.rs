@@ -106,6 +106,9 @@ pub fn same_plugin(a: &str, b: &str) -> bool {
 pub(crate) mod tests {
     use std::io::{Cursor, Write};
 
+    use proptest::prelude::*;
+    use proptest::test_runner::{RngSeed, TestRunner};
+
     use super::*;
 
     /// A JAR with these entries.
@@ -175,6 +178,37 @@ pub(crate) mod tests {
         let said = description(file.path()).unwrap().unwrap();
         assert_eq!((said.name.as_str(), said.version.as_deref()), ("FAWE", Some("2.12.0")));
         assert_eq!(said.provides, ["WorldEdit"]);
+    }
+
+    #[test]
+    fn any_bytes_have_a_name_or_none() {
+        let good = jar(&[("plugin.yml", "main: x.Y\nname: \"Demo\"\n"), ("x.class", "x")]);
+        let edits = prop::collection::vec(any::<fixtures::fuzz::Edit>(), 1..5);
+        let noise = prop::collection::vec(any::<u8>(), 0..80);
+        let rng_seed = fixtures::fuzz::seed().map_or(RngSeed::Random, RngSeed::Fixed);
+        let cases = fixtures::fuzz::cases(300);
+        let config = ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() };
+        let tried = TestRunner::new(config).run(&(edits, noise), |(edits, noise)| {
+            if let Ok(Some(name)) = name_of(&fixtures::fuzz::mutated(&good, &noise, &edits)) {
+                prop_assert!(!name.is_empty() && name.lines().count() == 1, "{name:?}");
+            }
+            prop_assert!(name_of(&noise).is_err());
+            let yaml = fixtures::fuzz::mutated(b"main: x.Y\nname: Demo # ours\n", &noise, &edits);
+            let yaml = String::from_utf8_lossy(&yaml);
+            for key in ["name", "version", "provides"] {
+                prop_assert!(scalar(&yaml, key).is_none_or(|value| value.trim() == value && !value.is_empty()));
+                prop_assert!(list(&yaml, key).is_sorted());
+            }
+            Ok(())
+        });
+        tried.unwrap();
+    }
+
+    #[test]
+    fn an_archive_of_many_ends_is_refused_in_time() {
+        let started = std::time::Instant::now();
+        assert!(name_of(&b"PK\x05\x06".repeat(1 << 18)).is_err());
+        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
     }
 
     #[test]

@@ -1,0 +1,351 @@
+//! Pure. Manifests and saved problems, whatever their text.
+
+use std::cell::Cell;
+use std::fmt::Write as _;
+
+use fixtures::fuzz::mutated;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::checked::check;
+use super::document;
+use super::input::File;
+use super::manifests::{self, Manifests};
+use super::problem::Problem;
+use super::question::Question;
+use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
+use crate::lock::FormatVersion;
+
+/// One of everything that is looked at.
+const GOOD: &str = r#"# A server and its plugins
+apiVersion: nightshift.dev/v1alpha1
+kind: PaperMCServer
+metadata: {name: lobby, namespace: games, labels: {tier: survival}}
+spec:
+  eula: Accepted
+  updateStrategy: pin
+  version: "1.21.10"
+  updateDelay: 72h
+  channel: Beta
+  jvm: {heap: 2Gi}
+  updateSchedule:
+    checkCron: '*/5 * * * *'
+    maintenanceWindow: {cron: "0 4 * * sun"}
+    windows:
+    - {name: a, cron: '@daily'}
+  podTemplate: {spec: {containers: [{name: papermc, resources: {limits: {memory: 6Gi, cpu: 2}}}]}}
+---
+{"apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin", "metadata": {"name": "via", "namespace": "games"},
+ "spec": {"source": {"type": "modrinth", "project": "viaversion"}, "instanceSelector": {"matchLabels": {"tier": "survival"}},
+ "compatibilityOverride": {"enabled": true, "mode": "Add", "minecraftVersions": ["1.21.x"], "releases": ["5.7.1"]}}}
+---
+apiVersion: v1
+kind: List
+items:
+- &anchor
+  apiVersion: nightshift.dev/v1alpha1
+  kind: Plugin
+  metadata: {name: maintenance}
+  spec:
+    source:
+      type: hangar
+      project: Maintenance
+    instanceSelector: {}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: rules}, data: {a: "1"}}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: more}
+  data:
+    a: |
+      two
+      lines
+"#;
+
+fn read(text: &str) -> Manifests {
+    manifests::read(&[File { name: "f.yaml".to_owned(), text: text.to_owned() }])
+}
+
+/// Every mistake names the file, a line of it, and is no longer than something that is read.
+fn checked(text: &str) -> Manifests {
+    let manifests = read(text);
+    let again = read(text);
+    let mistakes = check(again, &mut Vec::new()).err().unwrap_or_default();
+    for mistake in manifests.mistakes.iter().chain(&mistakes) {
+        let said = mistake.to_string();
+        let line =
+            said.strip_prefix("f.yaml:").and_then(|rest| rest.split(':').next()).and_then(|line| line.parse().ok());
+        let line: usize = line.unwrap_or_else(|| panic!("no place: {said}"));
+        assert!((1..=text.lines().count() + 1).contains(&line), "no line of the text: {said}");
+        assert!(said.len() < LONGEST_ERROR, "{} bytes: {}", said.len(), &said[..400]);
+    }
+    manifests
+}
+
+/// What was accepted is the same when it is written and read again.
+fn comes_back(manifests: &Manifests) {
+    let values = |manifests: &Manifests| -> Vec<Value> {
+        let servers = manifests.servers.iter().map(|placed| serde_json::to_value(&placed.object).unwrap());
+        servers.chain(manifests.plugins.iter().map(|placed| serde_json::to_value(&placed.object).unwrap())).collect()
+    };
+    let good = values(manifests);
+    let written: Vec<String> = good.iter().map(Value::to_string).collect();
+    let again = read(&written.join("\n---\n"));
+    assert_eq!(values(&again), good, "{:?}", again.mistakes);
+}
+
+#[test]
+fn what_the_changes_start_from_is_right() {
+    let good = checked(GOOD);
+    assert!(good.mistakes.is_empty(), "{:?}", good.mistakes);
+    assert_eq!((good.servers.len(), good.plugins.len()), (1, 2));
+    comes_back(&good);
+}
+
+#[test]
+fn any_text_is_manifests_or_a_mistake_with_its_place() {
+    always(300, &text(), |text| {
+        comes_back(&checked(&text));
+        Ok(())
+    });
+    let (read, refused) = (Cell::new(0_u32), Cell::new(0_u32));
+    always(400, &edits(), |edits| {
+        let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), GOOD.as_bytes(), &edits)).into_owned();
+        let manifests = checked(&text);
+        comes_back(&manifests);
+        let count = if manifests.mistakes.is_empty() { &read } else { &refused };
+        count.set(count.get() + 1);
+        Ok(())
+    });
+    assert!(read.get() > 20 && refused.get() > 100, "{} were read, {} were not", read.get(), refused.get());
+}
+
+#[test]
+fn any_yaml_is_the_same_when_it_is_written_as_json_and_read_again() {
+    always(500, &(text(), edits()), |(other, edits)| {
+        let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), other.as_bytes(), &edits)).into_owned();
+        for text in [text, other] {
+            for node in document::read(&text).unwrap_or_default() {
+                let value = node.to_json();
+                let again = document::read(&value.to_string()).unwrap();
+                prop_assert_eq!(again.first().map_or(Value::Null, document::Node::to_json), value);
+            }
+        }
+        Ok(())
+    });
+}
+
+/// `count` times what `part` makes of the place.
+fn many(count: usize, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect()
+}
+
+fn server(name: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: nightshift.dev/v1alpha1\nkind: PaperMCServer\nmetadata: {{name: {name}}}\nspec: {{updateStrategy: auto{spec}}}\n"
+    )
+}
+
+#[test]
+fn long_and_deep_manifests_are_read_in_time() {
+    let long = "x".repeat(1 << 18);
+    let mut bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned();
+    for (this, last) in ('b'..='j').zip('a'..) {
+        let row = format!("*{last},").repeat(9);
+        writeln!(bomb, "{this}: &{this} [{}]", row.trim_end_matches(',')).unwrap();
+    }
+    let mut texts: Vec<(&str, String)> = vec![
+        ("a long word of an enum", server("a", &format!(", channel: {long}"))),
+        ("a long text against a pattern", server("a", &format!(", updateDelay: {long}"))),
+        ("a long cron", server("a", &format!(", updateSchedule: {{checkCron: \"{}\"}}", "1 ".repeat(1 << 17)))),
+        (
+            "a long list in a cron",
+            server("a", &format!(", updateSchedule: {{checkCron: \"{}1 * * * *\"}}", "1,".repeat(1 << 15))),
+        ),
+        ("a long field", server("a", &format!(", {long}: 1"))),
+        ("a long name", server(&long, "")),
+        ("a long kind", format!("apiVersion: nightshift.dev/v1alpha1\nkind: {long}\n")),
+        ("a long group", format!("apiVersion: {long}\nkind: Plugin\n")),
+        ("a long number", server("a", &format!(", version: {}", "1".repeat(1 << 18)))),
+        ("many servers", many(1_500, |at| server(&format!("s{at}"), ""))),
+        ("one server many times", many(1_500, |_| server("a", ""))),
+        ("many unknown fields", server("a", &many(5_000, |at| format!(", field{at}: 1")))),
+        (
+            "many windows",
+            server(
+                "a",
+                &format!(
+                    ", updateSchedule: {{windows: [{}]}}",
+                    many(5_000, |at| format!("{{name: n{at}, cron: '@daily'}},"))
+                ),
+            ),
+        ),
+        (
+            "many containers",
+            server(
+                "a",
+                &format!(
+                    ", podTemplate: {{spec: {{containers: [{}]}}}}",
+                    many(5_000, |at| format!("{{name: n{at}}},"))
+                ),
+            ),
+        ),
+        (
+            "many labels",
+            server(
+                "a",
+                &format!(", podTemplate: {{metadata: {{labels: {{{}}}}}}}", many(5_000, |at| format!("l{at}: x,"))),
+            ),
+        ),
+        ("an explosion", bomb),
+        ("nested lists", "[".repeat(1 << 18)),
+        ("nested maps", "{a: ".repeat(1 << 18)),
+        ("nested items", "- ".repeat(1 << 18)),
+        ("nested Lists", "{apiVersion: v1, kind: List, items: [".repeat(1 << 14)),
+        ("nested fields of a pod", server("a", &format!(", podTemplate: {}{}", "{spec: ".repeat(50), "}".repeat(50)))),
+    ];
+    for (what, part) in [
+        ("quotes", "\""),
+        ("anchors", "&a "),
+        ("aliases", "*a "),
+        ("tags", "! "),
+        ("keys", "? "),
+        ("directives", "%YAML 1.2\n"),
+        ("documents", "--- a\n"),
+        ("empty documents", "---\n"),
+        ("blocks", "|\n"),
+        ("comments", "#\n"),
+        ("returns", "\r"),
+        ("tabs", "\t"),
+        ("colons", "a:\n "),
+        ("commas", "[,"),
+        ("ends", "...\n"),
+        ("plain lines", "a\n"),
+        ("marks", "\u{feff}"),
+        ("zeros", "\0"),
+        ("folds", ">-\n\n"),
+    ] {
+        texts.push((what, part.repeat((1 << 17) / part.len())));
+    }
+    for (what, text) in texts {
+        in_time(what, || drop(checked(&text)));
+    }
+}
+
+fn said(text: &str) -> Vec<String> {
+    read(text).mistakes.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_nested_deeper_than_any_manifest_is_refused_before_the_stack_is_used_up() {
+    let nested = |depth: usize| format!("kind: {}{}\n", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(
+        said(&nested(60)),
+        ["f.yaml:1: is nested more than 32 deep; give a manifest of `PaperMCServer` or `Plugin` objects"]
+    );
+    assert!(said(&nested(31))[0].contains("`kind` is missing"));
+}
+
+#[test]
+fn a_megabyte_in_a_field_is_not_repeated_in_what_is_said_of_it() {
+    let long = "x".repeat(1 << 20);
+    let said = said(&server("a", &format!(", channel: {long}")));
+    let shown = format!(
+        "`spec.channel` cannot be `{}…{}`; it can be `Stable`, `Beta` or `Alpha`",
+        "x".repeat(289),
+        "x".repeat(99)
+    );
+    assert_eq!(said, [format!("f.yaml:5: PaperMCServer a: {shown}")]);
+}
+
+#[test]
+fn of_thousands_of_mistakes_in_one_object_a_hundred_are_named() {
+    let said = said(&server("a", &many(5_000, |at| format!(", field{at}: 1"))));
+    assert_eq!(said.len(), 101);
+    assert!(
+        said.iter().any(|said| said.ends_with("has more mistakes than these 100; correct these first")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn of_a_list_that_is_too_long_only_what_may_be_there_is_looked_at() {
+    let windows = many(50, |at| format!("{{name: n{at}, cron: nonsense}},"));
+    let said = said(&server("a", &format!(", updateSchedule: {{windows: [{windows}]}}")));
+    let most =
+        manifests::schemas()[0].pointer("/properties/spec/properties/updateSchedule/properties/windows/maxItems");
+    let most = usize::try_from(most.and_then(Value::as_u64).unwrap()).unwrap();
+    assert_eq!(said.len(), 1 + most, "{said:?}");
+    assert!(said.iter().any(|said| said.contains("has 50 items; write at most")), "{said:?}");
+}
+
+#[test]
+fn aliases_that_multiply_are_refused_at_once() {
+    let mut rows = String::new();
+    for (this, last) in ('b'..='j').zip('a'..) {
+        writeln!(rows, "{this}: &{this} [*{last}, *{last}, *{last}, *{last}, *{last}, *{last}]").unwrap();
+    }
+    let said = said(&format!("a: &a [x, x, x]\n{rows}"));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("alias"), "{said:?}");
+}
+
+fn problem() -> String {
+    let at = "2026-01-20T18:00:00Z".parse().unwrap();
+    let catalog = crate::catalog::Catalog::unread_at(at);
+    let question = Question {
+        now: at,
+        at,
+        why_not: Some("1.21.11".parse().unwrap()),
+        servers: vec!["games/lobby".to_owned()],
+        without: Vec::new(),
+        assume: Vec::new(),
+    };
+    let checked = check(read(GOOD), &mut Vec::new()).unwrap();
+    serde_json::to_string_pretty(&serde_json::json!({
+        "formatVersion": FormatVersion::default(), "question": question, "requests": checked.requests, "catalog": catalog,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn any_file_is_a_saved_problem_or_refused_with_its_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("problem.json");
+    let good = problem();
+    let try_one = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        match Problem::read(&path) {
+            Ok(problem) => {
+                let Problem { question, requests, catalog, .. } = &problem;
+                question.ask(catalog, requests);
+                let text = serde_json::to_string(&problem).unwrap();
+                let again: Problem = serde_json::from_str(&text).unwrap();
+                assert_eq!(serde_json::to_string(&again).unwrap(), text);
+                true
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(said.contains("problem.json"), "no place: {said}");
+                assert!(said.len() < LONGEST_ERROR, "{said}");
+                false
+            }
+        }
+    };
+    assert!(try_one(good.as_bytes()));
+    let read = Cell::new(0_u32);
+    always(500, &(edits(), bytes()), |(edits, other)| {
+        read.set(read.get() + u32::from(try_one(&mutated(good.as_bytes(), &other, &edits))));
+        try_one(&other);
+        Ok(())
+    });
+    assert!(read.get() > 20, "only {} were read", read.get());
+    let long = "x".repeat(1 << 18);
+    for bad in [
+        "[".repeat(1 << 18),
+        format!("{{\"{long}\": 1}}"),
+        good.replace("games/lobby", &long),
+        good.replace("1.21.11", &long),
+    ] {
+        in_time("a long problem", || try_one(bad.as_bytes()));
+    }
+}

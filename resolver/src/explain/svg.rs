@@ -1,0 +1,66 @@
+//! Pure. The explanation as a picture: what was chosen on the left, what waits on the right, and lines to who it waits for.
+//!
+//! One SVG of bounded width for any number of servers, without scripts and without anything from elsewhere. The same
+//! explanations give the same bytes.
+
+use super::human::{paper, short};
+use super::{Explanation, Impossible, Unanswerable, few};
+use crate::solve::GaveUp;
+use crate::version::Minecraft;
+
+mod draw;
+mod reason;
+mod section;
+#[cfg(test)]
+mod tests;
+mod xml;
+mod yes;
+
+use section::{Card, Kind, Section};
+
+/// The most servers in one picture; of further ones it says how many there are.
+const SERVERS: usize = 20;
+
+/// The picture of these answers; `supposed` is what is not so in the world that they are about, in words.
+pub fn render(explanations: &[Explanation], supposed: &[String]) -> String {
+    let sections: Vec<Section> = explanations.iter().take(SERVERS).map(section).collect();
+    let mut heads = supposed.to_vec();
+    if explanations.len() > SERVERS {
+        heads.push(format!("{SERVERS} of {} servers; the others are not drawn", explanations.len()));
+    }
+    draw::picture(&sections, &heads)
+}
+
+fn section(explanation: &Explanation) -> Section {
+    match explanation {
+        Explanation::Solved(solved) => yes::solved(solved),
+        Explanation::WhyNot(why) => yes::why_not(why),
+        Explanation::Impossible(no) => impossible(no),
+        Explanation::Unanswerable(unknown) => unanswerable(unknown),
+        Explanation::GaveUp(GaveUp { steps }) => Section::titled(format!("no answer was found within {steps} steps")),
+    }
+}
+
+fn impossible(no: &Impossible) -> Section {
+    let Impossible { server, running, reasons, more, hints: _, lists_read_later: _ } = no;
+    let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
+    section.left_head = "what rules it out";
+    section.left = reasons.iter().map(reason::card).collect();
+    section.left_unnamed = *more;
+    if let Some(running) = running {
+        section.right_head = "goes on running";
+        section.right.push(Card::new(Kind::Chosen, paper(&running.paper.minecraft, running.paper.build), ""));
+        let plugins = running.plugins.iter();
+        section.right.extend(plugins.map(|(name, version)| Card::new(Kind::Chosen, format!("{name} {version}"), "")));
+    }
+    section
+}
+
+fn unanswerable(unknown: &Unanswerable) -> Section {
+    let Unanswerable { server, fetch, unread } = unknown;
+    let mut section = Section::titled(format!("no answer for {}: some of what it needs is not known", short(server)));
+    section.left_head = "not known";
+    section.left = unread.iter().map(|(project, because)| Card::new(Kind::Holds, project, because)).collect();
+    section.left.extend(fetch.iter().map(|key| Card::new(Kind::Holds, key.shown(), "has not been fetched yet")));
+    section
+}

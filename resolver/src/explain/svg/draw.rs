@@ -1,0 +1,148 @@
+//! Pure. Where everything stands, and the SVG itself.
+
+use std::fmt::Write as _;
+
+use super::section::{Card, Kind, Section};
+use super::xml::{escaped, fitted};
+use crate::explain::words::list;
+
+/// All lengths are in pixels. 840 fits a page of documentation and half a screen.
+pub(super) const WIDTH: usize = 840;
+/// Left of the left column there is room for the lines of needs.
+const LEFT: usize = 50;
+const LEFT_WIDTH: usize = 350;
+const RIGHT: usize = 490;
+const RIGHT_WIDTH: usize = 330;
+const CARD: usize = 44;
+/// From one card to the next.
+const STEP: usize = 54;
+/// From the top of a section to its first card.
+const HEAD: usize = 66;
+const MARGIN: usize = 20;
+/// Around the text of a card.
+const PADDING: usize = 12;
+const LINE: usize = 20;
+
+/// Looks: both colour schemes, and nothing from elsewhere.
+const STYLE: &str = "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1f2328}\
+.title{font-size:15px;font-weight:bold}.head,.note{fill:#59636e}.name{font-weight:bold}\
+.page{fill:#ffffff}.card{fill:#f6f8fa;stroke:#afb8c1}.chosen{stroke:#1a7f37}.holds{fill:#fff8c5;stroke:#9a6700;stroke-width:2}\
+.waits{stroke-dasharray:5 3}.more{fill:none;stroke:none}.line{fill:none;stroke:#9a6700;stroke-width:1.5}.need{fill:none;stroke:#afb8c1}\
+.tip{fill:#9a6700}\
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.head,.note{fill:#9198a1}.page{fill:#0d1117}\
+.card{fill:#151b23;stroke:#3d444d}.chosen{stroke:#3fb950}.holds{fill:#2e2a1f;stroke:#d29922}.more{fill:none;stroke:none}\
+.line{stroke:#d29922}.need{stroke:#3d444d}.tip{fill:#d29922}}";
+
+/// The whole picture: `heads` stand above all sections.
+pub(super) fn picture(sections: &[Section], heads: &[String]) -> String {
+    let sections: Vec<Section> = sections.iter().map(Section::bounded).collect();
+    let mut body = String::new();
+    let mut top = MARGIN;
+    for head in heads {
+        text(&mut body, "head", MARGIN, top + 12, &fitted(head, WIDTH - 2 * MARGIN));
+        top += LINE;
+    }
+    for section in &sections {
+        top = draw(&mut body, section, top) + MARGIN;
+    }
+    let height = top.max(2 * MARGIN);
+    let title = match &sections[..] {
+        [] => "no server".to_owned(),
+        [section] => section.title.clone(),
+        [first, others @ ..] => format!("{}, and {} more servers", first.title, others.len()),
+    };
+    let description: Vec<String> =
+        heads.iter().map(|head| format!("{head}.")).chain(sections.iter().map(words)).collect();
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
+         role=\"img\" aria-labelledby=\"title description\">\n<title id=\"title\">{}</title>\n<desc id=\"description\">{}</desc>\n\
+         <style>{STYLE}</style>\n<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" \
+         markerHeight=\"7\" orient=\"auto\"><path class=\"tip\" d=\"M0 0L8 4L0 8Z\"/></marker></defs>\n\
+         <rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n{body}</svg>\n",
+        escaped(&title),
+        escaped(&description.join(" ")),
+    )
+}
+
+/// Draws a section; where it ends.
+fn draw(out: &mut String, section: &Section, top: usize) -> usize {
+    text(out, "title", MARGIN, top + 16, &fitted(&section.title, (WIDTH - 2 * MARGIN) * 4 / 5));
+    for (x, head, cards) in [(LEFT, section.left_head, &section.left), (RIGHT, section.right_head, &section.right)] {
+        if !cards.is_empty() {
+            text(out, "head", x, top + 48, head);
+        }
+    }
+    let card_top = |place: usize| top + HEAD + place * STEP;
+    let middle = |place: usize| card_top(place) + CARD / 2;
+    for (lane, (from, to)) in section.needs.iter().enumerate() {
+        let x = LEFT - 8 - lane % 4 * 7;
+        let (from, to) = (middle(*from) + 6, middle(*to) - 6);
+        element(out, format_args!("<path class=\"need\" d=\"M{LEFT} {from}H{x}V{to}H{LEFT}\"/>"));
+    }
+    for (waits, holds) in &section.waits {
+        let (from, to, end) = (middle(*waits), middle(*holds), LEFT + LEFT_WIDTH + 1);
+        let bend = usize::midpoint(RIGHT, end);
+        element(
+            out,
+            format_args!(
+                "<path class=\"line\" marker-end=\"url(#tip)\" d=\"M{RIGHT} {from}C{bend} {from} {bend} {to} {end} {to}\"/>"
+            ),
+        );
+    }
+    for (place, one) in section.left.iter().enumerate() {
+        card(out, one, LEFT, card_top(place), LEFT_WIDTH);
+    }
+    for (place, one) in section.right.iter().enumerate() {
+        card(out, one, RIGHT, card_top(place), RIGHT_WIDTH);
+    }
+    match section.left.len().max(section.right.len()) {
+        0 => top + HEAD / 2,
+        rows => card_top(rows - 1) + CARD,
+    }
+}
+
+fn card(out: &mut String, card: &Card, x: usize, y: usize, width: usize) {
+    let look = match card.kind {
+        Kind::Chosen => "chosen",
+        Kind::Holds => "holds",
+        Kind::Waits => "waits",
+        Kind::More => "more",
+    };
+    element(
+        out,
+        format_args!("<rect class=\"card {look}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{CARD}\" rx=\"6\"/>"),
+    );
+    let room = width - 2 * PADDING;
+    let name_at = if card.note.is_empty() { y + 26 } else { y + 18 };
+    text(out, "name", x + PADDING, name_at, &fitted(&card.name, room));
+    if !card.note.is_empty() {
+        text(out, "note", x + PADDING, y + 35, &fitted(&card.note, room));
+    }
+}
+
+fn text(out: &mut String, look: &str, x: usize, y: usize, words: &str) {
+    element(out, format_args!("<text class=\"{look}\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(words)));
+}
+
+fn element(out: &mut String, element: std::fmt::Arguments<'_>) {
+    writeln!(out, "{element}").expect("a String takes all");
+}
+
+/// What a section shows, for those who hear it.
+fn words(section: &Section) -> String {
+    let mut words = format!("{}.", section.title);
+    for (head, cards) in [(section.left_head, &section.left), (section.right_head, &section.right)] {
+        if !cards.is_empty() {
+            let all: Vec<String> = cards.iter().map(Card::words).collect();
+            write!(words, " {head}: {}.", list(&all, usize::MAX)).expect("a String takes all");
+        }
+    }
+    for (waits, card) in section.right.iter().enumerate() {
+        let held = section.waits.iter().filter(|wait| wait.0 == waits);
+        let names: Vec<&str> = held.map(|wait| section.left[wait.1].name.as_str()).collect();
+        if !names.is_empty() {
+            write!(words, " {} waits for {}.", card.name, list(&names, usize::MAX)).expect("a String takes all");
+        }
+    }
+    words
+}

@@ -1,0 +1,108 @@
+//! Pure. What is drawn of one server: cards in two columns, and lines between them.
+
+use std::collections::BTreeSet;
+
+/// The most cards in a column.
+pub(super) const MOST: usize = 14;
+
+/// One server's part of the picture.
+#[derive(Debug, Default)]
+pub(super) struct Section {
+    pub(super) title: String,
+    /// What stands over the left column.
+    pub(super) left_head: &'static str,
+    pub(super) right_head: &'static str,
+    pub(super) left: Vec<Card>,
+    pub(super) right: Vec<Card>,
+    /// How many further ones the left column stands for that nobody named.
+    pub(super) left_unnamed: usize,
+    /// Who waits (on the right) for whom (on the left).
+    pub(super) waits: BTreeSet<(usize, usize)>,
+    /// Who (on the left) needs whom (there, too).
+    pub(super) needs: BTreeSet<(usize, usize)>,
+}
+
+/// A box with a name and a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) note: String,
+}
+
+/// What a card means; each kind has its own look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Chosen,
+    /// Something else waits for it.
+    Holds,
+    Waits,
+    /// Stands for those that are not drawn.
+    More,
+}
+
+impl Card {
+    pub(super) fn new(kind: Kind, name: impl Into<String>, note: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), note: note.into() }
+    }
+
+    /// In words: `Paper 1.21.11 (out since 9 December 2025)`.
+    pub(super) fn words(&self) -> String {
+        if self.note.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.note) }
+    }
+}
+
+impl Section {
+    pub(super) fn titled(title: String) -> Self {
+        Self { title, ..Self::default() }
+    }
+
+    /// The same with at most [`MOST`] cards a column: what a line ends at comes first, then the order counts.
+    pub(super) fn bounded(&self) -> Self {
+        let at_left = self.waits.iter().map(|wait| wait.1).chain(self.needs.iter().flat_map(|need| [need.0, need.1]));
+        let left = Kept::of(self.left.len(), self.left_unnamed, &at_left.collect());
+        let right = Kept::of(self.right.len(), 0, &self.waits.iter().map(|wait| wait.0).collect());
+        let needs = self.needs.iter().map(|need| (left.place(need.0), left.place(need.1)));
+        Self {
+            title: self.title.clone(),
+            left_head: self.left_head,
+            right_head: self.right_head,
+            left: left.cards(&self.left),
+            right: right.cards(&self.right),
+            left_unnamed: 0,
+            waits: self.waits.iter().map(|wait| (right.place(wait.0), left.place(wait.1))).collect(),
+            needs: needs.filter(|(from, to)| from != to).collect(),
+        }
+    }
+}
+
+/// Which cards of a column are drawn.
+struct Kept {
+    places: Vec<usize>,
+    more: usize,
+}
+
+impl Kept {
+    fn of(count: usize, unnamed: usize, linked: &BTreeSet<usize>) -> Self {
+        let room = if count + unnamed > MOST || unnamed > 0 { MOST - 1 } else { MOST };
+        let mut places: Vec<usize> = (0..count).collect();
+        places.sort_by_key(|place| (!linked.contains(place), *place));
+        places.truncate(room);
+        places.sort_unstable();
+        let more = count - places.len() + unnamed;
+        Self { places, more }
+    }
+
+    /// Where a card is drawn: the last place stands for all that are not.
+    fn place(&self, of: usize) -> usize {
+        self.places.binary_search(&of).unwrap_or(self.places.len())
+    }
+
+    fn cards(&self, cards: &[Card]) -> Vec<Card> {
+        let mut kept: Vec<Card> = self.places.iter().map(|place| cards[*place].clone()).collect();
+        if self.more > 0 {
+            kept.push(Card::new(Kind::More, format!("and {} more", self.more), ""));
+        }
+        kept
+    }
+}

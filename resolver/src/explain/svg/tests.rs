@@ -1,0 +1,195 @@
+//! Pure. Pictures: geometry, hostile names, long lists.
+
+use super::draw::{WIDTH, picture};
+use super::section::{Card, Kind, MOST, Section};
+use super::*;
+
+/// An element: its name and its attributes, unescaped.
+type Element = (String, Vec<(String, String)>);
+
+/// Reads XML as strictly as a browser reads an SVG: every tag closed in order, every `&` a known entity, no character that XML
+/// does not allow. Gives the elements and all text.
+fn parsed(text: &str) -> (Vec<Element>, String) {
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')), "{text}");
+    let (mut elements, mut open, mut words) = (Vec::new(), Vec::new(), String::new());
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        words.push_str(&unescaped(&rest[..at]));
+        // In an attribute `>` is escaped as well.
+        let (tag, after) = rest[at + 1..].split_once('>').expect("a tag ends");
+        rest = after;
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "{text}");
+            words.push('\n');
+            continue;
+        }
+        let (tag, is_closed) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
+        let (name, mut attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+        assert!(name.chars().all(|c| c.is_ascii_alphabetic()), "<{tag}>");
+        let mut read = Vec::new();
+        while !attributes.trim().is_empty() {
+            let (key, value) = attributes.trim_start().split_once("=\"").expect("a key and a value");
+            let (value, after) = value.split_once('"').expect("a value ends");
+            read.push((key.to_owned(), unescaped(value)));
+            attributes = after;
+        }
+        elements.push((name.to_owned(), read));
+        if !is_closed {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty() && rest.trim().is_empty(), "{rest}");
+    (elements, words)
+}
+
+fn unescaped(text: &str) -> String {
+    let mut parts = text.split('&');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (entity, after) = part.split_once(';').expect("an entity ends");
+        plain.push_str(match entity {
+            "amp" => "&",
+            "lt" => "<",
+            "gt" => ">",
+            "quot" => "\"",
+            "apos" => "'",
+            other => panic!("&{other};"),
+        });
+        plain.push_str(after);
+    }
+    plain
+}
+
+fn number(element: &Element, key: &str) -> usize {
+    element.1.iter().find(|(name, _)| name == key).unwrap_or_else(|| panic!("{key} of {element:?}")).1.parse().unwrap()
+}
+
+/// Everything is inside the picture, no card lies on another one, no text is wider than its card, and lines end at cards.
+fn is_well_laid_out(svg: &str) {
+    let (elements, _) = parsed(svg);
+    let height = number(&elements[0], "height");
+    assert_eq!(number(&elements[0], "width"), WIDTH);
+    let is =
+        |element: &&Element, look: &str| element.1.iter().any(|(key, value)| key == "class" && value.starts_with(look));
+    let cards: Vec<[usize; 4]> = elements
+        .iter()
+        .filter(|element| is(element, "card"))
+        .map(|card| ["x", "y", "width", "height"].map(|key| number(card, key)))
+        .collect();
+    for (at, [x, y, wide, high]) in cards.iter().enumerate() {
+        assert!(x + wide <= WIDTH && y + high <= height, "outside");
+        for [other_x, other_y, other_wide, other_high] in &cards[at + 1..] {
+            let apart = x + wide <= *other_x
+                || other_x + other_wide <= *x
+                || y + high <= *other_y
+                || other_y + other_high <= *y;
+            assert!(apart, "two cards overlap at {x},{y}");
+        }
+    }
+    for text in elements.iter().filter(|(name, _)| name == "text") {
+        assert!(number(text, "x") < WIDTH && number(text, "y") < height, "{text:?}");
+    }
+    for path in elements.iter().filter(|element| is(element, "line")) {
+        let d = &path.1.iter().find(|(key, _)| key == "d").unwrap().1;
+        let numbers: Vec<usize> = d.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+        let [from_x, from_y, .., to_x, to_y] = numbers[..] else { panic!("{d}") };
+        assert!(cards.iter().any(|[x, y, _, high]| from_x == *x && from_y == y + high / 2), "{d} begins nowhere");
+        assert!(
+            cards.iter().any(|[x, y, wide, high]| to_x == x + wide + 1 && to_y == y + high / 2),
+            "{d} ends nowhere"
+        );
+    }
+}
+
+fn held(count: usize, name: &str) -> Section {
+    let mut section = Section::titled(format!("{name} runs Paper 1.21.10 (build 129)"));
+    section.left_head = "chosen";
+    section.right_head = "waits";
+    for at in 0..count {
+        section.left.push(Card::new(Kind::Chosen, format!("{name}{at} 1.0"), "listed for it"));
+    }
+    section.right.push(Card::new(Kind::Waits, "Paper 1.21.11", format!("out since {name}")));
+    if let Some(last) = section.left.last_mut() {
+        last.kind = Kind::Holds;
+        section.waits.insert((0, count - 1));
+    }
+    if count > 2 {
+        section.needs.insert((1, 2));
+        section.needs.insert((count / 2, 0));
+    }
+    section
+}
+
+#[test]
+fn pictures_of_any_size_are_well_laid_out() {
+    for count in [0, 1, 2, 5, MOST, MOST + 1, 400] {
+        let section = held(count, "Via");
+        let svg = picture(&[section], &["without A".to_owned()]);
+        is_well_laid_out(&svg);
+        assert_eq!(svg.matches("class=\"line\"").count(), count.min(1), "{count}");
+        assert!(svg.len() < 20_000, "{count}: {}", svg.len());
+    }
+    is_well_laid_out(&picture(&[], &[]));
+    is_well_laid_out(&picture(&[held(3, "a"), Section::titled("nothing".to_owned()), held(2, "b")], &[]));
+}
+
+#[test]
+fn a_long_list_says_how_many_more_there_are_and_keeps_who_holds() {
+    let (_, words) = parsed(&picture(&[held(27, "Via")], &[]));
+    assert!(words.contains("\nand 14 more\n"), "{words}");
+    assert!(words.contains("\nVia26 1.0\n") && !words.contains("\nVia20 1.0\n"), "the last one holds: {words}");
+    assert!(words.contains("Paper 1.21.11 waits for Via26 1.0."), "{words}");
+    let mut no = Section::titled("no".to_owned());
+    no.left = vec![Card::new(Kind::Holds, "a", ""); 3];
+    no.left_unnamed = 5;
+    assert!(parsed(&picture(&[no], &[])).1.contains("\nand 5 more\n"));
+}
+
+#[test]
+fn names_that_are_made_to_be_markup_are_text() {
+    for name in [
+        "</text></svg><script>alert(1)</script>",
+        "\"onload=\"alert(1)",
+        "a & b &amp; c",
+        "]]><!-- ' --> <![CDATA[",
+        "\u{1b}[2J\u{0}\u{ffff}\u{202e}",
+        "<?xml version=\"1.0\"?><!DOCTYPE x [<!ENTITY a \"b\">]>&a;",
+        "插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件",
+        &"w".repeat(5_000),
+    ] {
+        let svg = picture(&[held(3, name)], &[name.to_owned()]);
+        is_well_laid_out(&svg);
+        let (elements, words) = parsed(&svg);
+        let known = ["svg", "title", "desc", "style", "defs", "marker", "path", "rect", "text"];
+        assert!(elements.iter().all(|(name, _)| known.contains(&name.as_str())), "{svg}");
+        let start: String = crate::foreign::visible(name).replace('\u{ffff}', "").chars().take(30).collect();
+        assert!(words.contains(start.trim()), "{words}");
+    }
+}
+
+#[test]
+fn what_is_too_wide_is_cut_and_wide_letters_count_twice() {
+    assert_eq!(xml::fitted("short", 100), "short");
+    assert_eq!(xml::fitted(&"x".repeat(50), 74), "xxxxxxxxx…");
+    assert_eq!(xml::fitted(&"插".repeat(50), 74), "插插插插…");
+}
+
+#[test]
+fn nothing_is_fetched_and_nothing_runs() {
+    let svg = picture(&[held(3, "Via")], &[]);
+    for word in ["<script", "href", "@import", "http://www.w3.org/1999", "<image", "<foreignObject", "onload"] {
+        assert!(!svg.contains(word), "{word}");
+    }
+    assert_eq!(svg.matches("url(").count(), svg.matches("url(#").count(), "only what is in the picture is named");
+    assert_eq!(svg.matches("://").count(), 1, "the name of the format, which nobody asks for");
+    assert!(svg.contains("prefers-color-scheme:dark"));
+    assert!(svg.contains("<title id=\"title\">") && svg.contains("<desc id=\"description\">"));
+}
+
+#[test]
+fn a_thousand_servers_are_twenty() {
+    let none = Explanation::GaveUp(GaveUp { steps: 7 });
+    let (_, words) = parsed(&render(&vec![none; 1_000], &[]));
+    assert_eq!(words.matches("\nno answer was found within 7 steps\n").count(), SERVERS);
+    assert!(words.contains("20 of 1000 servers; the others are not drawn"), "{words}");
+}

@@ -1,0 +1,52 @@
+//! Pure. Text that others wrote, made fit to be shown: of bounded length, and without what moves a cursor.
+
+use std::borrow::Cow;
+
+/// A text of at most about `most` characters: of a longer one the start and the end, which says more than the start alone.
+pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most || text.chars().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let tail = most / 4;
+    let place = |(at, _)| at;
+    let head = text.char_indices().nth(most - tail).map_or(text.len(), place);
+    let tail = text.char_indices().rev().nth(tail.saturating_sub(1)).map_or(text.len(), place);
+    Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
+}
+
+/// A line without what a terminal obeys or what turns the order of letters around: titles and versions come from
+/// upstream, and their authors may write anything into them.
+pub(crate) fn visible(line: &str) -> Cow<'_, str> {
+    if line.contains(is_hidden) { Cow::Owned(line.replace(is_hidden, "")) } else { Cow::Borrowed(line) }
+}
+
+/// The same for a text of several lines.
+#[cfg(feature = "cli")]
+pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| c != '\n' && is_hidden(c);
+    if text.contains(is_hidden) { Cow::Owned(text.replace(is_hidden, "")) } else { Cow::Borrowed(text) }
+}
+
+/// Control characters (ANSI sequences begin with one), and Unicode's marks of direction.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_start_and_its_end() {
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(shortened("ééééé", 5), "ééééé");
+        assert_eq!(shortened("cannot be `xxxxxxxxxxxxxxxxxxxxxxxx`", 16), "cannot be `x…xxx`");
+        assert_eq!(shortened(&"é".repeat(100), 8), "éééééé…éé");
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_not_shown() {
+        assert_eq!(visible("Via\u{1b}[2JVersion\n5\u{202e}"), "Via[2JVersion5");
+        assert_eq!(visible("Grüße, 世界 ✓"), "Grüße, 世界 ✓");
+    }
+}

@@ -1,0 +1,265 @@
+//! Edge (reads). Answers that no upstream meant: recorded ones with bytes changed, and noise.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use fixtures::fuzz::{mutated, recorded};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::{Artifact, ImageTag};
+use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
+use crate::upstream::docker_hub::{self, Repository};
+use crate::upstream::listing::{Listing, Name};
+use crate::upstream::{FetchError, fill, hangar, in_words, modrinth};
+
+static URL: LazyLock<Url> = LazyLock::new(|| Url::parse("https://upstream.example/an/address").unwrap());
+
+fn name() -> Name {
+    Name { id: "P1".to_owned(), slug: "odd".to_owned(), title: "Odd".to_owned() }
+}
+
+/// An error says where, in not too many words.
+fn told<T>(read: Result<T, FetchError>) -> Option<T> {
+    read.map_err(|error| {
+        let words = in_words(&error);
+        assert!(words.contains(URL.as_str()), "no place: {words}");
+        assert!(words.len() < LONGEST_ERROR, "{} bytes: {words}", words.len());
+    })
+    .ok()
+}
+
+/// A file is named by a hash that can be checked, or by none.
+fn hash_is_whole(file: &Artifact) {
+    if let Some(hash) = &file.hash {
+        assert!(crate::jar::Hash::parse(hash).is_some_and(|read| read.to_string() == *hash), "{hash}");
+    }
+}
+
+/// What every list of releases has to be, and that it is stored as it is.
+fn is_in_order(listing: &Listing) {
+    let releases = &listing.project.releases;
+    let ids: BTreeSet<&str> = releases.iter().map(|release| release.id.as_str()).collect();
+    assert_eq!(ids.len(), releases.len(), "one release twice");
+    assert!(releases.is_sorted_by(|a, b| a.published >= b.published), "not newest first");
+    for release in releases {
+        assert!(release.minecraft.is_sorted() && release.loaders.is_sorted());
+        release.file.iter().for_each(hash_is_whole);
+    }
+    let text = serde_json::to_string(listing).unwrap();
+    assert_eq!(serde_json::from_str::<Listing>(&text).unwrap(), *listing);
+}
+
+fn modrinth_list(body: &[u8]) -> bool {
+    let read = told(modrinth::list_of(&URL, body, &name(), now()));
+    read.iter().for_each(is_in_order);
+    read.is_some()
+}
+
+/// Also as what comes a minute after itself.
+fn hangar_list(body: &[u8]) -> bool {
+    let page = || told(hangar::page_of(&URL, body, 0));
+    let Some(first) = page() else { return false };
+    let (releases, walk) = hangar::together(vec![first], now());
+    let listing = hangar::listing(&name(), releases.clone(), walk.clone(), now());
+    is_in_order(&listing);
+    if let Some((again, walk)) = hangar::merge(&page().unwrap(), releases, walk) {
+        assert_eq!(hangar::listing(&name(), again, walk, now()), listing);
+    }
+    true
+}
+
+fn fill_versions(body: &[u8]) -> bool {
+    let Some(listed) = told(fill::versions_of(&URL, body)) else { return false };
+    assert!(listed.is_sorted_by(|a, b| a.minecraft < b.minecraft));
+    assert!(listed.iter().all(|version| version.builds.is_sorted_by(|a, b| a < b)));
+    assert_eq!(serde_json::from_str::<Vec<fill::Listed>>(&serde_json::to_string(&listed).unwrap()).unwrap(), listed);
+    true
+}
+
+fn fill_builds(body: &[u8]) -> bool {
+    let Some(builds) = told(fill::builds_of(&URL, body)) else { return false };
+    assert!(builds.builds.is_sorted_by(|a, b| a.number < b.number));
+    builds.builds.iter().for_each(|build| hash_is_whole(&build.file));
+    assert_eq!(serde_json::from_str::<fill::Builds>(&serde_json::to_string(&builds).unwrap()).unwrap(), builds);
+    true
+}
+
+fn docker_tags(body: &[u8]) -> bool {
+    let Some((tags, _)) = told(docker_hub::page_of(&URL, body, &Repository::parse("itzg/x").unwrap())) else {
+        return false;
+    };
+    for ImageTag { repository, tag, digest, pushed: _ } in &tags {
+        assert_eq!(repository, "docker.io/itzg/x");
+        let hash = crate::jar::Hash::parse(digest);
+        assert!(hash.is_some_and(|hash| hash.to_string() == *digest), "{tag} is no pin: {digest:?}");
+    }
+    true
+}
+
+fn modrinth_name(body: &[u8]) -> bool {
+    told(modrinth::name_of(&URL, body)).is_some()
+}
+
+fn hangar_name(body: &[u8]) -> bool {
+    told(hangar::name_of(&URL, body)).is_some()
+}
+
+/// The first rows of a recorded list.
+fn rows(name: &str, count: usize) -> Vec<Value> {
+    let Value::Array(mut rows) = serde_json::from_slice(&recorded(name)).unwrap() else { panic!("{name}: no list") };
+    rows.truncate(count);
+    rows
+}
+
+/// Whether an answer was one.
+type Reader = fn(&[u8]) -> bool;
+
+/// Each reader with an answer that it reads.
+fn readers() -> [(Reader, Vec<u8>); 7] {
+    let tag = |name: &str, last: &str| json!({"name": name, "digest": format!("sha256:{}", "0f".repeat(32)), "tag_last_pushed": last, "images": []});
+    let tags = [
+        tag("2026.1.0-java21", "2026-01-18T09:12:30.123456Z"),
+        tag("latest", "2026-01-18T09:12:31Z"),
+        tag("2025.12.2-java25", "2025-12-20T00:00:00Z"),
+    ];
+    let versions = json!({"versions": [
+        {"version": {"id": "1.21.10", "support": {"status": "SUPPORTED"}, "java": {"version": {"minimum": 21}, "flags": {"recommended": ["-XX:+UseG1GC"]}}}, "builds": [130, 129]},
+        {"version": {"id": "1.21.9-rc1", "support": {"status": "UNSUPPORTED", "end": "2025-09-29"}}, "builds": [36]}]});
+    let builds: Vec<Value> = ["1.21.6-46", "1.21.8-60", "1.21.9-49", "1.21.9-rc1-36"]
+        .iter()
+        .map(|build| serde_json::from_slice(&recorded(&format!("fill/build-{build}.json"))).unwrap())
+        .collect();
+    [
+        (modrinth_name, recorded("modrinth/nucledoom-project.json")),
+        (modrinth_list, json!(rows("modrinth/griefprevention.json", 5)).to_string().into_bytes()),
+        (
+            hangar_name,
+            json!({"id": 31, "name": "Maintenance", "namespace": {"owner": "kennytv", "slug": "Maintenance"}})
+                .to_string()
+                .into_bytes(),
+        ),
+        (hangar_list, recorded("hangar/maintenance.json")),
+        (fill_versions, versions.to_string().into_bytes()),
+        (fill_builds, json!(builds).to_string().into_bytes()),
+        (docker_tags, json!({"count": 3, "next": null, "results": tags}).to_string().into_bytes()),
+    ]
+}
+
+#[test]
+fn a_changed_answer_is_read_or_refused_with_its_address() {
+    let readers = readers();
+    for (place, (read, good)) in readers.iter().enumerate() {
+        assert!(read(good), "{}", String::from_utf8_lossy(good));
+        let others = &readers[(place + 1) % readers.len()].1;
+        let accepted = Cell::new(0_u32);
+        always(400, &(edits(), any::<bool>()), |(edits, own)| {
+            let spliced = if own { good } else { others };
+            accepted.set(accepted.get() + u32::from(read(&mutated(good, spliced, &edits))));
+            Ok(())
+        });
+        assert!(accepted.get() > 20, "reader {place}: only {} were read", accepted.get());
+    }
+}
+
+#[test]
+fn noise_is_no_answer() {
+    always(400, &bytes(), |bytes| {
+        for (place, (read, _)) in readers().iter().enumerate().skip(bytes.len() % 7).take(1) {
+            // `[]` is a list without releases.
+            prop_assert!(!read(&bytes) || bytes.trim_ascii().first() == Some(&b'['), "reader {}", place);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn long_and_deep_answers_are_read_in_time() {
+    let long = "x".repeat(1 << 20);
+    for (place, (read, good)) in readers().iter().enumerate() {
+        let text = String::from_utf8(good.clone()).unwrap();
+        let mut texts =
+            vec!["[".repeat(1 << 20), "{\"a\":".repeat(1 << 18), format!("{{\"{long}\":1}}"), format!("\"{long}\"")];
+        // A date, a name and a number that have no end, wherever they stand.
+        for (old, new) in [("20", long.as_str()), (":\"", &format!(":\"{long}")), (":[", &format!(":[\"{long}\","))] {
+            texts.push(text.replacen(old, new, 1));
+            texts.push(text.replacen(old, new, 4));
+        }
+        // A list 400 times as long.
+        if let Some((head, rest)) = text.split_once('[').filter(|_| text.ends_with(']') || place == 3) {
+            let end = rest.rfind(']').unwrap();
+            let row = &rest[..end];
+            texts.push(format!("{head}[{}{row}{}", format!("{row},").repeat(400), &rest[end..]));
+        }
+        for text in texts {
+            in_time(&format!("reader {place}"), || read(text.as_bytes()));
+        }
+    }
+}
+
+#[test]
+fn an_error_repeats_little_of_an_answer() {
+    let long = "x".repeat(1 << 20);
+    let body = format!(
+        "[{{\"id\": \"R1\", \"version_number\": \"1\", \"version_type\": \"release\", \"date_published\": \"{long}\"}}]"
+    );
+    let error = modrinth::list_of(&URL, body.as_bytes(), &name(), now()).unwrap_err();
+    let words = in_words(&error);
+    assert!(
+        words.contains("Modrinth") && words.contains(URL.as_str()) && words.len() < LONGEST_ERROR,
+        "{} bytes",
+        words.len()
+    );
+    let body = format!("\"{long}\"");
+    let words = in_words(&modrinth::list_of(&URL, body.as_bytes(), &name(), now()).unwrap_err());
+    assert!(words.contains("invalid type") && words.len() < LONGEST_ERROR, "{} bytes", words.len());
+}
+
+#[test]
+fn a_release_that_is_listed_twice_with_two_dates_is_one() {
+    let row =
+        |date: &str| json!({"id": "R1", "version_number": "1", "version_type": "release", "date_published": date});
+    let other =
+        json!({"id": "R2", "version_number": "2", "version_type": "release", "date_published": "2026-01-02T00:00:00Z"});
+    let body = json!([row("2026-01-01T00:00:00Z"), other, row("2026-01-03T00:00:00Z")]).to_string();
+    let listing = modrinth::list_of(&URL, body.as_bytes(), &name(), now()).unwrap();
+    let ids: Vec<_> =
+        listing.project.releases.iter().map(|release| (release.id.as_str(), release.published.unwrap())).collect();
+    assert_eq!(
+        ids,
+        [("R1", instant("2026-01-03T00:00:00Z")), ("R2", instant("2026-01-02T00:00:00Z"))],
+        "the newest counts"
+    );
+}
+
+#[test]
+fn a_count_of_versions_that_no_machine_can_add_to_is_no_crash() {
+    let page = |ids: &[u64]| {
+        let rows: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": "1"})).collect();
+        let body = json!({"pagination": {"limit": 25, "count": u64::MAX}, "result": rows}).to_string();
+        hangar::page_of(&URL, body.as_bytes(), 0).unwrap()
+    };
+    let (releases, walk) = hangar::together(vec![page(&[1])], now());
+    assert!(hangar::merge(&page(&[2, 1]), releases, walk).is_none());
+}
+
+#[test]
+fn pages_that_are_made_small_are_not_asked_for_without_end() {
+    let body = json!({"pagination": {"limit": 1, "count": u64::MAX}, "result": []}).to_string();
+    assert!(hangar::page_of(&URL, body.as_bytes(), 0).unwrap().further().count() < 200);
+}
+
+#[test]
+fn an_image_is_pinned_by_a_digest_as_registries_write_it() {
+    let digest = format!("sha256:{}", "AB".repeat(32));
+    let body = json!({"next": null, "results": [
+        {"name": "2026.1.0-java21", "digest": digest, "last_updated": "2026-01-01T00:00:00Z"},
+        {"name": "2026.2.0-java21", "digest": digest + "\n", "last_updated": "2026-01-01T00:00:00Z"}]});
+    let (tags, _) =
+        docker_hub::page_of(&URL, body.to_string().as_bytes(), &Repository::parse("itzg/x").unwrap()).unwrap();
+    let digests: Vec<_> = tags.into_iter().map(|tag| tag.digest).collect();
+    let right = format!("sha256:{}", "ab".repeat(32));
+    assert_eq!(digests, [right.clone(), right]);
+}

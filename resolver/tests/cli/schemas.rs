@@ -1,0 +1,114 @@
+//! Edge (reads). What commands write with `--format json` is as the published schemas say.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Deserializer, Value};
+
+use super::{Desk, lobby, plugin, server};
+
+#[path = "../support/json_schema.rs"]
+mod json_schema;
+
+use json_schema::faults;
+
+/// A published schema.
+fn published(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../docs/reference/schemas/{name}.schema.json"));
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// What a command writes, value by value; each is as the schema says.
+fn checked(desk: &Desk, name: &str, arguments: &[&str]) -> Vec<Value> {
+    let output = desk.command(arguments).output().unwrap();
+    let values: Vec<Value> = Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>().unwrap();
+    assert!(!values.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let schema = published(name);
+    for value in &values {
+        assert_eq!(faults(&schema, value), [""; 0], "{arguments:?}\n{value:#}");
+    }
+    values
+}
+
+/// A desk with a server that is held, one that is impossible, two locks, and one that was tampered with.
+fn desk() -> Desk {
+    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
+    let status = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  plugins:\n  \
+                  - {name: GriefPrevention, currentVersion: 16.18.4, state: Installed}\n";
+    let runs = server("  updateStrategy: auto\n") + status + &plugin("griefprevention", "");
+    let impossible = server("  updateStrategy: pin\n  version: 1.21.11\n") + &plugin("griefprevention", "");
+    let latest = server("  updateStrategy: latest\n") + &plugin("griefprevention", "");
+    let files = [
+        ("lobby.yaml", lobby()),
+        ("slow.yaml", slow),
+        ("runs.yaml", runs),
+        ("no.yaml", impossible),
+        ("latest.yaml", latest),
+    ];
+    let desk = Desk::new(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    for (from, to) in [("lobby.yaml", "new.lock.json"), ("slow.yaml", "old.lock.json")] {
+        let lock = desk.command(&["lock", "-f", from]).output().unwrap();
+        fs::write(desk.path().join(to), lock.stdout).unwrap();
+    }
+    let good = fs::read_to_string(desk.path().join("new.lock.json")).unwrap();
+    let broken =
+        good.replace("\"java\": 21", "\"java\": 17").replace("16.18.5", "16.18.55").replacen("sha512:", "sha512:00", 1);
+    assert_ne!(broken, good);
+    fs::write(desk.path().join("broken.lock.json"), broken).unwrap();
+    desk
+}
+
+#[test]
+fn every_json_answer_is_as_its_schema_says() {
+    let desk = desk();
+    for (name, question) in [
+        ("lock", "lock -f lobby.yaml"),
+        ("explanation", "explain -f lobby.yaml"),
+        ("explanation", "explain -f slow.yaml"),
+        ("explanation", "explain -f runs.yaml"),
+        ("explanation", "explain -f latest.yaml"),
+        ("explanation", "explain -f no.yaml"),
+        ("explanation", "explain -f lobby.yaml --why-not 1.21.11"),
+        ("explanation", "explain -f lobby.yaml --why-not 1.20.99"),
+        ("explanation", "explain -f lobby.yaml --without griefprevention"),
+        ("explanation", "explain -f lobby.yaml --assume griefprevention=16.19"),
+        ("difference", "diff old.lock.json new.lock.json"),
+        ("difference", "diff new.lock.json new.lock.json"),
+        ("plan", "plan -f lobby.yaml"),
+        ("plan", "plan -f runs.yaml"),
+        ("plan", "plan -f lobby.yaml --running old.lock.json"),
+        ("outdated", "outdated -f slow.yaml"),
+        ("outdated", "outdated -f runs.yaml"),
+        ("outdated", "outdated -f latest.yaml"),
+        ("ready", "ready 1.21.11 -f lobby.yaml"),
+        ("ready", "ready 1.21.8 -f lobby.yaml"),
+        ("ready", "ready 26.2 -f lobby.yaml"),
+        ("verify", "verify new.lock.json -f lobby.yaml"),
+        ("verify", "verify old.lock.json -f lobby.yaml"),
+        ("verify", "verify broken.lock.json -f lobby.yaml"),
+        ("verify", "verify new.lock.json -f no.yaml"),
+        ("verify", "verify new.lock.json -f latest.yaml"),
+    ] {
+        let mut arguments: Vec<&str> = question.split(' ').collect();
+        if name != "lock" {
+            arguments.extend(["--format", "json"]);
+        }
+        checked(&desk, name, &arguments);
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_as_its_schema_says_is_noticed() {
+    let desk = desk();
+    let schema = published("verify");
+    let answer = &checked(&desk, "verify", &["verify", "broken.lock.json", "-f", "lobby.yaml", "--format", "json"])[0];
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut answer = answer.clone();
+        change(&mut answer);
+        faults(&schema, &answer)
+    };
+    assert_eq!(changed(&|answer| drop(answer.as_object_mut().unwrap().remove("holds"))), ["`holds` is missing"]);
+    assert_eq!(changed(&|answer| answer["holds"] = "no".into()), ["holds: no boolean"]);
+    assert_eq!(changed(&|answer| answer["further"] = 1.into()), ["`further` is not described"]);
+    assert_eq!(changed(&|answer| answer["facts"][0]["fact"] = "invented".into()), ["facts[0]: fits none of them"]);
+}

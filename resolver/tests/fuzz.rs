@@ -1,0 +1,234 @@
+//! Pure. Versions, locks and saved metadata, whatever their text: no panic, in time, and what is accepted can be written and read again.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has to fail")]
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use fixtures::fuzz::mutated;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use resolver::catalog::{Catalog, Channel, ProjectKey};
+use resolver::explain::{Explanation, human};
+use resolver::lock::Lock;
+use resolver::request::{PaperWish, Request, Running};
+use resolver::verify::{broken_facts, unmet};
+use resolver::version::{Minecraft, glob, lenient, sibling};
+use resolver::{Budget, resolve_within, why_not};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+#[path = "support/fuzzed.rs"]
+mod fuzzed;
+#[path = "support/recorded.rs"]
+mod recorded;
+
+use fuzzed::{LONGEST_ERROR, always, edits, in_time, text};
+
+const NAMES: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
+
+fn now() -> Timestamp {
+    "2026-01-20T18:00:00Z".parse().unwrap()
+}
+
+/// The recorded metadata, so little of it that a change hits something that matters.
+fn small() -> Catalog {
+    let mut catalog = recorded::catalog();
+    catalog.paper.retain(|paper| paper.minecraft.is_release());
+    catalog.paper.drain(..catalog.paper.len() - 6);
+    for paper in &mut catalog.paper {
+        paper.builds.drain(..paper.builds.len().saturating_sub(2));
+    }
+    for project in &mut catalog.projects {
+        project.releases.retain(|release| release.channel == Channel::Release);
+        project.releases.truncate(5);
+    }
+    catalog
+}
+
+fn request() -> Request {
+    recorded::request(PaperWish::Auto, &NAMES)
+}
+
+/// Reads a text as JSON: an error says where, and a value comes back as the same one.
+fn json<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
+    match serde_json::from_slice::<T>(bytes) {
+        Ok(value) => {
+            let text = serde_json::to_string(&value).unwrap();
+            let again: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            assert_eq!(again, value, "{text}");
+            Some(value)
+        }
+        Err(error) => {
+            assert!(error.line() > 0 || bytes.is_empty(), "no place: {error}");
+            assert!(error.to_string().len() < bytes.len() + LONGEST_ERROR, "{error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn any_version_keeps_its_text_and_every_order_is_an_order() {
+    let versions = "[0-9]{1,6}[.wvx-][0-9]{0,3}[a-z.-]{0,4}[0-9]{0,6}";
+    let texts = prop_oneof![text(), versions];
+    always(1_500, &(texts.clone(), texts.clone(), texts), |(a, b, c)| {
+        for (a, b) in [(&a, &b), (&b, &c)] {
+            prop_assert_eq!(lenient::compare(a, b), lenient::compare(b, a).reverse());
+            prop_assert!(!lenient::is_patch_of(a, b) || !lenient::is_patch_of(b, a));
+            lenient::names_a_snapshot(a);
+        }
+        if lenient::compare(&a, &b).is_le() && lenient::compare(&b, &c).is_le() {
+            prop_assert!(lenient::compare(&a, &c).is_le());
+        }
+        let read: Vec<Minecraft> = [&a, &b, &c].iter().filter_map(|text| text.parse().ok()).collect();
+        for version in &read {
+            prop_assert_eq!(version.to_string().parse::<Minecraft>(), Ok(version.clone()));
+            prop_assert!([&a, &b, &c].iter().any(|text| text.as_str() == version.as_str()));
+            prop_assert!(glob::matches("*", version) == version.is_release());
+            glob::matches(&a, version);
+            // The sibling's sibling is the version itself.
+            if let Some(other) = sibling::sibling(version) {
+                prop_assert_eq!(sibling::sibling(&other), Some(version.clone()));
+            }
+            version.vanilla_java();
+        }
+        if let [a, b, c] = &read[..] {
+            prop_assert_eq!(a.cmp(b), b.cmp(a).reverse());
+            prop_assert!(a.cmp(b).is_gt() || b.cmp(c).is_gt() || a.cmp(c).is_le());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_version_without_end_is_read_in_time_and_not_repeated_in_the_error() {
+    for part in ["1", "1.", "-", "a-", "+1.", "é", "24w05b"] {
+        let long = part.repeat((1 << 18) / part.len());
+        in_time(part, || {
+            let error = long.parse::<Minecraft>().unwrap_err();
+            assert!(error.to_string().len() < LONGEST_ERROR);
+            assert_eq!(lenient::compare(&long, &long), Ordering::Equal);
+            lenient::compare(&long, &format!("{long}1"));
+            lenient::names_a_snapshot(&long);
+            lenient::is_patch_of(&long, &long);
+            glob::matches(&long, &"1.21.10".parse().unwrap());
+        });
+    }
+}
+
+#[test]
+fn a_lock_is_read_or_refused_with_its_place() {
+    let catalog = small();
+    let lock = resolve_within(&catalog, &request(), now(), Budget::default()).unwrap().lock;
+    let good = lock.to_json();
+    let read = Cell::new(0_u32);
+    always(800, &edits(), |edits| {
+        let Some(changed) = json::<Lock>(&mutated(good.as_bytes(), good.as_bytes(), &edits)) else { return Ok(()) };
+        read.set(read.get() + 1);
+        prop_assert_eq!(&changed.digest(), &json::<Lock>(changed.to_json().as_bytes()).unwrap().digest());
+        prop_assert!(changed.digest().short().len() == 16);
+        prop_assert!(lock.difference(&changed).equal == (lock.digest() == changed.digest()));
+        let unmet = unmet(&changed, &catalog, &request(), now()).unwrap();
+        prop_assert!(unmet.is_empty() || changed != lock);
+        broken_facts(&changed, &catalog, now());
+        Ok(())
+    });
+    assert!(read.get() > 40, "only {} were read", read.get());
+    always(500, &fuzzed::bytes(), |bytes| {
+        prop_assert!(json::<Lock>(&bytes).is_none());
+        Ok(())
+    });
+}
+
+/// The answers to a question, each in words and as JSON.
+fn answers(catalog: &Catalog, request: &Request) {
+    let steps = Budget { steps: 400, ..Budget::default() };
+    let answer = resolve_within(catalog, request, now(), steps);
+    let explanation = match &answer {
+        Ok(resolution) => {
+            let files: BTreeSet<String> =
+                resolution.lock.plugins.iter().map(|plugin| plugin.file.name.to_lowercase()).collect();
+            assert_eq!(files.len(), resolution.lock.plugins.len(), "two plugins in one file");
+            assert_eq!(json::<Lock>(resolution.lock.to_json().as_bytes()).as_ref(), Some(&resolution.lock));
+            resolution.explanation.clone()
+        }
+        Err(unsolvable) => unsolvable.explanation(),
+    };
+    let mut explanations = vec![explanation];
+    if let Some(newest) = catalog.paper.last() {
+        explanations.extend(why_not(catalog, request, &newest.minecraft, now()).map(Explanation::WhyNot));
+    }
+    for explanation in &explanations {
+        assert!(!human::render(explanation, now()).trim().is_empty());
+        json::<Explanation>(serde_json::to_string(explanation).unwrap().as_bytes());
+    }
+}
+
+#[test]
+fn saved_metadata_is_read_or_refused_and_always_answered() {
+    let good = serde_json::to_string(&small()).unwrap();
+    let read = Cell::new(0_u32);
+    always(400, &edits(), |edits| {
+        let Some(catalog) = json::<Catalog>(&mutated(good.as_bytes(), good.as_bytes(), &edits)) else { return Ok(()) };
+        read.set(read.get() + 1);
+        answers(&catalog, &request());
+        Ok(())
+    });
+    assert!(read.get() > 20, "only {} were read", read.get());
+}
+
+#[test]
+fn a_saved_request_is_read_or_refused_and_always_answered() {
+    let catalog = small();
+    let mut request = request();
+    request.delay = "72h".parse().unwrap();
+    request.floor = Some("1.21.9".parse().unwrap());
+    request.running =
+        resolve_within(&catalog, &request, now(), Budget::default()).ok().map(|old| Running::of(&old.lock));
+    let good = serde_json::to_string(&request).unwrap();
+    let read = Cell::new(0_u32);
+    always(400, &edits(), |edits| {
+        let Some(request) = json::<Request>(&mutated(good.as_bytes(), good.as_bytes(), &edits)) else { return Ok(()) };
+        read.set(read.get() + 1);
+        answers(&catalog, &request);
+        Ok(())
+    });
+    assert!(read.get() > 15, "only {} were read", read.get());
+}
+
+#[test]
+fn nesting_without_end_is_refused() {
+    for open in ["[", "{\"a\":", "{\"paper\":["] {
+        let deep = open.repeat(200_000);
+        in_time(open, || {
+            assert!(json::<Lock>(deep.as_bytes()).is_none());
+            assert!(json::<Catalog>(deep.as_bytes()).is_none());
+            assert!(json::<Request>(deep.as_bytes()).is_none());
+            assert!(json::<ProjectKey>(deep.as_bytes()).is_none());
+        });
+    }
+}
+
+#[test]
+fn instants_and_delays_at_their_ends_are_answered() {
+    for (published, delay) in [
+        ("9999-12-30T22:00:00.999999999Z", "PT0S"),
+        ("9999-12-30T22:00:00.999999999Z", "P9999999D"),
+        ("-009999-01-02T01:59:59Z", "PT175307616H"),
+        ("-009999-01-02T01:59:59Z", "-PT175307616H"),
+        ("2026-01-01T00:00:00Z", "PT2562047788015215H"),
+        ("2026-01-01T00:00:00Z", "-PT2562047788015215H"),
+    ] {
+        let (mut catalog, mut request) = (small(), request());
+        let (published, Ok(delay)) = (published.parse::<Timestamp>().unwrap(), delay.parse()) else { continue };
+        request.delay = delay;
+        request.plugins.iter_mut().for_each(|wish| wish.delay = delay);
+        answers(&catalog, &request);
+        catalog.projects.iter_mut().flat_map(|project| &mut project.releases).for_each(|release| {
+            release.published = Some(published);
+        });
+        catalog.paper.iter_mut().flat_map(|paper| &mut paper.builds).for_each(|build| build.published = published);
+        answers(&catalog, &request);
+    }
+}

@@ -1,0 +1,144 @@
+//! Edge (writes). JARs and the descriptions in them, whatever their bytes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has to fail")]
+
+use std::cell::Cell;
+use std::error::Error;
+use std::path::Path;
+
+use fixtures::fuzz::mutated;
+use fixtures::jar::{Entry, PluginYml, archive, plugin_with};
+use proptest::prelude::*;
+use resolver::jar::Jar;
+use resolver::jar::plugin::{PluginFacts, facts};
+
+#[path = "support/fuzzed.rs"]
+mod fuzzed;
+
+use fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
+
+const BUKKIT: &str = "name: ViaBackwards\nversion: 5.7.1\nmain: a.b.Main\napi-version: '1.20'\ndepend: [ViaVersion]\nsoftdepend:\n- Geyser\nloadbefore: ProtocolLib\nprovides: [Old]\nlibraries: ['org.x:y:1']\nfolia-supported: true\ncommands:\n  via: {aliases: [v], description: \"it: does\"}\n";
+const PAPER: &str = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    Hard: {load: BEFORE, required: true}\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
+
+/// What is read of a file; whatever it says is short enough to be told.
+fn read(path: &Path, bytes: &[u8]) -> Option<PluginFacts> {
+    std::fs::write(path, bytes).unwrap();
+    match facts(path) {
+        Ok(facts) => {
+            assert!(facts.name.len() <= 64 && facts.depend.is_sorted() && facts.soft_depend.is_sorted());
+            let text = serde_json::to_string(&facts).unwrap();
+            assert_eq!(serde_json::from_str::<PluginFacts>(&text).unwrap(), facts);
+            Some(facts)
+        }
+        Err(error) => {
+            let (mut said, mut cause) = (error.to_string(), error.source());
+            while let Some(inner) = cause {
+                said = format!("{said}: {inner}");
+                cause = inner.source();
+            }
+            assert!(said.len() < LONGEST_ERROR && said.lines().count() == 1, "{} bytes: {said}", said.len());
+            None
+        }
+    }
+}
+
+#[test]
+fn any_description_is_read_or_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.jar");
+    for (entry, good) in [("plugin.yml", BUKKIT), ("paper-plugin.yml", PAPER)] {
+        let jar = |content: Vec<u8>| archive(&[Entry::new(entry, content)]);
+        assert!(read(&path, &jar(good.into())).is_some());
+        let accepted = Cell::new(0_u32);
+        always(300, &(edits(), text(), bytes()), |(edits, other, noise)| {
+            let changed = mutated(good.as_bytes(), other.as_bytes(), &edits);
+            accepted.set(accepted.get() + u32::from(read(&path, &jar(changed)).is_some()));
+            read(&path, &jar(noise));
+            Ok(())
+        });
+        assert!(accepted.get() > 50, "{entry}: only {} were read", accepted.get());
+    }
+}
+
+#[test]
+fn any_bytes_are_a_jar_or_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.jar");
+    let mut yml = PluginYml::new("ViaBackwards", "5.7.1");
+    yml.depend = vec!["ViaVersion".to_owned()];
+    let good = plugin_with(&yml, 21, &[]);
+    let other = archive(&[Entry::new("paper-plugin.yml", PAPER), Entry::new("plugin.yml", BUKKIT.repeat(9))]);
+    assert!(read(&path, &good).is_some() && read(&path, &other).is_some());
+    let accepted = Cell::new(0_u32);
+    always(400, &(edits(), bytes(), any::<bool>()), |(edits, noise, first)| {
+        let (jar, from) = if first { (&good, &other) } else { (&other, &good) };
+        accepted.set(accepted.get() + u32::from(read(&path, &mutated(jar, from, &edits)).is_some()));
+        prop_assert!(read(&path, &noise).is_none());
+        Ok(())
+    });
+    assert!(accepted.get() > 30, "only {} were read", accepted.get());
+}
+
+#[test]
+fn long_and_deep_descriptions_are_read_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.jar");
+    let long = "x".repeat(900_000);
+    let list = |key: &str| format!("name: A\nmain: a.B\n{key}: [{}]\n", "x, ".repeat(60_000));
+    let many: Vec<String> = (0..15_000).map(|at| format!("n{at}: {{}}")).collect();
+    let texts = [
+        format!("name: {long}\n"),
+        format!("name: \"{}\"\n", "\\0".repeat(400_000)),
+        format!("name: A\nmain: {long}\n"),
+        format!("name: A\nversion: {long}\nfolia-supported: {long}\n"),
+        format!("{long}: A\n"),
+        format!("name: A\nfolia-supported: \"{long}\"\n"),
+        list("depend"),
+        list("commands"),
+        format!("name: A\ndependencies: {{server: {{{}}}}}\n", many.join(", ")),
+        "[".repeat(1 << 17),
+        format!("name: A\ncommands: {}{}\n", "{a: ".repeat(60), "}".repeat(60)),
+        "{a: ".repeat(1 << 16),
+        "- ".repeat(1 << 17),
+        "name: A\n".repeat(20_000),
+        "&a ".repeat(1 << 16),
+        "? ".repeat(1 << 17),
+        "\"".repeat(1 << 17),
+        "\t".repeat(1 << 17),
+        "#\n".repeat(1 << 17),
+    ];
+    for text in texts {
+        for entry in ["plugin.yml", "paper-plugin.yml"] {
+            let jar = archive(&[Entry::new(entry, text.as_str())]);
+            in_time(&format!("{entry}: {}", &text[..20]), || read(&path, &jar));
+        }
+    }
+}
+
+#[test]
+fn a_name_without_end_is_not_repeated_in_the_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.jar");
+    std::fs::write(&path, archive(&[Entry::new("plugin.yml", format!("name: {}\n", "x".repeat(900_000)))])).unwrap();
+    let said = facts(&path).unwrap_err().to_string();
+    assert!(said.ends_with("x` is no name for a plugin") && said.len() < 500, "{} bytes", said.len());
+}
+
+#[test]
+fn archives_that_are_made_to_be_slow_are_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.jar");
+    let good = archive(&[Entry::new("plugin.yml", BUKKIT)]);
+    let (start, end) = good.split_at(good.len() - 22);
+    // The mark of an end, again and again: each is a place where the archive might end.
+    let ends = [start, &end.repeat(50_000)[..]].concat();
+    let marks = b"PK\x05\x06".repeat(1 << 18);
+    let large = b"PK\x06\x07".repeat(1 << 18);
+    let mut many = end.to_vec();
+    // It says that it has 65,535 entries.
+    many[8..12].fill(0xff);
+    for (what, bytes) in [("ends", ends), ("marks", marks), ("large marks", large), ("many", [start, &many].concat())] {
+        in_time(what, || read(&path, &bytes));
+        in_time(what, || Jar::open(&path).is_ok());
+    }
+}
