@@ -6,70 +6,25 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
+use recorded::at;
+use resolver::catalog::Catalog;
 use resolver::explain::human;
-use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
-use resolver::unmanaged::UnmanagedPlugins;
-use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
+use resolver::request::{PaperWish, Request};
 
-const AT: &str = "2026-01-20T12:00:00Z";
+mod recorded;
+
 const PLUGINS: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
 
-fn at() -> Timestamp {
-    AT.parse().expect("a literal")
-}
-
-fn key(project: &str) -> ProjectKey {
-    ProjectKey { source: Source::Modrinth, project: project.to_owned() }
-}
-
 fn request(paper: PaperWish) -> Request {
-    let wish = |project: &&str| PluginWish {
-        object: (*project).to_owned(),
-        key: key(project),
-        version: VersionWish::Latest,
-        delay: SignedDuration::ZERO,
-        channel: Channel::Release,
-        compatibility: None,
-    };
-    Request {
-        server: "games/lobby".to_owned(),
-        paper,
-        delay: SignedDuration::ZERO,
-        channel: BuildChannel::Stable,
-        floor: None,
-        running: None,
-        plugins: PLUGINS.iter().map(wish).collect(),
-        dependencies: Dependencies::Install,
-        image: None,
-        image_is_given: false,
-        image_policy: ImagePolicy::Follow,
-        unmanaged: Vec::new(),
-        unmanaged_plugins: UnmanagedPlugins::Hold,
-    }
+    recorded::request(&PLUGINS, paper)
 }
 
-/// The catalog, read once over a real socket from the replaying upstream.
+/// The catalog, read once.
 fn catalog() -> Catalog {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let (state, _serving) = fixtures::upstream::spawn(at()).await.expect("a free port on loopback");
-        let url = |path: &str| format!("{}/{path}", state.public_url()).parse().expect("a URL");
-        let upstreams = Upstreams {
-            fill: url("fill/v3"),
-            hangar: url("hangar/api/v1"),
-            modrinth: url("modrinth/v2"),
-            docker_hub: url("docker-hub/v2"),
-        };
-        let store = tempfile::tempdir().expect("a directory");
-        let fetcher = Fetcher::new(Settings { upstreams, ..Settings::new(store.path()) }).expect("a fetcher");
-        let projects: Vec<ProjectKey> = PLUGINS.into_iter().map(key).collect();
-        let wish = request(PaperWish::Auto);
-        let wanted = Wanted { projects: &projects, images: None, oldest: None };
-        let reading = fetcher.catalog(wanted, |catalog| resolver::needed_projects(catalog, &wish), at()).await;
-        assert!(reading.problems.is_empty(), "{:?}", reading.problems);
-        reading.catalog
+        recorded::catalog(&PLUGINS, state.public_url()).await
     })
 }
 

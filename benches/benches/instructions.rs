@@ -1,0 +1,183 @@
+//! Edge (writes). How many instructions five questions take, counted by valgrind: unlike time, the same on a busy machine.
+//!
+//! Each case runs twice under callgrind, with its work and with its preparation only; the difference is the count. The
+//! counts are compared with `instructions.txt`, and written there with `NIGHTSHIFT_RECORD=1`.
+
+use std::env;
+use std::fs;
+use std::hint::black_box;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use benches::counted::{self, Counts};
+use benches::worlds::hard::big;
+use benches::worlds::{self, PAPERS, fleet, fleet_catalog};
+use resolver::catalog::Catalog;
+use resolver::explain::human;
+use resolver::request::PaperWish;
+use resolver::{Budget, Fleet};
+
+mod recorded;
+
+/// Set for the process that is counted: the case, and whether it does the work.
+const CASE: &str = "NIGHTSHIFT_BENCH_CASE";
+const WORK: &str = "NIGHTSHIFT_BENCH_WORK";
+/// Where that process finds what the first one has read.
+const DIR: &str = "NIGHTSHIFT_BENCH_DIR";
+
+/// The instants at which the cache is filled and at which `explain` is counted: both within five minutes, so nothing is
+/// asked again.
+const FILLED: &str = "2026-01-20T12:00:00Z";
+const ASKED: &str = "2026-01-20T12:01:00Z";
+
+/// A directory with the recorded catalog, and whether to do the work.
+type Case = fn(&Path, bool);
+
+const CASES: [(&str, Case); 5] = [
+    ("recorded catalog, six plugins: the answer in words", six_plugins),
+    ("40 plugins of 900 releases, 15 newest Papers blocked: the answer in words", fifteen_blocked),
+    ("40 plugins of 900 releases, every Paper blocked: the answer in words", all_blocked),
+    ("1,000 servers that share 20 plugins: read and decide", thousand),
+    ("resolver explain, three plugins, warm cache", explain),
+];
+
+const PLUGINS: [&str; 6] = ["viabackwards", "viaversion", "discordsrv", "griefprevention", "chunky", "multiverse-core"];
+const MANIFESTS: &str = include_str!("lobby.yaml");
+
+fn six_plugins(dir: &Path, work: bool) {
+    let json = fs::read(dir.join("catalog.json")).expect("the first process wrote it");
+    let catalog: Catalog = serde_json::from_slice(&json).expect("as written");
+    if work {
+        answer(&catalog, &recorded::request(&PLUGINS, PaperWish::Auto), recorded::at());
+    }
+}
+
+fn answer(catalog: &Catalog, request: &resolver::request::Request, at: jiff::Timestamp) {
+    let explanation = match resolver::resolve(catalog, request, at) {
+        Ok(resolution) => resolution.explanation,
+        Err(no) => no.explanation(),
+    };
+    black_box(human::render(&explanation, at));
+}
+
+fn blocked(papers: usize, work: bool) {
+    let big = big(papers);
+    let (catalog, request) = (big.catalog(), big.request());
+    if work {
+        answer(&catalog, &request, worlds::at());
+    }
+}
+
+fn fifteen_blocked(_: &Path, work: bool) {
+    blocked(15, work);
+}
+
+fn all_blocked(_: &Path, work: bool) {
+    blocked(PAPERS, work);
+}
+
+fn thousand(_: &Path, work: bool) {
+    let (catalog, requests) = (fleet_catalog(), fleet(1_000));
+    if work {
+        let fleet = Fleet::read(&catalog, &requests, worlds::at());
+        black_box(fleet.decide(Budget::default()).together().len());
+    }
+}
+
+/// Its addresses and its cache are in the environment.
+fn explain(dir: &Path, work: bool) {
+    let manifests = dir.join("lobby.yaml");
+    if work {
+        let arguments = ["resolver".as_ref(), "explain".as_ref(), "-f".as_ref(), manifests.as_os_str()];
+        resolver::cli::run(arguments.map(Into::into), recorded::at());
+    }
+}
+
+/// The process that is counted.
+fn counted_process(case: &str) {
+    let (_, case) = CASES.into_iter().find(|(name, _)| *name == case).expect("a name from the list");
+    let dir = PathBuf::from(env::var_os(DIR).expect("set beside the case"));
+    case(&dir, env::var_os(WORK).is_some());
+}
+
+/// This program again, as it runs one case.
+fn child(program: Command, name: &str, dir: &Path, base: &str, work: bool) -> Command {
+    let mut child = program;
+    child.env(CASE, name).env(DIR, dir).env("XDG_CACHE_HOME", dir).env("NIGHTSHIFT_NOW", ASKED);
+    for (upstream, path) in
+        [("FILL", "fill/v3"), ("HANGAR", "hangar/api/v1"), ("MODRINTH", "modrinth/v2"), ("DOCKER_HUB", "docker-hub/v2")]
+    {
+        child.env(format!("NIGHTSHIFT_{upstream}_URL"), format!("{base}/{path}"));
+    }
+    if work {
+        child.env(WORK, "1");
+    }
+    child.stdin(Stdio::null()).stdout(Stdio::null());
+    child
+}
+
+/// The instructions of one run, as valgrind says them: `==7== I   refs:      359,713,773`.
+fn instructions(name: &str, dir: &Path, base: &str, work: bool) -> Result<u64, String> {
+    let mut valgrind = Command::new("valgrind");
+    let out = dir.join("callgrind.out");
+    valgrind.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
+    valgrind.arg(env::current_exe().map_err(|error| error.to_string())?);
+    let done = child(valgrind, name, dir, base, work).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    let refs = said.lines().find_map(|line| line.split_once("refs:")).map(|(_, count)| count.trim().replace(',', ""));
+    match refs.and_then(|count| count.parse().ok()) {
+        Some(count) if done.status.success() => Ok(count),
+        Some(_) | None => Err(format!("`{name}` could not be counted: {said}")),
+    }
+}
+
+fn say(line: &str) {
+    // Nobody is left to be told.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn counts(dir: &Path, base: &str) -> Result<Counts, String> {
+    let this = env::current_exe().map_err(|error| error.to_string())?;
+    // Fills the cache.
+    let (explain, _) = CASES[4];
+    let filled = child(Command::new(this), explain, dir, base, true)
+        .env("NIGHTSHIFT_NOW", FILLED)
+        .status()
+        .map_err(|error| error.to_string())?;
+    if !filled.success() {
+        return Err(format!("`{explain}` failed before it was counted"));
+    }
+    let count = |(name, _): (&str, Case)| {
+        let whole = instructions(name, dir, base, true)?;
+        let count = whole.saturating_sub(instructions(name, dir, base, false)?);
+        Ok((name.to_owned(), count))
+    };
+    CASES.into_iter().map(count).collect()
+}
+
+fn main() {
+    if let Ok(case) = env::var(CASE) {
+        return counted_process(&case);
+    }
+    if !Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        say("valgrind is not here, so no instructions are counted; everything else is measured.");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let at = recorded::at();
+    let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at)).expect("a free port on loopback");
+    let catalog = runtime.block_on(recorded::catalog(&PLUGINS, state.public_url()));
+    let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
+    fs::write(dir.path().join("catalog.json"), json).expect("a directory of ours");
+    fs::write(dir.path().join("lobby.yaml"), MANIFESTS).expect("a directory of ours");
+
+    let new = counts(dir.path(), state.public_url()).expect("each case runs");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt");
+    let old = fs::read_to_string(&file).map_or_else(|_| Ok(Counts::new()), |text| counted::read(&text));
+    say(counted::compared(&old.expect("the file is as it was written"), &new).trim_end());
+    if env::var_os("NIGHTSHIFT_RECORD").is_some() {
+        fs::write(&file, counted::written(&new)).expect("the checkout can be written");
+    }
+}

@@ -1,0 +1,41 @@
+//! Edge (reads). What one piece of work costs this process: time, and memory above what was there before.
+
+use std::fs;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+/// What something took.
+pub(crate) struct Cost {
+    /// How far resident memory went above what was there before, in MiB, as the kernel counts it.
+    pub(crate) peak: u64,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+fn status(field: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
+}
+
+/// Does the work once.
+pub(crate) fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
+    // Resets the peak. Not allowed everywhere: the figure is then that of the whole process.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    let (before, start) = (status("VmRSS"), Instant::now());
+    let done = work();
+    let took = start.elapsed();
+    (done, Cost { peak: status("VmHWM").saturating_sub(before) / 1024, took })
+}
+
+/// One line for the reader.
+pub(crate) fn say(line: &str) {
+    // Nobody is left to be told.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1} ms, {} MiB", self.took.as_secs_f64() * 1000.0, self.peak)
+    }
+}

@@ -1,0 +1,97 @@
+//! Pure. Instructions by case: the file that they are kept in, and how new ones compare with it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Instructions by the name of the case.
+pub type Counts = BTreeMap<String, u64>;
+
+/// Above this many percent more a commit has to explain itself. Two runs of the same program differ by less than 1, because
+/// of hash seeds.
+const LOUD: u64 = 10;
+
+/// Reads the file: a number and a name each line; what starts with `#` is for people.
+///
+/// # Errors
+///
+/// The first line that is none of these.
+pub fn read(text: &str) -> Result<Counts, String> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let count = |line: &str| {
+        let (number, name) = line.trim().split_once("  ")?;
+        Some((name.trim().to_owned(), number.parse().ok()?))
+    };
+    lines.map(|line| count(line).ok_or_else(|| format!("`{line}` is no number, two spaces and a name"))).collect()
+}
+
+/// The text of the file.
+pub fn written(counts: &Counts) -> String {
+    let mut text = "# Instructions of each case without its preparation, by callgrind. NIGHTSHIFT_RECORD=1 make bench writes this.\n".to_owned();
+    for (name, count) in counts {
+        // Into a string: never fails.
+        let _ = writeln!(text, "{count}  {name}");
+    }
+    text
+}
+
+/// Old, new and difference of each case, one a line; with a warning where it became much more.
+pub fn compared(old: &Counts, new: &Counts) -> String {
+    let mut text = String::new();
+    for (name, &now) in new {
+        let line = match old.get(name) {
+            None => format!("{name}: {now} instructions, nothing to compare with\n"),
+            Some(&then) => {
+                let difference = i128::from(now) - i128::from(then);
+                let per_mille = difference * 1000 / i128::from(then.max(1));
+                let sign = if per_mille < 0 { '-' } else { '+' };
+                let (whole, tenth) = (per_mille.abs() / 10, per_mille.abs() % 10);
+                let loud = if per_mille > i128::from(LOUD) * 10 {
+                    format!("  !!! MORE THAN {LOUD} % MORE: the commit has to explain it\n")
+                } else {
+                    String::new()
+                };
+                format!("{name}: {then} -> {now} instructions ({sign}{whole}.{tenth} %)\n{loud}")
+            }
+        };
+        text.push_str(&line);
+    }
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        let _ = writeln!(text, "{name}: not counted any more");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(of: &[(&str, u64)]) -> Counts {
+        of.iter().map(|&(name, count)| (name.to_owned(), count)).collect()
+    }
+
+    #[test]
+    fn what_is_written_comes_back() {
+        let all = counts(&[("one server", 7), ("a thousand, sharing", u64::MAX)]);
+        assert_eq!(read(&written(&all)), Ok(all));
+        assert!(read("seven  one server").is_err());
+    }
+
+    #[test]
+    fn only_more_than_a_tenth_more_is_loud() {
+        let old = counts(&[("a", 1000), ("b", 1000), ("c", 1000), ("gone", 1)]);
+        let new = counts(&[("a", 1100), ("b", 1101), ("c", 500), ("new", 5)]);
+        let said = compared(&old, &new);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "a: 1000 -> 1100 instructions (+10.0 %)",
+                "b: 1000 -> 1101 instructions (+10.1 %)",
+                "  !!! MORE THAN 10 % MORE: the commit has to explain it",
+                "c: 1000 -> 500 instructions (-50.0 %)",
+                "new: 5 instructions, nothing to compare with",
+                "gone: not counted any more",
+            ]
+        );
+    }
+}

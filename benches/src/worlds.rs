@@ -1,0 +1,209 @@
+//! Pure. Invented catalogs and requests, the same in each run.
+
+use std::sync::LazyLock;
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
+    Release, Source,
+};
+use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::unmanaged::UnmanagedPlugins;
+use resolver::version::Minecraft;
+
+pub mod hard;
+
+/// Paper versions in every world of fleets and of one big server.
+pub const PAPERS: usize = 54;
+/// Releases of every project there.
+pub const RELEASES: usize = 900;
+/// Plugins that all servers of a fleet share, with strategy `latest`.
+pub const SHARED: usize = 20;
+/// Projects in the catalog of a fleet.
+const PROJECTS: usize = 220;
+/// The Paper, by number, that all worlds have been opened with. Windows of shared plugins are 30 wide.
+const FLOOR: usize = 34;
+
+/// The instant of every question: 20 January 2026, 12:00 UTC.
+pub fn at() -> Timestamp {
+    Timestamp::constant(1_768_910_400, 0)
+}
+
+/// The same numbers in each run (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % u64::try_from(limit).expect("small")).expect("below a usize")
+    }
+}
+
+/// Minecraft by number. No two of these are siblings, and none was skipped.
+pub fn minecraft(at: usize) -> Minecraft {
+    // Parsed once: a catalog of a fleet has millions of them.
+    static ALL: LazyLock<Vec<Minecraft>> =
+        LazyLock::new(|| (0..PAPERS).map(|at| format!("1.{}", at + 30).parse().expect("numbers and a dot")).collect());
+    ALL[at].clone()
+}
+
+fn file(name: &str) -> Artifact {
+    Artifact {
+        name: format!("{name}.jar"),
+        url: format!("https://files.example/{name}.jar"),
+        size: None,
+        hash: Some(format!("sha256:{:0>64}", 1)),
+    }
+}
+
+fn papers(count: usize) -> Vec<PaperVersion> {
+    let paper = |at| PaperVersion {
+        minecraft: minecraft(at),
+        java: Some(21),
+        jvm_flags: Vec::new(),
+        unsupported: false,
+        builds: vec![Build {
+            number: 7,
+            published: Timestamp::UNIX_EPOCH,
+            channel: BuildChannel::Stable,
+            file: file("paper"),
+        }],
+    };
+    (0..count).map(paper).collect()
+}
+
+fn project(name: &str, releases: Vec<Release>) -> Project {
+    Project {
+        key: ProjectKey { source: Source::Modrinth, project: name.to_owned() },
+        id: format!("id-{name}"),
+        name: name.to_owned(),
+        read_at: at(),
+        releases,
+    }
+}
+
+fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
+    let hours = i64::try_from(number).expect("small");
+    Release {
+        id: format!("{project}-{number}"),
+        version: format!("{number}.0"),
+        published: Some(Timestamp::UNIX_EPOCH + SignedDuration::from_hours(hours)),
+        channel: Channel::Release,
+        minecraft,
+        loaders: vec!["paper".to_owned()],
+        api_version: None,
+        java: None,
+        provides: Vec::new(),
+        dependencies: Vec::new(),
+        file: Some(file(project)),
+    }
+}
+
+fn world(papers: Vec<PaperVersion>, projects: Vec<Project>) -> Catalog {
+    Catalog { paper: papers, paper_read_at: at(), projects, images: Vec::new(), unread: [].into() }
+}
+
+/// 220 projects. Each release runs on a window of Papers that moves with its number; the newest window of a project ends
+/// anywhere in the newest third, for those that are shared with room for all.
+pub fn fleet_catalog() -> Catalog {
+    let mut random = Random(7);
+    let projects = (0..PROJECTS).map(|at| {
+        let name = format!("p{at:03}");
+        let newest = if at < SHARED { PAPERS - 4 } else { PAPERS - 1 - random.below(PAPERS / 4) };
+        let width = if at < SHARED { 30 } else { 4 + random.below(16) };
+        let releases = (0..RELEASES).map(|number| {
+            let to = number * newest / (RELEASES - 1);
+            let from = to.saturating_sub(width);
+            let mut release = release(&name, number, (from..=to).map(minecraft).collect());
+            if random.below(3) == 0 {
+                release.channel = Channel::Beta;
+            }
+            // One in fifty names an exact release of a neighbour that it goes with, if that is there.
+            if at >= SHARED && random.below(50) == 0 {
+                let other = SHARED + random.below(PROJECTS - SHARED);
+                release.dependencies = vec![dependency(&format!("p{other:03}"), number, DependencyKind::Optional)];
+                release.dependencies.retain(|_| other != at);
+            }
+            release
+        });
+        project(&name, releases.collect())
+    });
+    let projects = projects.collect();
+    world(papers(PAPERS), projects)
+}
+
+fn dependency(project: &str, number: usize, kind: DependencyKind) -> Dependency {
+    Dependency {
+        project_id: Some(format!("id-{project}")),
+        name: None,
+        version_id: Some(format!("{project}-{number}")),
+        kind,
+    }
+}
+
+fn wish(project: &str, version: VersionWish) -> PluginWish {
+    PluginWish {
+        object: project.to_owned(),
+        key: ProjectKey { source: Source::Modrinth, project: project.to_owned() },
+        version,
+        delay: SignedDuration::ZERO,
+        channel: Channel::Release,
+        compatibility: None,
+    }
+}
+
+fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Request {
+    Request {
+        server,
+        paper,
+        delay: SignedDuration::ZERO,
+        channel: BuildChannel::Stable,
+        floor: None,
+        running: None,
+        plugins,
+        dependencies: Dependencies::Install,
+        image: None,
+        image_is_given: false,
+        image_policy: ImagePolicy::Follow,
+        unmanaged: Vec::new(),
+        unmanaged_plugins: UnmanagedPlugins::Hold,
+    }
+}
+
+/// So many servers that share 20 plugins with strategy `latest`, and have 10 of 200 others each.
+pub fn fleet(servers: usize) -> Vec<Request> {
+    let mut random = Random(11);
+    let server = |at: usize| {
+        let shared = (0..SHARED).map(|at| wish(&format!("p{at:03}"), VersionWish::Latest));
+        let first = SHARED + random.below(PROJECTS - SHARED - 10);
+        let own = (first..first + 10).map(|at| wish(&format!("p{at:03}"), VersionWish::Auto));
+        request(format!("games/s{at:05}"), PaperWish::Auto, shared.chain(own).collect())
+    };
+    (0..servers).map(server).collect()
+}
+
+/// So many servers that share 20 plugins with strategy `latest`, and have no others.
+pub fn twins(servers: usize) -> Vec<Request> {
+    let mut fleet = fleet(servers);
+    for request in &mut fleet {
+        request.plugins.truncate(SHARED);
+    }
+    fleet
+}
+
+/// The servers of [`fleet`], and the one in the middle wants a Paper that no release for the others runs on: they cannot go
+/// back.
+pub fn impossible(servers: usize) -> Vec<Request> {
+    let mut requests = fleet(servers);
+    for request in &mut requests {
+        request.floor = Some(minecraft(FLOOR));
+    }
+    let one = &mut requests[servers / 2];
+    one.floor = None;
+    one.paper = PaperWish::Pin { version: minecraft(1) };
+    one.plugins.truncate(SHARED);
+    requests
+}
