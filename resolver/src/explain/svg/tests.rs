@@ -187,6 +187,19 @@ fn nothing_is_fetched_and_nothing_runs() {
 }
 
 #[test]
+fn jars_of_ones_own_that_hold_have_a_card_and_a_line() {
+    let why = serde_json::json!({
+        "answer": "whyNot", "server": "games/lobby", "target": "1.21.11", "possible": false, "exists": true,
+        "unusable": {"why": "unmanaged", "files": ["Shop.jar", "Warps.jar"]}, "ready": ["ViaVersion"], "holders": [],
+    });
+    let svg = render(&[serde_json::from_value(why).unwrap()], &[]);
+    is_well_laid_out(&svg);
+    let (_, words) = parsed(&svg);
+    assert!(words.contains("Paper 1.21.11 waits for Shop.jar and Warps.jar."), "{words}");
+    assert_eq!(svg.matches("class=\"card holds\"").count(), 2, "{svg}");
+}
+
+#[test]
 fn a_thousand_servers_are_twenty() {
     let none = Explanation::GaveUp(GaveUp { steps: 7 });
     let (_, words) = parsed(&render(&vec![none; 1_000], &[]));

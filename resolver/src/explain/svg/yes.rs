@@ -75,6 +75,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         (None, None) => one_version.first().map(few::one_version).unwrap_or_default(),
     };
     let asked = picture.right(Card::new(Kind::Waits, format!("Paper {target}"), note));
+    picture.wait_for_files(asked, unusable.as_ref());
     for holder in holders {
         picture.wait_for(asked, holder);
     }
@@ -135,6 +136,7 @@ impl Picture {
             (None, None) => format!("out since {}", date(newer.since)),
         };
         let waits = self.right(Card::new(Kind::Waits, format!("Paper {}", newer.minecraft), note));
+        self.wait_for_files(waits, newer.unusable.as_ref());
         for holder in &newer.held_by {
             self.wait_for(waits, holder);
         }
@@ -150,6 +152,17 @@ impl Picture {
         self.section.left[place].kind = Kind::Holds;
         self.section.left[place].note = few::holder(holder);
         self.section.waits.insert((waits, place));
+    }
+
+    /// A line to each JAR of people's own that holds; they are in no lock.
+    fn wait_for_files(&mut self, waits: usize, unusable: Option<&Unusable>) {
+        let Some(Unusable::Unmanaged { files }) = unusable else { return };
+        for file in files {
+            let known = self.find(file);
+            let card = || Card::new(Kind::Holds, file, "not managed here");
+            let place = known.unwrap_or_else(|| self.left(card(), file));
+            self.section.waits.insert((waits, place));
+        }
     }
 
     fn wait_for_shared(&mut self, waits: usize, shared: &[OneVersion]) {
