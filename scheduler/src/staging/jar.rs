@@ -208,7 +208,7 @@ pub(crate) mod tests {
     fn an_archive_of_many_ends_is_refused_in_time() {
         let started = std::time::Instant::now();
         assert!(name_of(&b"PK\x05\x06".repeat(1 << 18)).is_err());
-        assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+        assert!(started.elapsed() < std::time::Duration::from_mins(1), "{:?}", started.elapsed());
     }
 
     #[test]
