@@ -24,6 +24,9 @@ pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
         delay: SignedDuration::ZERO,
         channel: Channel::Release,
         compatibility: None,
+        requires: Vec::new(),
+        delay_together: Vec::new(),
+        selector: None,
     };
     Request {
         server: "games/lobby".to_owned(),
@@ -39,6 +42,9 @@ pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        hotfix_siblings: resolver::request::HotfixSiblings::default(),
+        unlisted: resolver::request::Unlisted::default(),
+        facts: resolver::facts::Facts::default(),
     }
 }
 

@@ -152,6 +152,9 @@ fn wish(project: &str, version: VersionWish) -> PluginWish {
         delay: SignedDuration::ZERO,
         channel: Channel::Release,
         compatibility: None,
+        requires: Vec::new(),
+        delay_together: Vec::new(),
+        selector: None,
     }
 }
 
@@ -170,6 +173,9 @@ fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Reques
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        hotfix_siblings: resolver::request::HotfixSiblings::default(),
+        unlisted: resolver::request::Unlisted::default(),
+        facts: resolver::facts::Facts::default(),
     }
 }
 

@@ -110,6 +110,13 @@ pub struct PaperMCServerSpec {
     /// What happens to a required dependency that no Plugin asks for.
     #[serde(default)]
     pub dependencies: Dependencies,
+    /// Whether a page that lists only a hotfix sibling of a Paper (the same network protocol, such as 1.21.9 for 1.21.10)
+    /// counts for that Paper.
+    #[serde(default)]
+    pub hotfix_siblings: HotfixSiblings,
+    /// What a page means that lists no Minecraft version at all.
+    #[serde(default)]
+    pub unlisted: Unlisted,
     /// What JARs in `plugins` that are not managed here do to a new Minecraft version. Builds of the same one come in any case.
     #[serde(default)]
     pub unmanaged_plugins: UnmanagedPlugins,
@@ -177,6 +184,8 @@ pub enum Dependencies {
     /// Installed from the same source and shown as needed.
     #[default]
     Install,
+    /// Not installed; the Plugin to write is proposed.
+    Propose,
     /// Refused, with the Plugin that would have to be written.
     Forbid,
 }
@@ -191,6 +200,26 @@ pub enum ImagePolicy {
     SameJava,
     /// Never; what needs another Java waits.
     Keep,
+}
+
+/// Whether a hotfix sibling on a page counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum HotfixSiblings {
+    /// It does, and the answer says so.
+    #[default]
+    Trust,
+    /// It does not; the answer names the sibling and what to set.
+    Ask,
+}
+
+/// What a page without any Minecraft version means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Unlisted {
+    /// That it works; there is a warning.
+    #[default]
+    Assume,
+    /// That nobody has said so: the release is not used.
+    Refuse,
 }
 
 fn zero() -> String {

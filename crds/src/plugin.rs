@@ -74,9 +74,31 @@ pub struct PluginSpec {
     /// What you say about Minecraft versions, against or beside the page's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility_override: Option<CompatibilityOverride>,
+    /// What you know about its versions and those of others. It counts instead of what is built in and of what the
+    /// operator was given for the same plugin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["plugin"]))]
+    pub requires: Vec<RequiredPlugin>,
+    /// Plugins that belong to it, by name: what they and it publish in one night is old enough together. The usual groups,
+    /// such as the modules of `EssentialsX`, are known already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::plugin_names")]
+    pub delay_together: Vec<String>,
     /// The servers of this namespace that get it.
     #[schemars(schema_with = "schema::label_selector")]
     pub instance_selector: LabelSelector,
+}
+
+/// A plugin that has to be there, in certain versions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequiredPlugin {
+    /// Its name, its slug, or the name of the Plugin object that asks for it.
+    #[schemars(schema_with = "schema::plugin_name")]
+    pub plugin: String,
+    /// Which versions will do: conditions with commas between them, such as `>=7.4, <7.5`, `7.4.x` or `*`.
+    #[schemars(schema_with = "schema::version_range")]
+    pub version: String,
 }
 
 /// Where a plugin comes from.

@@ -55,6 +55,24 @@ pub fn project(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9_.!@$()`+,-]+$"})
 }
 
+/// The name of a plugin, as people, its page or its JAR write it.
+pub fn plugin_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^\\S(.*\\S)?$"})
+}
+
+/// Some of them.
+pub fn plugin_names(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "maxItems": 16, "items": plugin_name(generator)})
+}
+
+/// A range of versions: conditions with commas between them. That no two of them exclude each other is checked by the
+/// operator, which points at the place.
+pub fn version_range(_: &mut SchemaGenerator) -> Schema {
+    const VERSION: &str = "[0-9A-Za-z][0-9A-Za-z.+_-]*";
+    let condition = format!(" *(\\*|(>=|<=|>|<|=)? *{VERSION}(\\.\\*)?) *");
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 128, "pattern": format!("^{condition}(,{condition})*$")})
+}
+
 /// An address with a host. No user in it, which would be a password in a spec, and no `#`, which no server is sent; that it
 /// is https is a rule with words of its own.
 pub fn url(_: &mut SchemaGenerator) -> Schema {

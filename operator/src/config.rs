@@ -52,6 +52,10 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_GAME_IMAGE", default_value = "docker.io/itzg/minecraft-server:java{java}")]
     pub game_image: String,
 
+    /// A file with what is known about versions and stands on no page: `docs/reference/facts.md`. Read once, at the start.
+    #[arg(long, env = "NIGHTSHIFT_FACTS", value_name = "FILE")]
+    pub facts: Option<PathBuf>,
+
     /// How often upstreams are asked for news, in seconds. Their own cache times are honoured on top.
     #[arg(long, env = "NIGHTSHIFT_REFRESH_SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub refresh_seconds: u32,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::runtime::reflector::{ObjectRef, Store as Reflector};
+use resolver::facts::Facts;
 use scheduler::alarm::Alarm;
 use tokio::sync::mpsc;
 
@@ -20,6 +21,8 @@ use crate::telemetry::metrics::Metrics;
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) config: Config,
+    /// What the cluster knows about versions.
+    pub(crate) facts: Facts,
     /// For agents: no proxy, no redirects.
     pub(crate) http: reqwest::Client,
     pub(crate) catalog: CatalogKeeper,

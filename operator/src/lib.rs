@@ -1,6 +1,7 @@
 //! Edge (writes). The operator: the only part of Nightshift that talks to Kubernetes. It does what `resolver` and
 //! `scheduler` decide, and says what was done.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use anyhow::Context as _;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
+use resolver::facts::Facts;
 use resolver::upstream::{Fetcher, StartError};
 use scheduler::alarm::Alarm;
 use tokio::net::TcpListener;
@@ -55,6 +57,7 @@ const CRD_PAUSE: Duration = Duration::from_secs(2);
 /// When a port is taken, the cluster cannot be reached at all, or the Lease was lost.
 pub async fn run(config: Config) -> anyhow::Result<()> {
     telemetry::logs::start(&config)?;
+    let facts = read_facts(config.facts.as_deref())?;
     // First of all: it also gives the process the crypto provider that the Kubernetes client needs.
     let http = agent_http()?;
     let client = Client::try_default().await.context("no Kubernetes to talk to: set KUBECONFIG or run in a cluster")?;
@@ -87,6 +90,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         fence: lease.fence,
         client,
         config,
+        facts,
         http,
         solver: Solver::start(metrics.solves.clone()).context("no thread for the solver")?,
         catalog,
@@ -98,6 +102,14 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
         () = lease.lost => anyhow::bail!("the Lease is lost: another replica leads, and two must not write"),
     }
+}
+
+/// The cluster's facts. An operator that went on without them would install what they rule out, so it stops at a mistake.
+fn read_facts(file: Option<&Path>) -> anyhow::Result<Facts> {
+    let Some(file) = file else { return Ok(Facts::default()) };
+    let name = file.display();
+    let text = std::fs::read_to_string(file).with_context(|| format!("could not read `{name}` (--facts)"))?;
+    Facts::read(&text).with_context(|| format!("{name} (--facts, `facts` of the chart)"))
 }
 
 async fn wait_for_crds(client: &Client, config: &Config) {

@@ -180,7 +180,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     }
     let runs = WhatRuns::of(&seen);
     let by_hand = plan::requested_by_hand(server, at);
-    let request = match plan::request(server, &plugins, &runs, &ctx.config, by_hand.is_some()) {
+    let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, by_hand.is_some()) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
     };

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Catalog, Channel, ProjectKey};
+use crate::facts::UsedFact;
 use crate::shelf::World;
 use crate::solve::joint::company::Company;
 use crate::solve::provider::Meter;
@@ -27,7 +28,8 @@ pub(crate) use hint::apply_to_others;
 pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
 pub use refusal::{
-    Hint, HintStep, Impossible, OneVersion, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable, WhyNot,
+    Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable,
+    WhyNot,
 };
 
 /// What every part of an explanation asks of.
@@ -112,6 +114,9 @@ pub struct Solved {
     /// Plugins that strategy `latest` left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<Unfollowed>,
+    /// Facts about versions that bind the chosen plugins and that no page states, each with who says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<UsedFact>,
     /// What was assumed on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
@@ -349,6 +354,9 @@ pub struct ListedRelease {
     /// Why the Paper in question refuses to load it, whatever is said about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuses: Option<Unusable>,
+    /// A hotfix sibling of the Paper in question that its page lists, where `hotfixSiblings: Ask` does not let that count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sibling: Option<Minecraft>,
     /// Set when its page lists the Paper in question, and the user's `compatibilityOverride` takes that away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overridden: bool,
@@ -458,6 +466,13 @@ pub enum Warning {
         name: String,
         /// The files in `plugins/`.
         files: Vec<String>,
+    },
+    /// `spec.delayTogether` names a plugin that the server does not have.
+    NoSuchCompanion {
+        /// Plugin object.
+        object: String,
+        /// The name, as it is written there.
+        plugin: String,
     },
     /// The Paper version gets no more fixes.
     PaperUnsupported {

@@ -15,6 +15,7 @@ mod foreign;
 #[cfg(all(test, feature = "cli"))]
 #[path = "../tests/support/fuzzed.rs"]
 mod fuzzed;
+pub mod facts;
 #[cfg(feature = "jar")]
 pub mod jar;
 pub mod lock;

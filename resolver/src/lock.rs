@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::catalog::{Artifact, ProjectKey};
+use crate::facts::UsedFact;
 use crate::version::Minecraft;
 
 /// Everything that one server runs, file by file.
@@ -40,6 +41,9 @@ pub struct Lock {
     pub plugins: Vec<LockedPlugin>,
     /// What was read, and when: the answer is as good as these.
     pub facts: Vec<Fact>,
+    /// Facts about versions that bind these plugins and that no page states, each with who says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<UsedFact>,
 }
 
 /// The format of a file that is kept: 1. Another one is refused while reading, so that nobody acts on half of a file.

@@ -7,14 +7,16 @@ use crds::{PaperMCServer, Plugin, duration, paper_mc_server};
 use jiff::SignedDuration;
 
 use crate::catalog::{BuildChannel, Channel};
+use crate::facts::Facts;
 use crate::request::{
-    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
-    VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    Unlisted, VersionWish,
 };
 use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;
 
 mod known;
+mod requires;
 mod selector;
 mod source;
 mod unmanaged;
@@ -49,7 +51,8 @@ impl fmt::Display for Complaint {
 /// The request of a server: its own wishes, and those of the [`matching`] plugins among `plugins`, by name.
 ///
 /// JARs of people's own are those that its status names: see [`unmanaged`] for newer ones.
-/// `floor` is the newest Minecraft that opened its world, `running` what runs by the last proven lock; objects know neither.
+/// `floor` is the newest Minecraft that opened its world, `running` what runs by the last proven lock; objects know neither,
+/// nor do they know the cluster's facts: whoever has some puts them into [`Request::facts`].
 ///
 /// # Errors
 /// Everything that is wrong with the server and its plugins. The API server refuses most of it before.
@@ -84,6 +87,7 @@ pub fn request<'a>(
             plugins: wishes,
             dependencies: match spec.dependencies {
                 paper_mc_server::Dependencies::Install => Dependencies::Install,
+                paper_mc_server::Dependencies::Propose => Dependencies::Propose,
                 paper_mc_server::Dependencies::Forbid => Dependencies::Forbid,
             },
             image: spec.image.clone(),
@@ -95,6 +99,15 @@ pub fn request<'a>(
                 paper_mc_server::UnmanagedPlugins::Warn => UnmanagedPlugins::Warn,
                 paper_mc_server::UnmanagedPlugins::Ignore => UnmanagedPlugins::Ignore,
             },
+            hotfix_siblings: match spec.hotfix_siblings {
+                paper_mc_server::HotfixSiblings::Trust => HotfixSiblings::Trust,
+                paper_mc_server::HotfixSiblings::Ask => HotfixSiblings::Ask,
+            },
+            unlisted: match spec.unlisted {
+                paper_mc_server::Unlisted::Assume => Unlisted::Assume,
+                paper_mc_server::Unlisted::Refuse => Unlisted::Refuse,
+            },
+            facts: Facts::default(),
         }),
         _ => Err(desk.complaints),
     }
@@ -203,6 +216,7 @@ impl Desk {
         let delay = self.delay(spec.update_delay.as_deref());
         let version = self.release(spec);
         let key = self.source(&spec.source);
+        let requires = self.requires(&spec.requires);
         Some(PluginWish {
             object: plugin.metadata.name.clone().unwrap_or_default(),
             key: key?,
@@ -214,6 +228,9 @@ impl Desk {
                 plugin::PluginChannel::Alpha => Channel::Alpha,
             },
             compatibility: spec.compatibility_override.as_ref().and_then(compatibility),
+            requires,
+            delay_together: spec.delay_together.clone(),
+            selector: Some(serde_json::to_string(&spec.instance_selector).expect("texts below texts serialise")),
         })
     }
 

@@ -1,106 +1,197 @@
-//! Pure. The overlay: bounds between known plugins that no page states, each with its source.
+//! Pure. The overlay: bounds between plugins that no page states. Three layers, of which later ones win: what is built in,
+//! the cluster's facts, and what a Plugin says itself.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::SignedDuration;
+use jiff::civil::Date;
 use serde::Deserialize;
 
 use crate::catalog::{Project, ProjectKey, Release, Source};
+use crate::facts::{Facts, Requirement, Says};
+use crate::version::range::Range;
 
 /// How long after a dependent its dependency may be published and still belong to it: in 12 of 30 recorded pairs of one
 /// version ViaBackwards came out first, by 1 second to 7 minutes.
 pub(crate) const SAME_RELEASE_NIGHT: SignedDuration = SignedDuration::from_hours(1);
 
-/// A pair whose dependent always needs the other one, in at least a certain version.
+/// A pair whose dependent needs the other one, in at least a certain version.
 #[derive(Debug)]
-pub(crate) struct Pair {
+struct Pair {
     dependent: Identity,
     dependency: Identity,
-    facts: &'static LazyLock<BTreeMap<String, semver::Version>>,
+    table: &'static LazyLock<Table>,
+    /// Whether the dates tell about a release that is not in the table.
+    guess: bool,
 }
 
 /// One project at every source.
 #[derive(Debug)]
 struct Identity {
-    modrinth: &'static str,
-    hangar: &'static str,
+    modrinth: Modrinth,
+    name: &'static str,
 }
+
+/// How a project is known at Modrinth.
+#[derive(Debug, Clone, Copy)]
+enum Modrinth {
+    /// By the id that its pages use.
+    Id(&'static str),
+    /// By its slug: no recording holds its id.
+    Slug(&'static str),
+}
+
+/// Who says what about the releases of one project, beside its page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Voices<'x> {
+    /// The cluster's facts.
+    pub(crate) cluster: &'x Facts,
+    /// `spec.requires` of the Plugin object that decides, if it says anything.
+    pub(crate) own: Option<Own<'x>>,
+}
+
+/// `spec.requires` of a Plugin object, by its name.
+pub(crate) type Own<'x> = (&'x str, &'x [Requirement]);
 
 /// What is known about the release of a dependent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// Its code refuses anything older.
-    AtLeast(semver::Version),
+    /// Somebody says which versions will do.
+    Within(Range, Says),
     /// Nothing is recorded: guessed from dates.
     Guess,
 }
 
-/// The project a known pair's dependent needs, and in which version.
+/// A project that a release needs, and in which version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Need {
-    /// Its id (Modrinth) or name (Hangar).
-    pub(crate) project: &'static str,
+pub(crate) struct Need<'x> {
+    /// The project.
+    pub(crate) project: Needed<'x>,
     /// How new it has to be.
     pub(crate) bound: Bound,
 }
 
-/// `depend: [ViaVersion]` stands in every ViaBackwards JAR, although Modrinth calls it optional in 257 of 517 releases:
-/// what the JAR needs outranks the page.
-static PAIRS: &[Pair] = &[Pair {
-    dependent: Identity { modrinth: "NpvuJQoq", hangar: "ViaBackwards" },
-    dependency: Identity { modrinth: "P1OZGk5p", hangar: "ViaVersion" },
-    facts: &VIABACKWARDS,
-}];
+/// How a needed project is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Needed<'x> {
+    /// By its key at its source, and the name people know.
+    Key(ProjectKey, &'static str),
+    /// By what somebody calls it.
+    Called(&'x str),
+}
 
-static VIABACKWARDS: LazyLock<BTreeMap<String, semver::Version>> = LazyLock::new(|| {
-    let table: Table = serde_json::from_str(include_str!("overlay/viabackwards.json")).expect("a test parses it");
-    table
-        .at_least
-        .into_iter()
-        .map(|(release, minimum, _commit)| (release, minimum.parse().expect("a test parses it")))
-        .collect()
-});
+/// `depend: [ViaVersion]` stands in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517 releases,
+/// and `depend: [WorldEdit]` in every `WorldGuard` JAR: what the JAR needs outranks the page.
+static PAIRS: &[Pair] = &[
+    Pair {
+        dependent: Identity { modrinth: Modrinth::Id("NpvuJQoq"), name: "ViaBackwards" },
+        dependency: Identity { modrinth: Modrinth::Id("P1OZGk5p"), name: "ViaVersion" },
+        table: &VIABACKWARDS,
+        guess: true,
+    },
+    Pair {
+        dependent: Identity { modrinth: Modrinth::Slug("worldguard"), name: "WorldGuard" },
+        dependency: Identity { modrinth: Modrinth::Slug("worldedit"), name: "WorldEdit" },
+        table: &WORLDGUARD,
+        // They are not published in one night.
+        guess: false,
+    },
+];
 
-/// The file format; `about`, `source` and `readOn` are for readers of the file.
-#[derive(Deserialize)]
+static VIABACKWARDS: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("overlay/viabackwards.json")));
+static WORLDGUARD: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("overlay/worldguard.json")));
+
+/// The file format; `about` and `source` are for readers of the file.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Table {
+    repository: String,
+    read_on: Date,
+    /// Release, least version of the other one, commit.
     at_least: Vec<(String, String, String)>,
+    /// The place of each release in `at_least`.
+    #[serde(skip)]
+    places: BTreeMap<String, usize>,
+}
+
+impl Table {
+    fn read(text: &str) -> Self {
+        let mut table: Self = serde_json::from_str(text).expect("a test parses it");
+        let rows = table.at_least.iter().enumerate();
+        table.places = rows.map(|(place, (release, _, _))| (release.clone(), place)).collect();
+        table
+    }
+
+    fn bound(&self, release: &str) -> Option<Bound> {
+        let (_, least, commit) = &self.at_least[*self.places.get(release)?];
+        let source = format!("{} at {commit}", self.repository);
+        Some(Bound::Within(Range::at_least(least), Says::BuiltIn { source, date: self.read_on }))
+    }
 }
 
 impl Identity {
     fn is(&self, project: &Project) -> bool {
-        match project.key.source {
-            Source::Modrinth => project.id == self.modrinth,
-            Source::Hangar => project.name.eq_ignore_ascii_case(self.hangar),
+        match (project.key.source, self.modrinth) {
+            (Source::Modrinth, Modrinth::Id(id)) => project.id == id,
+            (Source::Modrinth, Modrinth::Slug(slug)) => project.key.project.eq_ignore_ascii_case(slug),
+            (Source::Hangar, _) => project.name.eq_ignore_ascii_case(self.name),
             // Its JAR says itself what it needs.
-            Source::Url => false,
+            (Source::Url, _) => false,
         }
     }
 
-    fn at(&self, source: Source) -> Option<&'static str> {
-        match source {
-            Source::Modrinth => Some(self.modrinth),
-            Source::Hangar => Some(self.hangar),
-            Source::Url => None,
-        }
+    fn at(&self, source: Source) -> Option<ProjectKey> {
+        let project = match (source, self.modrinth) {
+            (Source::Modrinth, Modrinth::Id(project) | Modrinth::Slug(project)) => project,
+            (Source::Hangar, _) => self.name,
+            (Source::Url, _) => return None,
+        };
+        Some(ProjectKey { source, project: project.to_owned() })
     }
 }
 
-/// What `release` of `project` needs although its page may not say so.
-pub(crate) fn need(project: &Project, release: &Release) -> Option<Need> {
-    let pair = PAIRS.iter().find(|pair| pair.dependent.is(project))?;
-    let bound = match pair.facts.get(release.version.as_str()) {
-        Some(minimum) => Bound::AtLeast(minimum.clone()),
-        None => Bound::Guess,
-    };
-    Some(Need { project: pair.dependency.at(project.key.source)?, bound })
+impl Voices<'_> {
+    /// Nobody but what is built in.
+    pub(crate) const NONE: Voices<'static> = Voices { cluster: &Facts::NONE, own: None };
+
+    /// Whether anybody says anything about any release of `project`.
+    pub(crate) fn mention(&self, project: &Project) -> bool {
+        self.own.is_some() || self.cluster.all().iter().any(|fact| is_called(project, &fact.plugin))
+    }
 }
 
-/// The dependency of a known pair as something to fetch.
-pub(crate) fn need_key(project: &Project, need: &Need) -> ProjectKey {
-    ProjectKey { source: project.key.source, project: need.project.to_owned() }
+/// Whether people call a project so: by its name, its slug or its id.
+pub(crate) fn is_called(project: &Project, name: &str) -> bool {
+    let is = |own: &str| own.eq_ignore_ascii_case(name.trim());
+    is(&project.name) || is(&project.id) || project.key.source != Source::Url && is(&project.key.project)
+}
+
+/// What `release` of `project` needs although its page may not say so; of several words about one plugin the last counts.
+pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: Voices<'x>) -> Vec<Need<'x>> {
+    let mut needs = Vec::new();
+    for pair in PAIRS.iter().filter(|pair| pair.dependent.is(project)) {
+        let bound = pair.table.bound(&release.version).or_else(|| pair.guess.then_some(Bound::Guess));
+        if let (Some(bound), Some(key)) = (bound, pair.dependency.at(project.key.source)) {
+            needs.push(Need { project: Needed::Key(key, pair.dependency.name), bound });
+        }
+    }
+    for fact in voices.cluster.all() {
+        if is_called(project, &fact.plugin) && fact.releases.has(&release.version) {
+            let says = Says::Cluster { source: fact.source.clone(), date: fact.date };
+            needs.push(called(&fact.requires, says));
+        }
+    }
+    if let Some((object, requirements)) = voices.own {
+        let says = || Says::Plugin { object: object.to_owned() };
+        needs.extend(requirements.iter().map(|requirement| called(requirement, says())));
+    }
+    needs
+}
+
+fn called(requirement: &Requirement, says: Says) -> Need<'_> {
+    let bound = Bound::Within(requirement.version.clone(), says);
+    Need { project: Needed::Called(requirement.plugin.trim()), bound }
 }
 
 #[cfg(test)]
@@ -109,8 +200,26 @@ mod tests {
 
     #[test]
     fn the_recorded_minimums_parse_and_are_not_all_the_own_number() {
-        assert_eq!(VIABACKWARDS.len(), 56);
-        assert_eq!(VIABACKWARDS["5.10.0"], "5.9.2".parse().unwrap());
-        assert_eq!(VIABACKWARDS["4.9.2"], "4.9.3".parse().unwrap());
+        let least = |table: &Table, release: &str| match table.bound(release).unwrap() {
+            Bound::Within(range, _) => range.as_str().to_owned(),
+            Bound::Guess => panic!("{release} is recorded"),
+        };
+        assert_eq!(VIABACKWARDS.places.len(), 56);
+        assert_eq!(least(&VIABACKWARDS, "5.10.0"), ">=5.9.2");
+        assert_eq!(least(&VIABACKWARDS, "4.9.2"), ">=4.9.3");
+        assert_eq!(WORLDGUARD.places.len(), 9);
+        assert_eq!(least(&WORLDGUARD, "7.0.10"), ">=7.3.0");
+        for table in [&*VIABACKWARDS, &*WORLDGUARD] {
+            for (release, least, _) in &table.at_least {
+                let parsed: Range = format!(">={least}").parse().unwrap();
+                assert_eq!(
+                    Some(parsed),
+                    table.bound(release).and_then(|bound| match bound {
+                        Bound::Within(range, _) => Some(range),
+                        Bound::Guess => None,
+                    })
+                );
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::lock::Lock;
 use crate::shelf::java::java_of_image;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+use crate::facts::{Facts, Requirement};
 use crate::version::Minecraft;
 
 /// What one server wants, with the policy of its owner.
@@ -47,6 +48,15 @@ pub struct Request {
     /// What they do to a new Minecraft version.
     #[serde(default, skip_serializing_if = "UnmanagedPlugins::is_hold")]
     pub unmanaged_plugins: UnmanagedPlugins,
+    /// Whether a list that names only a hotfix sibling of a Paper counts for it.
+    #[serde(default)]
+    pub hotfix_siblings: HotfixSiblings,
+    /// What a release may be used for whose page lists no Minecraft version at all.
+    #[serde(default)]
+    pub unlisted: Unlisted,
+    /// What the cluster knows about versions, beside what is built in.
+    #[serde(default)]
+    pub facts: Facts,
 }
 
 /// Whether the image that runs may change by itself (`spec.imagePolicy`). Says nothing about an image that is pinned.
@@ -101,6 +111,15 @@ pub struct PluginWish {
     /// What the user says about Minecraft versions, against or beside the list.
     #[serde(default)]
     pub compatibility: Option<CompatibilityOverride>,
+    /// What the user says about its versions and those of others (`spec.requires`), whatever pages and facts say.
+    #[serde(default)]
+    pub requires: Vec<Requirement>,
+    /// Plugins that belong to it (`spec.delayTogether`), by name: their releases of one night are old enough together.
+    #[serde(default)]
+    pub delay_together: Vec<String>,
+    /// Its `instanceSelector` as one line of JSON: a Plugin that is proposed beside it gets the same servers.
+    #[serde(default)]
+    pub selector: Option<String>,
 }
 
 /// Which release of a plugin (`spec.updateStrategy` and `spec.version` of a Plugin).
@@ -149,8 +168,30 @@ pub enum Dependencies {
     /// Installed from the same source, and shown as such.
     #[default]
     Install,
+    /// Not installed; the Plugin to write is proposed.
+    Propose,
     /// Refused with the Plugin that would have to be written.
     Forbid,
+}
+
+/// Whether a list that names a hotfix sibling counts (`spec.hotfixSiblings`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum HotfixSiblings {
+    /// It does, and the answer says so.
+    #[default]
+    Trust,
+    /// It does not; the answer says which sibling is listed, and what to set.
+    Ask,
+}
+
+/// What a page without any Minecraft version means (`spec.unlisted`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Unlisted {
+    /// That it works, with a warning.
+    #[default]
+    Assume,
+    /// That nobody has said so: it is not used.
+    Refuse,
 }
 
 /// What runs on the server now, by the last proven lock.

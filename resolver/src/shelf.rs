@@ -1,16 +1,24 @@
 //! Pure. The shelf: the catalog as one server sees it at one instant, with every release judged and indexed.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Catalog, Channel, Project, Release};
 use crate::explain::Warning;
-use crate::request::{CompatibilityOverride, Request};
+use crate::facts::Says;
+use crate::overlay::Own;
+use crate::request::{CompatibilityOverride, Request, Unlisted};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
+use crate::version::Minecraft;
+use crate::version::range::Range;
 
 mod carried;
+mod bounds;
 mod closure;
 pub(crate) mod java;
+mod companions;
 mod judge;
 mod judgements;
 mod link;
@@ -19,10 +27,11 @@ pub(crate) mod paper;
 pub(crate) mod table;
 
 pub(crate) use closure::Gap;
+use companions::Companion;
 #[cfg(feature = "cli")]
 pub(crate) use judge::{for_paper, is_pinned};
 use judgements::Judgements;
-use listing::{Known, Reader};
+use listing::{Known, Policy, Reader};
 use paper::Candidate;
 
 /// Releases beyond this many (the oldest) are left off a shelf: an index is 16 bits, and nobody publishes as many.
@@ -57,6 +66,12 @@ pub(crate) struct Rules<'a> {
     pub(crate) delay: SignedDuration,
     pub(crate) compatibility: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
+    /// What its Plugin object says about its versions and those of others.
+    pub(crate) requires: Option<Own<'a>>,
+    /// What the server says about pages without a list.
+    pub(crate) unlisted: Unlisted,
+    /// The plugins of the server that belong to it.
+    pub(crate) together: Vec<Companion<'a>>,
 }
 
 /// Who asks for a plugin.
@@ -108,6 +123,8 @@ pub(crate) struct Link {
     pub(crate) kind: LinkKind,
     /// The release that was guessed as the minimum.
     pub(crate) guessed: Option<usize>,
+    /// The fact behind it that no page states.
+    pub(crate) fact: Option<Arc<(Range, Says)>>,
 }
 
 /// The kinds of links that bind.
@@ -136,14 +153,14 @@ impl<'a> World<'a> {
         let papers = paper::candidates(catalog, request, now);
         let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
         // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
-        let reader = Reader::new(papers.iter().map(|paper| paper.version));
+        let reader = Reader::new(papers.iter().map(|paper| paper.version), Policy::of(request));
         let mut warnings = Vec::new();
         let mut gap = Gap::default();
         let stocked = closure::stock(&mut Judgements::of_one(catalog, now), request, &mut warnings, &mut gap);
         if gap != Gap::default() {
             return Err(gap);
         }
-        let shelves = link::shelve(catalog, stocked, &reader, papers.len());
+        let shelves = link::shelve(catalog, request, stocked, &reader, papers.len());
         Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader })
     }
 
@@ -155,7 +172,17 @@ impl<'a> World<'a> {
 
     /// How the page alone would have it, without the user's word.
     pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
-        self.reader.read(self.shelves[at].releases[release].release, None).swap_remove(paper)
+        let release = self.shelves[at].releases[release].release;
+        // A page without a list says nothing, where nobody takes that for a yes.
+        let silent = release.minecraft.is_empty() && self.request.unlisted == Unlisted::Refuse;
+        self.reader.read(release, None).swap_remove(paper).filter(|_| !silent)
+    }
+
+    /// The hotfix sibling on the page of a release that would do for a Paper, if only `hotfixSiblings: Ask` is in the way.
+    pub(crate) fn left_open(&self, at: usize, release: usize, paper: usize) -> Option<Minecraft> {
+        let stock = &self.shelves[at];
+        let nobody = self.known(at, release, paper).is_none() && self.known_by_page(at, release, paper).is_none();
+        self.reader.left_open(stock.releases[release].release, paper).filter(|_| nobody).cloned()
     }
 
     /// Why a Paper refuses to load a release (both by their places), whatever is said about it.

@@ -136,6 +136,8 @@ pub(crate) struct BareAnswer {
     pub(crate) paper: explain::PaperName,
     /// Names of the plugins that strategy `latest` leaves behind.
     pub(crate) unfollowed: Vec<String>,
+    /// Names and versions of the plugins that are chosen.
+    pub(crate) plugins: Vec<(String, String)>,
 }
 
 /// What a request comes down to; `None` when there is nothing.
@@ -148,6 +150,7 @@ pub(crate) fn outcome(catalog: &Catalog, request: &Request, now: Timestamp, mete
     let paper = &world.papers[decision.chosen.paper];
     Some(BareAnswer {
         paper: explain::PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
+        plugins: decision.plugins(&world),
         unfollowed: decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect(),
     })
 }
@@ -167,6 +170,18 @@ pub(crate) struct Decision {
     pub(crate) question: Question,
     /// Plugins that strategy `latest` left behind, and the release (its place) that stays.
     pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
+}
+
+impl Decision {
+    /// Names and versions of the chosen plugins.
+    pub(crate) fn plugins(&self, world: &World<'_>) -> Vec<(String, String)> {
+        let chosen = world.shelves.iter().zip(&self.chosen.releases);
+        let named = chosen.filter_map(|(shelf, release)| {
+            let release = shelf.releases[(*release)?].release;
+            Some((shelf.name().to_owned(), release.version.clone()))
+        });
+        named.collect()
+    }
 }
 
 /// Answers the request, following its strategy.

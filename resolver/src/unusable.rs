@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{BuildChannel, Channel};
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::facts::Says;
 use crate::request::ImagePolicy;
 use crate::version::Minecraft;
 
@@ -27,6 +28,19 @@ pub enum Unusable {
         ripe_at: Timestamp,
         /// The delay that holds it.
         delay: SignedDuration,
+    },
+    /// Old enough itself; what belongs to it and came out in the same night is not.
+    HeldBackTogether {
+        /// The instant from which both may be used.
+        ripe_at: Timestamp,
+        /// The delay of the other one.
+        delay: SignedDuration,
+        /// The other plugin.
+        with: String,
+        /// Its release of that night.
+        version: String,
+        /// The Plugin object of the other one.
+        object: String,
     },
     /// A patch of it came out within its delay: the patch's own date counts.
     Superseded {
@@ -59,6 +73,24 @@ pub enum Unusable {
         /// The name, as its JAR writes it.
         plugin: String,
     },
+    /// A fact that no page states has it need a plugin by a name that leads nowhere.
+    NeedsUnknown {
+        /// The name, as the fact writes it.
+        plugin: String,
+        /// Why no project of that name could be read.
+        because: String,
+        /// Names of plugins of the server next to it, at most 3.
+        nearest: Vec<String>,
+        /// Whose fact it is.
+        says: Says,
+    },
+    /// It needs projects nobody asked for, and `dependencies: Propose` is set: Plugins for them are proposed.
+    NeedsProposed {
+        /// The projects' names, and where they are.
+        projects: Vec<(String, ProjectKey)>,
+    },
+    /// Its page lists no Minecraft version at all, and `unlisted: Refuse` is set.
+    Unlisted,
     /// It needs a project nobody asked for, and `dependencies: Forbid` is set.
     NeedsForbidden {
         /// The project's name.
@@ -141,7 +173,11 @@ impl Unusable {
             | Self::NoChecksum
             | Self::NeedsUnread { .. }
             | Self::NeedsMissing { .. }
+            | Self::HeldBackTogether { .. }
             | Self::NeedsForbidden { .. }
+            | Self::NeedsUnknown { .. }
+            | Self::NeedsProposed { .. }
+            | Self::Unlisted
             | Self::BuildChannel { .. }
             | Self::NoBuild { .. }
             | Self::ImageCarries { .. }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub mod glob;
 pub mod lenient;
+pub mod range;
 pub mod sibling;
 
 /// A Minecraft version: ordered by what it means, printed as it was written.

@@ -106,6 +106,7 @@ mod tests {
             jvm_flags: Vec::new(),
             plugins,
             facts: Vec::new(),
+            bounds: Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::Unsolvable;
 use resolver::explain::Explanation;
+use resolver::facts::Facts;
 use resolver::lock::Lock;
 use resolver::manifest::Known;
 use resolver::request::{Request, Running};
@@ -61,6 +62,7 @@ pub(crate) fn request(
     plugins: &[Arc<Plugin>],
     runs: &WhatRuns,
     config: &Config,
+    facts: &Facts,
     by_hand: bool,
 ) -> Result<Request, String> {
     let mut request = known(runs, config)
@@ -70,6 +72,7 @@ pub(crate) fn request(
         // What the agent sees now, not what stood in the status.
         request.unmanaged = resolver::manifest::unmanaged(&server.spec, seen);
     }
+    request.facts = facts.clone();
     if by_hand {
         // "Now" skips the delays too (L112).
         request.delay = SignedDuration::ZERO;

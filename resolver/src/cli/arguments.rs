@@ -332,6 +332,9 @@ pub(super) struct Sources {
         hide_env_values = true
     )]
     pub(super) image: String,
+    /// What you know about versions beside what is built in: a file as docs/reference/facts.md describes it
+    #[arg(long, value_name = "FILE", env = "NIGHTSHIFT_FACTS", hide_env_values = true)]
+    pub(super) facts: Option<PathBuf>,
     #[command(flatten)]
     pub(super) upstreams: Addresses,
     /// Takes this for the present instant, for upstreams that replay the past

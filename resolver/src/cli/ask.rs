@@ -20,6 +20,7 @@ use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human, svg};
+use crate::facts::Facts;
 use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
 use crate::{needed_projects, upstream};
 
@@ -142,7 +143,7 @@ pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Sa
     let files = input::read(&asked.files).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
     let manifests = manifests::read(&files);
     let none = manifests.servers.is_empty() && manifests.mistakes.is_empty();
-    let checked = match checked::check(manifests, notes) {
+    let mut checked = match checked::check(manifests, notes) {
         Ok(checked) => checked,
         Err(mistakes) => return Err(refused(mistakes, notes)),
     };
@@ -150,6 +151,12 @@ pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Sa
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
         notes.push(format!("{}: there is no PaperMCServer here, so there is nothing to answer", names.join(", ")));
         return Err(Said::nothing_but(std::mem::take(notes)));
+    }
+    if let Some(file) = &asked.sources.facts {
+        let facts = facts(file).map_err(|error| Said::nothing_but(vec![error]))?;
+        for request in &mut checked.requests {
+            request.facts = facts.clone();
+        }
     }
     Ok(checked)
 }
@@ -159,6 +166,13 @@ fn refused(mut mistakes: Vec<Mistake>, notes: &mut Vec<String>) -> Said {
     mistakes.dedup();
     notes.extend(mistakes.iter().map(ToString::to_string));
     Said::nothing_but(std::mem::take(notes))
+}
+
+/// What a file of facts says.
+fn facts(file: &Path) -> Result<Facts, String> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("could not read `{name}`: {error}"))?;
+    Facts::read(&text).map_err(|fault| format!("{name}: {}", in_words(&fault)))
 }
 
 pub(super) fn fetcher(sources: &Sources, catalog: Option<&Path>) -> Result<Fetcher, String> {

@@ -1,6 +1,6 @@
 //! Pure. Reasons in few words, for the columns of tables; the sentences are in `words`.
 
-use super::words::{build_channel, channel, date, list};
+use super::words::{build_channel, channel, date, list, names};
 use super::{Because, Holder, OneVersion};
 use crate::unusable::Unusable;
 
@@ -9,6 +9,9 @@ pub fn unusable(reason: &Unusable) -> String {
     match reason {
         Unusable::Channel { is, .. } => format!("published as {}", channel(*is)),
         Unusable::HeldBack { ripe_at, .. } => format!("held back until {}", date(*ripe_at)),
+        Unusable::HeldBackTogether { ripe_at, with, .. } => format!("held back with {with} until {}", date(*ripe_at)),
+        Unusable::NeedsProposed { projects } => format!("needs {}, which nobody asks for", list(&names(projects), 3)),
+        Unusable::Unlisted => "lists no Minecraft version".to_owned(),
         Unusable::Superseded { by } => format!("replaced by {by}"),
         Unusable::NoFile => "no file at its source".to_owned(),
         Unusable::NoChecksum => "no checksum at its source".to_owned(),
@@ -16,7 +19,9 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::ApiVersion { needs } => format!("refuses servers below {needs}"),
         Unusable::NeedsUnread { project, .. } => format!("needs {project}, which could not be read"),
         Unusable::NeedsForbidden { project } => format!("needs {project}, which nobody asks for"),
-        Unusable::NeedsMissing { plugin } => format!("needs {plugin}, which is not there"),
+        Unusable::NeedsUnknown { plugin, .. } | Unusable::NeedsMissing { plugin } => {
+            format!("needs {plugin}, which is not there")
+        }
         Unusable::BuildChannel { best, .. } => format!("only {} builds yet", build_channel(*best)),
         Unusable::NoBuild { .. } => "no such build".to_owned(),
         Unusable::Preview => "a preview".to_owned(),

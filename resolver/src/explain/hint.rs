@@ -3,12 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Asked, ChosenPaper, Hint, HintStep, Holder, Impossible, ListedRelease, NewerPaper, OneVersion, Reason, Unfollowed,
-    WhyNot,
+    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, NewerPaper, NewerRelease,
+    OneVersion, Proposal, Reason, Unfollowed, WhyNot,
 };
-use crate::catalog::BuildChannel;
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::facts::{Says, UsedFact};
 use crate::request::{
-    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted,
+    VersionWish,
 };
 use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};
@@ -25,6 +27,7 @@ const MOST_STEPS: usize = 6;
 pub(super) fn for_newer(
     asked: &Asked<'_, '_>,
     chosen: &ChosenPaper,
+    plugins: &[ChosenPlugin],
     newer: &[NewerPaper],
     unfollowed: &[Unfollowed],
 ) -> Vec<Hint> {
@@ -40,6 +43,14 @@ pub(super) fn for_newer(
             let better = |then: &BareAnswer| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
             hints.extend(proven(asked, request, steps, Some(&chosen.minecraft), better));
         }
+    }
+    for plugin in plugins {
+        let Some(NewerRelease { version, because: Because::Unusable { unusable }, .. }) = &plugin.newest else {
+            continue;
+        };
+        let (Unusable::NeedsProposed { projects }, Some(object)) = (unusable, plugin.objects.first()) else { continue };
+        let taken = |then: &BareAnswer| then.plugins.contains(&(plugin.name.clone(), version.clone()));
+        hints.extend(proven(asked, request, vec![propose(request, object, projects)], None, taken));
     }
     for left in unfollowed {
         for step in against_holder(asked, &left.holder, &chosen.minecraft) {
@@ -185,6 +196,25 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
             }
         }
         HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
+        HintStep::AddPlugins { plugins } => {
+            let added = plugins.iter().map(|plugin| PluginWish {
+                object: plugin.object.clone(),
+                key: plugin.key.clone(),
+                version: VersionWish::Auto,
+                delay: request.delay,
+                channel: plugin.channel,
+                compatibility: None,
+                requires: Vec::new(),
+                delay_together: Vec::new(),
+                selector: Some(plugin.selector.clone()),
+            });
+            request.plugins.extend(added.collect::<Vec<_>>());
+        }
+        HintStep::TrustSiblings => request.hotfix_siblings = HotfixSiblings::Trust,
+        HintStep::AssumeUnlisted => request.unlisted = Unlisted::Assume,
+        HintStep::DropRequirement { object, plugin } => on(object, &|wish| {
+            wish.requires.retain(|requirement| requirement.plugin != *plugin);
+        }),
         HintStep::PinServer { version, build: None } => request.paper = PaperWish::Pin { version: version.clone() },
         HintStep::PinServer { version, build: Some(build) } => {
             request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
@@ -200,6 +230,7 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         | HintStep::PluginChannel { .. }
         | HintStep::UnpinPlugin { .. }
         | HintStep::PluginPerServer { .. }
+        | HintStep::DropRequirement { .. }
         | HintStep::PinPlugin { .. } => apply(request, &mut Timestamp::MIN.clone(), step),
         HintStep::WaitUntil { .. }
         | HintStep::NoServerDelay
@@ -211,6 +242,9 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         | HintStep::InstallDependencies
         | HintStep::TrustFiles { .. }
         | HintStep::WarnUnmanaged
+        | HintStep::AddPlugins { .. }
+        | HintStep::TrustSiblings
+        | HintStep::AssumeUnlisted
         | HintStep::PinServer { .. } => {}
     }
 }
@@ -221,6 +255,14 @@ fn against_one_version(one_version: &OneVersion) -> Vec<HintStep> {
     objects.map(|object| HintStep::PluginPerServer { object }).collect()
 }
 
+/// The way around what a Plugin says itself: not to say it.
+fn without(asked: &Asked<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
+    let Says::Plugin { object } = &fact.says else { return Vec::new() };
+    let wishes = asked.world.request.plugins.iter().filter(|wish| wish.object == *object);
+    let lines = wishes.flat_map(|wish| &wish.requires).filter(|line| line.version == fact.range);
+    lines.map(|line| HintStep::DropRequirement { object: object.clone(), plugin: line.plugin.clone() }).collect()
+}
+
 /// Ways around a holder, least risk first.
 fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
     let Some(object) = holder.object.as_deref() else { return Vec::new() };
@@ -229,10 +271,15 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
     }
     let mut steps: Vec<HintStep> =
         holder.nearly.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect();
+    let request = asked.world.request;
+    if let Some(nearly) = holder.nearly.as_ref().filter(|nearly| nearly.unusable == Unusable::Unlisted) {
+        steps.extend(allow(request, object, minecraft, &nearly.version));
+    }
     // What the server refuses is lifted by no override.
     let listable = |newest: &&ListedRelease| holder.together_with.is_empty() && newest.refuses.is_none();
     if let Some(newest) = holder.newest.as_ref().filter(listable) {
-        steps.extend(allow(asked.world.request, object, minecraft, &newest.version));
+        steps.extend(allow(request, object, minecraft, &newest.version));
+        steps.extend(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings));
     }
     steps
 }
@@ -261,17 +308,23 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         Unusable::HeldBack { ripe_at, .. } => {
             vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object }]
         }
+        Unusable::HeldBackTogether { ripe_at, object, .. } => {
+            vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object: object.clone() }]
+        }
         Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
         Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
         Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
+        Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
+        Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
         Unusable::NoFile
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::ApiVersion { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
+        | Unusable::NeedsUnknown { .. }
         | Unusable::BuildChannel { .. }
         | Unusable::NoBuild { .. }
         | Unusable::ImageCarries { .. }
@@ -280,6 +333,30 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         | Unusable::Unmanaged { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
+}
+
+/// The Plugins to write for what the one called `object` needs: for the same servers, as unstable as that one.
+fn propose(request: &Request, object: &str, projects: &[(String, ProjectKey)]) -> HintStep {
+    let beside = request.plugins.iter().find(|wish| wish.object == object);
+    let proposal = |(name, key): &(String, ProjectKey)| Proposal {
+        object: object_name(request, name),
+        namespace: request.server.split_once('/').map(|(namespace, _)| namespace.to_owned()),
+        key: key.clone(),
+        channel: beside.map_or(Channel::Release, |wish| wish.channel),
+        selector: beside.and_then(|wish| wish.selector.clone()).unwrap_or_else(|| "{}".to_owned()),
+    };
+    HintStep::AddPlugins { plugins: projects.iter().map(proposal).collect() }
+}
+
+/// A name for a Plugin object that the server has none of yet, made of what people call the project.
+fn object_name(request: &Request, name: &str) -> String {
+    let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+    let text: String = letters.take(50).collect();
+    let text = text.trim_matches('-');
+    let text = if text.is_empty() { "plugin" } else { text };
+    let is_free = |name: &String| !request.plugins.iter().any(|wish| wish.object == *name);
+    let numbered = (2..).map(|number| format!("{text}-{number}"));
+    std::iter::once(text.to_owned()).chain(numbered).find(is_free).expect("there are more numbers than Plugins")
 }
 
 /// Ways around a pinned image: another one of its repository, or none.
@@ -306,6 +383,9 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::Channel { .. }
+        | Unusable::HeldBackTogether { .. }
+        | Unusable::NeedsProposed { .. }
+        | Unusable::Unlisted
         | Unusable::Superseded { .. }
         | Unusable::NoFile
         | Unusable::NoChecksum
@@ -313,6 +393,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         | Unusable::ApiVersion { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
+        | Unusable::NeedsUnknown { .. }
         | Unusable::NeedsForbidden { .. }
         | Unusable::NoBuild { .. }
         | Unusable::BelowFloor { .. }
@@ -345,10 +426,12 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             .collect(),
         Reason::PluginPinned { object, .. } => vec![HintStep::UnpinPlugin { object: object.clone() }],
         Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
-            papers.last().and_then(|span| allow(request, object, &span.to, &newest.version)).into_iter().collect()
+            let allow = papers.last().and_then(|span| allow(request, object, &span.to, &newest.version));
+            allow.into_iter().chain(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
         }
         Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),
         Reason::OneVersion { one_version } => against_one_version(one_version),
+        Reason::Needs { fact: Some(fact), .. } => without(asked, fact),
         Reason::ReleasesUnusable { object: None, .. }
         | Reason::NotListed { .. }
         | Reason::NoPaper

@@ -147,6 +147,7 @@ pub(super) fn listed(world: &World<'_>, shelf: usize, at: usize, papers: &[usize
         up_to: up_to(release),
         // Of several Papers the newest counts: it refuses the least.
         refuses: papers.iter().max().and_then(|&paper| world.refuses(shelf, at, paper)),
+        sibling: papers.iter().find_map(|&paper| world.left_open(shelf, at, paper)),
         overridden: papers
             .iter()
             .any(|&paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some()),

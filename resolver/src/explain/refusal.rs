@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Holder, ListedRelease, PaperName, PaperPin};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::facts::UsedFact;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -94,6 +95,22 @@ pub enum HintStep {
     },
     /// `spec.unmanagedPlugins: Warn` on the server.
     WarnUnmanaged,
+    /// Plugins to write for what is needed and nobody asks for.
+    AddPlugins {
+        /// All of them.
+        plugins: Vec<Proposal>,
+    },
+    /// `spec.hotfixSiblings: Trust` on the server.
+    TrustSiblings,
+    /// `spec.unlisted: Assume` on the server.
+    AssumeUnlisted,
+    /// Take a line away from `spec.requires` of a Plugin.
+    DropRequirement {
+        /// Plugin object.
+        object: String,
+        /// The plugin that the line is about, as it is written there.
+        plugin: String,
+    },
     /// `spec.version` of a pin that does not exist.
     PinServer {
         /// A version that exists.
@@ -109,6 +126,24 @@ pub enum HintStep {
         /// A version that exists.
         version: String,
     },
+}
+
+/// A Plugin that is proposed: the manifest to apply.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Proposal {
+    /// `metadata.name`
+    pub object: String,
+    /// `metadata.namespace`, when the server has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// `spec.source`
+    pub key: ProjectKey,
+    /// `spec.channel`: that of the plugin that needs it.
+    pub channel: Channel,
+    /// `spec.instanceSelector` as one line of JSON: that of the plugin that needs it.
+    pub selector: String,
 }
 
 /// The no: why nothing meets the request.
@@ -248,6 +283,9 @@ pub enum Reason {
         at_most: Option<String>,
         /// Whether that was guessed from dates.
         guessed: bool,
+        /// The fact behind it, if no page states it: the versions that will do, and who says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fact: Option<UsedFact>,
     },
     /// Two plugins must not be installed together.
     Excludes {

@@ -3,9 +3,11 @@
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::Span;
-use crate::catalog::{BuildChannel, Channel, Source};
+use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
+use crate::facts::Says;
 use crate::request::ImagePolicy;
 use crate::unusable::Unusable;
+use crate::version::range::Range;
 
 /// `6 October 2025`
 pub(crate) fn date(at: Timestamp) -> String {
@@ -146,6 +148,28 @@ pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
     }
 }
 
+/// `5.7.1 or newer`, else as it was written.
+pub(super) fn range(range: &Range) -> String {
+    match range.as_str().strip_prefix(">=") {
+        Some(least) if !least.contains(',') => format!("{} or newer", least.trim()),
+        _ => range.to_string(),
+    }
+}
+
+/// The names of proposed projects.
+pub(super) fn names(projects: &[(String, ProjectKey)]) -> Vec<&str> {
+    projects.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// Who says what releases go together, and when that was recorded: `says your Plugin worldguard`.
+pub(crate) fn says(says: &Says) -> String {
+    match says {
+        Says::BuiltIn { source, date: day } => format!("recorded {day} from {source}"),
+        Says::Cluster { source, date: day } => format!("a fact of your cluster, recorded {day} from {source}"),
+        Says::Plugin { object } => format!("says your Plugin {object}"),
+    }
+}
+
 /// Why something may not be used: a clause that stands after what it is about.
 pub(crate) fn unusable(reason: &Unusable) -> String {
     match reason {
@@ -155,6 +179,19 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::HeldBack { ripe_at, delay } => {
             format!("you let releases wait {}: usable from {}", duration(*delay), instant(*ripe_at))
         }
+        Unusable::HeldBackTogether { ripe_at, delay, with, version, object: _ } => {
+            let (delay, from) = (duration(*delay), instant(*ripe_at));
+            format!(
+                "belongs to {with} {version} of the same night, which you let wait {delay}: both are usable from {from}"
+            )
+        }
+        Unusable::NeedsProposed { projects } => {
+            let projects = list(&names(projects), 5);
+            format!(
+                "needs {projects}, which nobody asks for; `spec.dependencies` is `Propose`, so it is not installed by itself"
+            )
+        }
+        Unusable::Unlisted => "lists no Minecraft version at all, and `spec.unlisted` is `Refuse`".to_owned(),
         Unusable::Superseded { by } => {
             format!("was replaced by {by} within your `updateDelay`; the date of {by} counts")
         }
@@ -169,6 +206,10 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
             format!(
                 "needs the plugin {plugin}, and no plugin of this server is called so: write a `kind: Plugin` for {plugin}"
             )
+        }
+        Unusable::NeedsUnknown { plugin, because, nearest, says: who } => {
+            let who = says(who);
+            format!("needs {plugin} ({who}), which could not be read ({because}){}", nearest_are(nearest))
         }
         Unusable::NeedsForbidden { project } => {
             format!("needs {project}, which nobody asks for, and `spec.dependencies` is `Forbid`")

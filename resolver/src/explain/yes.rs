@@ -12,7 +12,7 @@ use crate::request::{OverrideMode, PaperWish};
 use crate::shelf::World;
 use crate::shelf::listing::Known;
 use crate::solve::Decision;
-use crate::solve::answer::needed_by;
+use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::{shared_names, unknown_on};
@@ -23,11 +23,12 @@ use crate::version::glob;
 pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let world = asked.world;
     let paper = chosen_paper(world, decision);
-    let plugins = (0..world.shelves.len()).filter_map(|shelf| chosen_plugin(asked, decision, shelf)).collect();
+    let plugins: Vec<ChosenPlugin> =
+        (0..world.shelves.len()).filter_map(|shelf| chosen_plugin(asked, decision, shelf)).collect();
     let newer_paper = newer_papers(asked, decision);
     let unfollowed: Vec<Unfollowed> =
         decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
-    let hints = hint::for_newer(asked, &paper, &newer_paper, &unfollowed);
+    let hints = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
     Solved {
         server: world.request.server.clone(),
         paper,
@@ -36,6 +37,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
         removed: removed(asked, decision),
         newer_paper,
         unfollowed,
+        bounds: used_facts(world, decision),
         warnings: warnings(world, decision),
         hints,
         lists_read_later: lists_read_later(asked),
@@ -129,7 +131,7 @@ fn newer_release(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: u
         Because::NotListed { up_to: up_to(stocked.release) }
     } else {
         let why = others(world, decision, at, newest);
-        let nobody_here = matches!(&why, Because::Others { with } if with.is_empty());
+        let nobody_here = matches!(&why, Because::Needs { needs } if needs.is_empty());
         match together::not_taken(asked, at, newest, nobody_here) {
             Some(one_version) => Because::OneVersion { one_version },
             None => why,

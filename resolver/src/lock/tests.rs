@@ -29,6 +29,7 @@ fn lock() -> Lock {
             reason: LockReason::NeededBy(vec!["ViaBackwards".to_owned()]),
         }],
         facts: vec![Fact { about: "Paper".to_owned(), read_at: Timestamp::UNIX_EPOCH }],
+        bounds: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::{ProjectKey, Source};
+use crate::facts::Requirement;
 
 fn server(spec: &Value) -> PaperMCServer {
     serde_json::from_value(json!({
@@ -32,10 +33,31 @@ fn complaints(server: &PaperMCServer, plugins: &[Plugin]) -> Vec<String> {
 }
 
 #[test]
+fn a_requirement_that_cannot_be_read_is_pointed_at() {
+    let requires = json!([
+        {"plugin": "WorldEdit", "version": ">=7.4, <<7.5"}, {"plugin": "LuckPerms", "version": "*"},
+        {"plugin": "luckperms", "version": ">=5"}, {"plugin": " ", "version": "*"},
+    ]);
+    let complaints = complaints(
+        &server(&json!({"updateStrategy": "auto"})),
+        &[plugin("guard", "games", &json!({"requires": requires}))],
+    );
+    let expected = [
+        "Plugin games/guard: `spec.requires[0].version` is no version range: `<` begins neither a comparison nor a \
+         version; write `>=`, `>`, `<=`, `<`, `=` or a version; write conditions with commas between them, such as \
+         `>=7.4, <7.5`\n    >=7.4, <<7.5\n            ^",
+        "Plugin games/guard: `spec.requires[2].plugin` names `luckperms` a second time; write one line for it, with a \
+         comma between its conditions: `>=7.4, <7.5`",
+        "Plugin games/guard: `spec.requires[3].plugin` is empty; write the name of the plugin it needs, such as `WorldEdit`",
+    ];
+    assert_eq!(complaints, expected);
+}
+
+#[test]
 fn a_server_and_its_plugins_become_a_request() {
     let server = server(&json!({
         "updateStrategy": "build-pin", "version": "1.21.10", "build": 130, "updateDelay": "72h", "channel": "Beta",
-        "dependencies": "Forbid", "image": "itzg/minecraft-server:java21",
+        "dependencies": "Propose", "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
     }));
     let plugins = [
         plugin("claims", "games", &json!({"updateStrategy": "build-pin", "version": "2.0", "updateDelay": "0s"})),
@@ -45,6 +67,7 @@ fn a_server_and_its_plugins_become_a_request() {
             &json!({
                 "source": {"type": "hangar", "project": "Anvil"}, "channel": "Alpha",
                 "compatibilityOverride": {"enabled": true, "mode": "Add", "minecraftVersions": ["1.21.x"], "releases": ["3"]},
+                "requires": [{"plugin": " WorldEdit", "version": ">=7.4, <7.5"}], "delayTogether": ["Hammer"],
             }),
         ),
     ];
@@ -76,6 +99,9 @@ fn a_server_and_its_plugins_become_a_request() {
                     minecraft: vec!["1.21.x".to_owned()],
                     releases: vec!["3".to_owned()],
                 }),
+                requires: vec![Requirement { plugin: "WorldEdit".to_owned(), version: ">=7.4, <7.5".parse().unwrap() }],
+                delay_together: vec!["Hammer".to_owned()],
+                selector: Some("{}".to_owned()),
             },
             PluginWish {
                 object: "claims".to_owned(),
@@ -84,14 +110,20 @@ fn a_server_and_its_plugins_become_a_request() {
                 delay: SignedDuration::ZERO,
                 channel: Channel::Release,
                 compatibility: None,
+                requires: Vec::new(),
+                delay_together: Vec::new(),
+                selector: Some("{}".to_owned()),
             },
         ],
-        dependencies: Dependencies::Forbid,
+        dependencies: Dependencies::Propose,
         image: Some("itzg/minecraft-server:java21".to_owned()),
         image_is_given: false,
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        hotfix_siblings: HotfixSiblings::Ask,
+        unlisted: Unlisted::Refuse,
+        facts: crate::facts::Facts::default(),
     };
     assert_eq!(request, expected);
 }

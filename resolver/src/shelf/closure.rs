@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::bounds::Facing;
+use super::companions::{Companion, Companions};
 use super::judge::{for_paper, is_pinned};
 use super::judgements::{Judged, Judgements};
 use super::{Asked, Rules};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use crate::explain::Warning;
-use crate::overlay::{self, Need};
+use crate::facts::Says;
 use crate::request::{Dependencies, PluginWish, Request, VersionWish};
 use crate::unusable::Unusable;
 use crate::version::lenient;
@@ -40,6 +42,8 @@ pub(super) enum Target {
     Fetch(ProjectKey),
     /// To one that could not be read.
     Unread { project: String, because: String },
+    /// By what somebody calls it, to none that could be read.
+    Unknown { plugin: String, because: String, nearest: Vec<String>, says: Says },
     /// Out of the source.
     Outside(String),
     /// By its name to no plugin of this server.
@@ -57,7 +61,11 @@ pub(super) fn stock<'a>(
     gap: &mut Gap,
 ) -> Vec<Member<'a>> {
     let catalog = judgements.catalog;
-    let asked = asked_for(judgements, request, warnings, gap);
+    let mut asked = asked_for(judgements, request, warnings, gap);
+    let companions = Companions::of_server(catalog, request, &asked, warnings);
+    for (place, (_, rules)) in &mut asked {
+        rules.together = companions.of(catalog, *place);
+    }
     let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
     let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
         asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
@@ -72,8 +80,8 @@ pub(super) fn stock<'a>(
         let judged = judgements.judge(place, &rules, request, &requested, &names);
         gap.fetch.extend(judged.gap.fetch.iter().cloned());
         gap.unread.extend(judged.gap.unread.iter().cloned());
-        let inherited = inherited(&judged, &rules);
         for &needed in judged.required.iter().filter(|needed| !requested.contains(needed)) {
+            let inherited = inherited(&judged, &rules, companions.of(catalog, needed));
             let known = members.get(&needed).map(|member| &member.rules);
             let queued = queue.iter().rev().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
             let merged = merge(queued.or(known), &inherited);
@@ -132,6 +140,9 @@ fn asked_for<'a>(
             delay: decides.delay,
             compatibility: decides.compatibility.as_ref(),
             pin: pin(decides),
+            unlisted: request.unlisted,
+            together: Vec::new(),
+            requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
         };
         let latest = wishes.iter().filter(|wish| wish.version == VersionWish::Latest);
         let latest = latest.map(|wish| wish.object.as_str()).collect();
@@ -169,13 +180,22 @@ pub(super) fn follow(
     gap: &mut Gap,
 ) -> Option<Unusable> {
     let mut fault = None;
+    let mut proposed = Vec::new();
     for target in targets {
         match target {
             Target::Project(place) => {
-                if at.request.dependencies == Dependencies::Forbid && !at.requested.contains(&place) {
-                    fault.get_or_insert(Unusable::NeedsForbidden { project: at.catalog.projects[place].name.clone() });
-                } else {
-                    required.insert(place);
+                let project = &at.catalog.projects[place];
+                match at.request.dependencies {
+                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&place) => {
+                        required.insert(place);
+                    }
+                    Dependencies::Install => {
+                        required.insert(place);
+                    }
+                    Dependencies::Propose => proposed.push((project.name.clone(), project.key.clone())),
+                    Dependencies::Forbid => {
+                        fault.get_or_insert(Unusable::NeedsForbidden { project: project.name.clone() });
+                    }
                 }
             }
             Target::Fetch(key) => {
@@ -187,23 +207,34 @@ pub(super) fn follow(
                 fault.get_or_insert(Unusable::NeedsUnread { project, because });
             }
             Target::Outside(name) => outside.push(name),
+            Target::Unknown { plugin, because, nearest, says } => {
+                fault.get_or_insert(Unusable::NeedsUnknown { plugin, because, nearest, says });
+            }
             Target::Missing(plugin) => {
                 fault.get_or_insert(Unusable::NeedsMissing { plugin });
             }
             Target::OtherSoftware => {}
         }
     }
-    fault
+    proposed.sort();
+    proposed.dedup();
+    // With another fault, to write these Plugins would not be enough.
+    fault.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }))
 }
 
-/// Where the required dependencies of a release lead, the overlay's included.
-pub(super) fn required_targets(catalog: &Catalog, names: &Names, place: usize, release: &Release) -> Vec<Target> {
-    let project = &catalog.projects[place];
+/// Where the required dependencies of a release lead, the facts' included.
+pub(super) fn required_targets(
+    catalog: &Catalog,
+    names: &Names,
+    place: usize,
+    release: &Release,
+    facing: &Facing<'_>,
+) -> Vec<Target> {
     let page = in_order(release)
         .into_iter()
         .filter(|dependency| dependency.kind == DependencyKind::Required)
         .map(|dependency| target(catalog, names, place, dependency));
-    let known = overlay::need(project, release).map(|need| need_target(catalog, project, &need));
+    let known = facing.bounds(catalog, place, release).into_iter().map(|(target, _)| target);
     page.chain(known).collect()
 }
 
@@ -214,15 +245,6 @@ pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
         (&a.project_id, &a.name, &a.version_id, a.kind).cmp(&(&b.project_id, &b.name, &b.version_id, b.kind))
     });
     lines
-}
-
-/// Where the dependency of a known pair leads.
-pub(super) fn need_target(catalog: &Catalog, project: &Project, need: &Need) -> Target {
-    let key = overlay::need_key(project, need);
-    match find(catalog, &key) {
-        Some(place) => Target::Project(place),
-        None => absent(catalog, key, need.project),
-    }
 }
 
 /// Where one line of a page leads.
@@ -305,13 +327,21 @@ fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> Target {
 }
 
 /// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be.
-fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>) -> Rules<'a> {
+fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion<'a>>) -> Rules<'a> {
     let pinned = rules.pin.and_then(|pin| {
         let pinned = judged.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
         pinned.map(|judged| judged.release.channel).min()
     });
     let channel = pinned.map_or(judged.channel, |pinned| pinned.min(judged.channel));
-    Rules { channel, delay: rules.delay, compatibility: None, pin: None }
+    Rules {
+        channel,
+        delay: rules.delay,
+        compatibility: None,
+        pin: None,
+        requires: None,
+        unlisted: rules.unlisted,
+        together,
+    }
 }
 
 /// Loosens, never tightens: several plugins may need the same one.

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 
 use super::java::Offer;
+use super::listing::is_about;
 use super::paper::has_known_hash;
 use super::{MOST_RELEASES, Rules, ripe_at};
 use crate::catalog::{Channel, Project, Release};
-use crate::request::Running;
+use crate::request::{OverrideMode, Running, Unlisted};
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
@@ -99,9 +100,19 @@ fn policy_fault(release: &Release, channel: Channel, rules: &Rules<'_>, now: Tim
     if release.channel < channel {
         return Some(Unusable::Channel { is: release.channel, allowed: rules.channel });
     }
+    // A file by its URL has no page, and no date: whoever wrote its address chose it.
+    let has_page = release.published.is_some();
+    if has_page && release.minecraft.is_empty() && rules.unlisted == Unlisted::Refuse && !gives_a_list(rules, release) {
+        return Some(Unusable::Unlisted);
+    }
     // Without a date there is no age. The user named the very bytes: nothing newer can slip in while a delay runs.
     let ripe_at = ripe_at(release.published?, rules.delay);
     (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
+}
+
+/// Whether the user says on which Minecraft versions a release runs.
+fn gives_a_list(rules: &Rules<'_>, release: &Release) -> bool {
+    rules.compatibility.is_some_and(|says| says.mode != OverrideMode::Remove && is_about(says, release))
 }
 
 /// For each release, the patch that replaced it before its delay was over.

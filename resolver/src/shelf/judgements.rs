@@ -6,10 +6,13 @@ use std::rc::Rc;
 use jiff::Timestamp;
 
 use super::Rules;
+use super::bounds::Facing;
 use super::closure::{Follow, Gap, Names, find, follow, required_targets};
 use super::java::{self, Offer, Published};
-use super::judge::judge;
+use super::companions;
+use super::judge::{is_pinned, judge};
 use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
+use crate::facts::Facts;
 use crate::request::{Dependencies, Request};
 use crate::unusable::Unusable;
 
@@ -42,8 +45,10 @@ struct Basis<'a> {
     offer: Offer<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
-    /// With `dependencies: Forbid`, what is asked for.
-    forbidden_but: Option<BTreeSet<usize>>,
+    /// With `dependencies: Forbid` or `Propose`, that and what is asked for.
+    forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
+    /// With facts about it that are not built in, those and what is asked for: names mean something there first.
+    facts: Option<(&'a Facts, BTreeSet<usize>)>,
     /// For a file: who is called what on the server.
     names: Option<Names>,
 }
@@ -111,18 +116,21 @@ impl<'a> Judgements<'a> {
         names: &Names,
     ) -> Rc<Judged<'a>> {
         let offer = Offer::of(request, self.published);
+        let facing = Facing::of(request, requested, rules.requires);
         let basis = Basis {
             rules: rules.clone(),
             offer,
             runs: self.runs(place, request),
-            forbidden_but: (request.dependencies == Dependencies::Forbid).then(|| requested.clone()),
+            forbidden_but: (request.dependencies != Dependencies::Install)
+                .then(|| (request.dependencies, requested.clone())),
+            facts: facing.mentions(&self.catalog.projects[place]).then(|| (&request.facts, requested.clone())),
             names: (self.catalog.projects[place].key.source == Source::Url).then(|| names.clone()),
         };
         let known = self.known.entry(place).or_default();
         if let Some((_, judged)) = known.iter().find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names, offer }));
+        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names, offer, facing }));
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -135,10 +143,11 @@ struct At<'x> {
     requested: &'x BTreeSet<usize>,
     names: &'x Names,
     offer: Offer<'x>,
+    facing: Facing<'x>,
 }
 
 fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_>) -> Judged<'a> {
-    let At { request, requested, names, offer } = at;
+    let At { request, requested, names, offer, facing } = at;
     let verdicts = judge(&catalog.projects[place], rules, offer, now, request.running.as_ref());
     let mut judged = Judged {
         channel: verdicts.channel,
@@ -148,10 +157,14 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
     };
     for (release, mut unusable) in verdicts.releases {
         let mut outside = Vec::new();
+        let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
+        let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
+        if !exempt && matches!(unusable, None | Some(Unusable::HeldBack { .. })) {
+            unusable = companions::held_back(catalog, release, rules, now).or(unusable);
+        }
         if unusable.is_none() {
-            let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
             unusable = follow(
-                required_targets(catalog, names, place, release),
+                required_targets(catalog, names, place, release, &facing),
                 Follow { catalog, request, runs, requested },
                 &mut judged.required,
                 &mut outside,

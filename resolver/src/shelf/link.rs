@@ -3,33 +3,33 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pubgrub::VersionSet;
 
-use super::closure::{Member, Names, Target, in_order, need_target, target};
+use super::bounds::Facing;
+use super::closure::{Member, Names, Target, in_order, target};
 use super::judge::is_pinned;
 use super::judgements::JudgedRelease;
 use super::listing::Reader;
 use super::{Link, LinkKind, Shelf, Stocked, classes, ripe_at};
 use crate::catalog::{Catalog, DependencyKind, Release};
 use crate::overlay::{self, Bound};
-use crate::request::CompatibilityOverride;
+use crate::request::{CompatibilityOverride, Request};
 use crate::solve::set::IndexSet;
-use crate::version::lenient;
+use crate::version::range::Range;
 
 /// The releases of a project that takes part, as the others ask about them.
 pub(super) struct Peers<'x> {
     /// Oldest first.
     pub(super) releases: Vec<&'x Release>,
-    /// Their versions, where they are semver's. Read once, when a bound asks: hundreds of releases ask about each of them.
-    versions: OnceCell<Vec<Option<semver::Version>>>,
     /// Their indexes by their ids. Made when a line names one: a release may name hundreds.
     indexes: OnceCell<HashMap<&'x str, Vec<usize>>>,
 }
 
 impl<'x> Peers<'x> {
     pub(super) fn new(releases: Vec<&'x Release>) -> Self {
-        Self { releases, versions: OnceCell::new(), indexes: OnceCell::new() }
+        Self { releases, indexes: OnceCell::new() }
     }
 
     /// Those with this id.
@@ -44,22 +44,17 @@ impl<'x> Peers<'x> {
         IndexSet::of(indexes.get(id).into_iter().flatten().copied())
     }
 
-    /// The indexes of those that are `minimum` or newer.
-    fn at_least(&self, minimum: &semver::Version) -> IndexSet {
-        let read = |release: &&Release| semver::Version::parse(&release.version).ok();
-        let versions = self.versions.get_or_init(|| self.releases.iter().map(read).collect());
-        let written = minimum.to_string();
-        let new_enough = |at: usize| match &versions[at] {
-            Some(version) => version >= minimum,
-            None => lenient::compare(&self.releases[at].version, &written).is_ge(),
-        };
-        IndexSet::of((0..self.releases.len()).filter(|&at| new_enough(at)).map(|at| at + 1))
+    /// The indexes of those that a range has.
+    fn within(&self, range: &Range) -> IndexSet {
+        let releases = self.releases.iter().enumerate();
+        IndexSet::of(releases.filter(|(_, release)| range.has(&release.version)).map(|(at, _)| at + 1))
     }
 }
 
 /// Turns the members into shelves, in the same order.
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
+    request: &Request,
     members: Vec<Member<'a>>,
     reader: &Reader,
     papers: usize,
@@ -74,9 +69,10 @@ pub(super) fn shelve<'a>(
         .iter()
         .map(|member| {
             let releases = member.judged.releases.iter();
+            let facing = Facing::of(request, &requested, member.rules.requires);
             let links = releases.map(|judged| match judged.unusable {
                 Some(_) => Vec::new(),
-                None => links(catalog, &names, member.place, judged.release, &there),
+                None => links(catalog, &names, member.place, judged.release, &facing, &there),
             });
             links.collect()
         })
@@ -156,9 +152,9 @@ pub(super) fn links<'r: 'x, 'x>(
     names: &Names,
     place: usize,
     release: &Release,
+    facing: &Facing<'_>,
     there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'r>)>,
 ) -> Vec<Link> {
-    let from = &catalog.projects[place];
     let mut links: Vec<Link> = Vec::new();
     for dependency in in_order(release) {
         let kind = match dependency.kind {
@@ -180,14 +176,17 @@ pub(super) fn links<'r: 'x, 'x>(
             LinkKind::Optional => meant.union(&IndexSet::absent()),
             LinkKind::Incompatible => meant.complement().union(&IndexSet::absent()),
         };
-        links.push(Link { to, set, kind, guessed: None });
+        links.push(Link { to, set, kind, guessed: None, fact: None });
     }
-    if let Some(need) = overlay::need(from, release)
-        && let Target::Project(found) = need_target(catalog, from, &need)
-        && let Some((to, peers)) = there(found)
-    {
-        let (set, guessed) = bounded(peers, release, &need.bound);
-        links.push(Link { to, set, kind: LinkKind::Required, guessed });
+    for (target, bound) in facing.bounds(catalog, place, release) {
+        let Target::Project(found) = target else { continue };
+        let Some((to, peers)) = there(found) else { continue };
+        let (set, guessed) = bounded(peers, release, &bound);
+        let fact = match bound {
+            Bound::Within(range, says) => Some(Arc::new((range, says))),
+            Bound::Guess => None,
+        };
+        links.push(Link { to, set, kind: LinkKind::Required, guessed, fact });
     }
     merged(links)
 }
@@ -195,7 +194,7 @@ pub(super) fn links<'r: 'x, 'x>(
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
 fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
     match bound {
-        Bound::AtLeast(minimum) => (peers.at_least(minimum), None),
+        Bound::Within(range, _) => (peers.within(range), None),
         Bound::Guess => {
             let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
             let others = &peers.releases;
@@ -219,6 +218,7 @@ fn merged(links: Vec<Link>) -> Vec<Link> {
             Some(known) => {
                 known.set = known.set.intersection(&link.set);
                 known.guessed = known.guessed.or(link.guessed);
+                known.fact = known.fact.take().or(link.fact);
             }
             None => merged.push(link),
         }

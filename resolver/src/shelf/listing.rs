@@ -3,9 +3,28 @@
 use std::collections::HashMap;
 
 use crate::catalog::{PaperVersion, Release};
-use crate::request::{CompatibilityOverride, OverrideMode};
+use crate::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob, sibling};
+
+/// What the owner of the server says about lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Policy {
+    siblings: HotfixSiblings,
+    unlisted: Unlisted,
+}
+
+impl Policy {
+    /// That of a server.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self { siblings: request.hotfix_siblings, unlisted: request.unlisted }
+    }
+}
+
+/// Whether an override says something about a release.
+pub(super) fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
+    says.releases.is_empty() || says.releases.contains(&release.version)
+}
 
 /// How a release is known to run on one Paper.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +42,14 @@ pub(crate) enum Known<'a> {
 /// For each Minecraft version that a list may name, the Papers it counts for.
 pub(crate) struct Reader {
     papers: Vec<Minecraft>,
+    policy: Policy,
     /// Index of a Paper, and whether it is only the sibling of the one listed.
     counts_for: HashMap<Minecraft, Vec<(usize, bool)>>,
 }
 
 impl Reader {
     /// For these Papers, oldest first.
-    pub(crate) fn new<'a>(papers: impl Iterator<Item = &'a PaperVersion>) -> Self {
+    pub(crate) fn new<'a>(papers: impl Iterator<Item = &'a PaperVersion>, policy: Policy) -> Self {
         let papers: Vec<Minecraft> = papers.map(|paper| paper.minecraft.clone()).collect();
         let mut counts_for: HashMap<Minecraft, Vec<(usize, bool)>> = HashMap::new();
         for (at, paper) in papers.iter().enumerate() {
@@ -46,7 +66,7 @@ impl Reader {
                 }
             }
         }
-        Self { papers, counts_for }
+        Self { papers, policy, counts_for }
     }
 
     /// Per Paper, how `release` is known to run on it; `None`: nobody has said so.
@@ -55,10 +75,13 @@ impl Reader {
         release: &'a Release,
         says: Option<&CompatibilityOverride>,
     ) -> Vec<Option<Known<'a>>> {
-        let mut known = self.read_list(&release.minecraft);
-        if let Some(says) = says
-            && (says.releases.is_empty() || says.releases.contains(&release.version))
-        {
+        let says = says.filter(|says| is_about(says, release));
+        let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
+        // To add to a list that is not there is to make one, unless no list means everything.
+        let made = adds && release.minecraft.is_empty() && self.policy.unlisted == Unlisted::Refuse;
+        let mut known =
+            if made { self.papers.iter().map(|_| None).collect() } else { self.read_list(&release.minecraft) };
+        if let Some(says) = says {
             self.apply(says, &mut known);
         }
         // A list and the user's word are about what works. What the server refuses does not even start to.
@@ -77,6 +100,9 @@ impl Reader {
         let mut known: Vec<Option<Known<'_>>> = self.papers.iter().map(|_| None).collect();
         for listed in list {
             for &(at, sibling) in self.counts_for.get(listed).into_iter().flatten() {
+                if sibling && self.policy.siblings == HotfixSiblings::Ask {
+                    continue;
+                }
                 // Of two the newest, wherever it stands in the list: next to a skipped patch that is the sibling.
                 let names = match &known[at] {
                     None => true,
@@ -91,6 +117,15 @@ impl Reader {
             }
         }
         known
+    }
+
+    /// The sibling on the list of `release` that would let it run on a Paper (by place), were it trusted.
+    pub(crate) fn left_open<'a>(&self, release: &'a Release, paper: usize) -> Option<&'a Minecraft> {
+        let asks = self.policy.siblings == HotfixSiblings::Ask && self.read(release, None).get(paper)?.is_none();
+        let too_old = release.api_version.as_ref().is_some_and(|needs| self.papers[paper] < *needs);
+        let counts =
+            |listed: &&Minecraft| self.counts_for.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
+        release.minecraft.iter().filter(|_| asks && !too_old).filter(counts).max()
     }
 
     fn apply(&self, says: &CompatibilityOverride, known: &mut [Option<Known<'_>>]) {

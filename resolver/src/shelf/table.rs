@@ -3,20 +3,23 @@
 //! A [`super::World`] is made for one server and can explain; a thousand of them would not fit into memory. Here every
 //! project has one numbering of its releases for all servers, and what two servers judge alike is there once.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
+use super::bounds::Facing;
 use super::closure::{self, Gap, Names};
 use super::java::Offer;
 use super::judge::{is_pinned, listed};
 use super::judgements::{Judged, JudgedRelease, Judgements};
 use super::link::{Peers, links, supports};
-use super::listing::Reader;
+use super::listing::{Policy, Reader};
 use super::{Link, paper};
 use crate::catalog::{Catalog, Release, Source};
+use crate::facts::VersionFact;
+use crate::overlay::Own;
 use crate::request::{PaperWish, Request};
 use crate::solve::set::IndexSet;
 use crate::version::Minecraft;
@@ -26,7 +29,7 @@ pub(crate) struct Tables<'a> {
     /// By the place of the project in the catalog.
     pub(crate) projects: BTreeMap<usize, Listing<'a>>,
     pub(crate) sheets: Vec<Sheet>,
-    /// Each list of Papers that a server sees, oldest first; nearly always one.
+    /// Each list of Papers that a server sees, oldest first, once for each way to read lists; nearly always one.
     pub(crate) papers: Vec<Vec<Minecraft>>,
 }
 
@@ -70,8 +73,11 @@ pub(crate) struct Place<'a> {
     pub(crate) latest: Vec<&'a str>,
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
-    /// What its releases ask of other projects, for a file: its JAR gives names, which mean other projects elsewhere.
+    /// What its releases ask of other projects, where that is another matter elsewhere: for a file, whose JAR gives names,
+    /// and where facts count that are not built in.
     pub(crate) named: Option<Rc<Vec<Vec<Link>>>>,
+    /// What its Plugin object says about its versions and those of others.
+    pub(crate) requires: Option<Own<'a>>,
     /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
     pub(crate) stays: IndexSet,
 }
@@ -92,7 +98,12 @@ type PaperBasis<'a> = (
     Option<(&'a Minecraft, u32)>,
     Option<&'a str>,
     Offer<'a>,
+    Policy,
 );
+
+/// What the links of a plugin depend on where facts count: its sheet, what its Plugin says, the cluster's facts, and what
+/// is asked for, because names mean something there first.
+type FactBasis<'a> = (usize, Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>);
 
 struct Desk<'a> {
     catalog: &'a Catalog,
@@ -103,7 +114,7 @@ struct Desk<'a> {
     sheets: Vec<(usize, Sheet)>,
     /// By the address of the judgement, which `judgements` keeps alive, and the list of Papers.
     sheet_of: HashMap<(*const Judged<'a>, usize), usize>,
-    papers: Vec<(Vec<Minecraft>, Reader)>,
+    papers: Vec<(Vec<Minecraft>, Policy, Reader)>,
     opened: Vec<(PaperBasis<'a>, usize, IndexSet)>,
 }
 
@@ -128,7 +139,7 @@ impl<'a> Tables<'a> {
         let tables = Self {
             projects,
             sheets: sheets.into_iter().map(|(_, sheet)| sheet).collect(),
-            papers: papers.into_iter().map(|(list, _)| list).collect(),
+            papers: papers.into_iter().map(|(list, _, _)| list).collect(),
         };
         (tables, seats)
     }
@@ -158,6 +169,7 @@ impl<'a> Desk<'a> {
                 latest: member.asked.map(|asked| asked.latest).unwrap_or_default(),
                 domain,
                 named: None,
+                requires: member.rules.requires,
                 stays: IndexSet::empty(),
             }
         });
@@ -174,14 +186,18 @@ impl<'a> Desk<'a> {
             request.running.as_ref().map(|running| (&running.minecraft, running.build)),
             request.image.as_deref(),
             Offer::of(request, self.judgements.published),
+            Policy::of(request),
         );
         if let Some((_, list, open)) = self.opened.iter().find(|(other, _, _)| *other == basis) {
             return (*list, open.clone());
         }
         let candidates = paper::candidates(self.catalog, request, self.now);
         let list: Vec<Minecraft> = candidates.iter().map(|paper| paper.version.minecraft.clone()).collect();
-        let at = self.papers.iter().position(|(other, _)| *other == list).unwrap_or_else(|| {
-            self.papers.push((list, Reader::new(candidates.iter().map(|paper| paper.version))));
+        let policy = Policy::of(request);
+        let known = self.papers.iter().position(|(other, of, _)| *other == list && *of == policy);
+        let at = known.unwrap_or_else(|| {
+            let reader = Reader::new(candidates.iter().map(|paper| paper.version), policy);
+            self.papers.push((list, policy, reader));
             self.papers.len() - 1
         });
         let usable = candidates.iter().enumerate().filter(|(_, paper)| paper.unusable.is_none());
@@ -201,7 +217,7 @@ impl<'a> Desk<'a> {
             links: Vec::new(),
         });
         let judged = &member.judged.releases;
-        let (list, reader) = &self.papers[papers];
+        let (list, _, reader) = &self.papers[papers];
         let mut supports = supports(judged, member.rules.compatibility, reader, list.len());
         let may = |judged: &JudgedRelease<'_>| judged.unusable.is_none();
         let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
@@ -249,24 +265,55 @@ impl<'a> Desk<'a> {
             let usable = usable.get(project);
             let asks = listing.releases.iter().enumerate().map(|(at, release)| {
                 let usable = usable.is_some_and(|usable| usable.has(at + 1));
-                if usable { links(self.catalog, &Names::default(), *project, release, &there) } else { Vec::new() }
+                if !usable {
+                    return Vec::new();
+                }
+                links(self.catalog, &Names::default(), *project, release, &Facing::NOBODY, &there)
             });
             listing.links = asks.collect();
         }
+        // Servers with the same facts, plugins and rules have the same links: they are there once.
+        let mut shared: Vec<(FactBasis<'_>, Rc<Vec<Vec<Link>>>)> = Vec::new();
         for seat in seats {
-            let is_file = |place: &Place<'_>| self.catalog.projects[place.project].key.source == Source::Url;
-            if !seat.shelves.iter().any(is_file) {
+            let asked: BTreeSet<usize> =
+                seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
+            let is_own = |place: &Place<'_>| {
+                let project = &self.catalog.projects[place.project];
+                project.key.source == Source::Url || Facing::of(seat.request, &asked, place.requires).mentions(project)
+            };
+            if !seat.shelves.iter().any(is_own) {
                 continue;
             }
-            let asked = seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
             let names = Names::of(self.catalog, seat.shelves.iter().map(|place| place.project), &asked);
-            for place in seat.shelves.iter_mut().filter(|place| is_file(place)) {
+            let request = seat.request;
+            for place in &mut seat.shelves {
+                let project = &self.catalog.projects[place.project];
+                let facing = Facing::of(request, &asked, place.requires);
+                let is_file = project.key.source == Source::Url;
+                if !is_file && !facing.mentions(project) {
+                    continue;
+                }
                 let usable = &self.sheets[place.sheet].1.usable;
-                let asks = peers[&place.project].releases.iter().enumerate().map(|(at, release)| {
-                    let usable = usable.has(at + 1);
-                    if usable { links(self.catalog, &names, place.project, release, &there) } else { Vec::new() }
+                let asks = || {
+                    let asks = peers[&place.project].releases.iter().enumerate().map(|(at, release)| {
+                        if !usable.has(at + 1) {
+                            return Vec::new();
+                        }
+                        links(self.catalog, &names, place.project, release, &facing, &there)
+                    });
+                    Rc::new(asks.collect::<Vec<_>>())
+                };
+                // What the names in a JAR mean is another matter on each server.
+                place.named = Some(if is_file {
+                    asks()
+                } else {
+                    let basis = (place.sheet, place.requires, request.facts.all(), asked.clone());
+                    let known = shared.iter().position(|(other, _)| *other == basis).unwrap_or_else(|| {
+                        shared.push((basis, asks()));
+                        shared.len() - 1
+                    });
+                    Rc::clone(&shared[known].1)
                 });
-                place.named = Some(Rc::new(asks.collect()));
             }
         }
     }

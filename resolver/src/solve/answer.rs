@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Decision;
 use crate::catalog::{Artifact, Catalog};
+use crate::facts::UsedFact;
 use crate::lock::{Fact, FormatVersion, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
 use crate::shelf::java::image_for;
 use crate::shelf::{LinkKind, World};
@@ -45,6 +46,7 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
         });
     }
     facts.sort();
+    let bounds = used_facts(world, decision);
     Lock {
         format_version: FormatVersion::default(),
         server: world.request.server.clone(),
@@ -56,6 +58,7 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
         jvm_flags: paper.version.jvm_flags.clone(),
         plugins,
         facts,
+        bounds,
     }
 }
 
@@ -69,6 +72,28 @@ pub(crate) fn java(world: &World<'_>, decision: &Decision) -> u32 {
 fn locked(artifact: &Artifact, name: String) -> LockedFile {
     let hash = artifact.hash.as_deref().expect("a file without a hash is unusable, and was not chosen");
     LockedFile { name, url: artifact.url.clone(), size: artifact.size, hash: hash.to_ascii_lowercase() }
+}
+
+/// The facts that no page states and that bind two chosen plugins, by name.
+pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact> {
+    let mut used = Vec::new();
+    for (at, release) in decision.chosen.releases.iter().enumerate() {
+        let Some(release) = *release else { continue };
+        let shelf = &world.shelves[at];
+        let stocked = &shelf.releases[release];
+        for link in &stocked.links {
+            let Some(fact) = link.fact.as_deref() else { continue };
+            used.push(UsedFact {
+                plugin: shelf.name().to_owned(),
+                version: stocked.release.version.clone(),
+                needs: world.shelves[link.to].name().to_owned(),
+                range: fact.0.clone(),
+                says: fact.1.clone(),
+            });
+        }
+    }
+    used.sort();
+    used
 }
 
 /// The chosen plugins that need the one on this shelf, by name.

@@ -88,6 +88,19 @@ fn token(a: &str, b: &str) -> Ordering {
     }
 }
 
+/// Whether `version` is a preview (`-SNAPSHOT`, `-beta.2`) of exactly what `bound` names, and `bound` is none itself.
+pub(super) fn is_preview_of(version: &str, bound: &str) -> bool {
+    let (version, bound) = (split(version), split(bound));
+    let of_same = core(version.core, bound.core).is_eq();
+    of_same && stage(bound.stage, "").is_eq() && stage(version.stage, "").is_lt()
+}
+
+/// Whether the dotted numbers of `version` begin with those of `line`.
+pub(super) fn is_of_line(version: &str, line: &str) -> bool {
+    let mut version = split(version).core.split('.');
+    split(line).core.split('.').all(|part| version.next().is_some_and(|own| token(own, part).is_eq()))
+}
+
 /// Whether the string names a Minecraft snapshot (`4.10.0-24w05b-SNAPSHOT+210`): built for that, whatever its list says.
 pub fn names_a_snapshot(version: &str) -> bool {
     version.split(['-', '+', '_', '.', ' ']).any(|token| {

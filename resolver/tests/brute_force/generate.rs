@@ -7,11 +7,14 @@ use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, PaperVersion, Project,
     ProjectKey, Release, Source,
 };
+use resolver::facts::{Requirement, VersionFact};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
-    VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    Unlisted, VersionWish,
 };
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+
+use resolver::version::range::Range;
 
 use super::problem::Problem;
 
@@ -276,6 +279,15 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
             plugins.push(wish);
         }
     }
+    for at in 0..plugins.len() {
+        if dice.chance(12) {
+            let requirement = requirement(dice, catalog, &plugins);
+            plugins[at].requires.push(requirement);
+        }
+        if dice.chance(15) {
+            plugins[at].delay_together.push(dice.one(&catalog.projects).name.to_uppercase());
+        }
+    }
     let paper = &catalog.paper[dice.below(catalog.paper.len())];
     let build = paper.builds[dice.below(paper.builds.len())].number;
     let version = paper.minecraft.clone();
@@ -302,7 +314,11 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
             Running { minecraft: version, build, releases, image, java, since: None }
         }),
         plugins,
-        dependencies: if dice.chance(10) { Dependencies::Forbid } else { Dependencies::Install },
+        dependencies: match dice.below(20) {
+            0 | 1 => Dependencies::Forbid,
+            2 | 3 => Dependencies::Propose,
+            _ => Dependencies::Install,
+        },
         image: dice.chance(8).then(|| {
             (*dice.one(&[
                 "itzg/minecraft-server:2026.1.0-java21",
@@ -317,6 +333,9 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
         image_policy: *dice.one(&[ImagePolicy::Follow, ImagePolicy::Follow, ImagePolicy::SameJava, ImagePolicy::Keep]),
         unmanaged: if dice.chance(25) { strangers(dice, named) } else { Vec::new() },
         unmanaged_plugins: *dice.one(&[UnmanagedPlugins::Hold, UnmanagedPlugins::Hold, UnmanagedPlugins::Warn]),
+        hotfix_siblings: if dice.chance(20) { HotfixSiblings::Ask } else { HotfixSiblings::Trust },
+        unlisted: if dice.chance(20) { Unlisted::Refuse } else { Unlisted::Assume },
+        facts: facts(dice, catalog).into(),
     }
 }
 
@@ -330,6 +349,50 @@ fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
     };
     let vouched = |dice: &mut Dice| dice.some(named, 40).into_iter().map(|version| (*version).to_owned()).collect();
     vec![jar("shop.jar", vouched(dice)), jar("anticheat.jar", vec!["*".to_owned()])]
+}
+
+/// A word about versions: of a plugin that is there, mostly, by one of the names it has.
+fn requirement(dice: &mut Dice, catalog: &Catalog, wishes: &[PluginWish]) -> Requirement {
+    let other = dice.one(&catalog.projects);
+    let plugin = match dice.below(20) {
+        0 => "Ghost".to_owned(),
+        1..5 => other.id.clone(),
+        5 if !wishes.is_empty() => dice.one(wishes).object.clone(),
+        _ => other.name.to_uppercase(),
+    };
+    Requirement { plugin, version: range(dice, other) }
+}
+
+fn range(dice: &mut Dice, of: &Project) -> Range {
+    let version = dice.one(&of.releases).version.replace(['/', ' '], "");
+    let text = match dice.below(8) {
+        0 => "*".to_owned(),
+        1 => format!("<{version}"),
+        2 => version,
+        3 => format!("<= {version}"),
+        4 => format!(">{version}"),
+        5 => format!(
+            "{}.x",
+            version.trim_start_matches(|c: char| !c.is_ascii_digit()).split(['.', '-', '+']).next().unwrap_or("1")
+        ),
+        _ => format!(">={version}"),
+    };
+    text.parse().unwrap()
+}
+
+fn facts(dice: &mut Dice, catalog: &Catalog) -> Vec<VersionFact> {
+    let count = *dice.one(&[0, 0, 0, 0, 1, 2]);
+    let fact = |dice: &mut Dice| {
+        let project = dice.one(&catalog.projects);
+        VersionFact {
+            plugin: project.name.to_lowercase(),
+            releases: range(dice, project),
+            requires: requirement(dice, catalog, &[]),
+            source: "somebody".to_owned(),
+            date: "2026-01-10".parse().unwrap(),
+        }
+    };
+    (0..count).map(|_| fact(dice)).collect()
 }
 
 fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> PluginWish {
@@ -353,6 +416,9 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
         delay: SignedDuration::from_hours(*dice.one(&[0, 0, 0, 24, 72])),
         channel: *dice.one(&[Channel::Release, Channel::Release, Channel::Beta, Channel::Alpha]),
         compatibility: dice.chance(15).then(|| says(dice, project, named)),
+        requires: Vec::new(),
+        delay_together: Vec::new(),
+        selector: None,
     }
 }
 

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
-use resolver::request::{Dependencies, ImagePolicy, PaperWish, Request, VersionWish};
+use resolver::facts::Facts;
+use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperWish, Request, Unlisted, VersionWish};
 use serde::Serialize;
 
 /// A whole question.
@@ -72,6 +73,8 @@ impl Problem {
         for at in 0..self.request.plugins.len() {
             with(&|p| p.request.plugins[at].version = VersionWish::Auto);
             with(&|p| p.request.plugins[at].compatibility = None);
+            with(&|p| p.request.plugins[at].requires.clear());
+            with(&|p| p.request.plugins[at].delay_together.clear());
             with(&|p| p.request.plugins[at].delay = SignedDuration::ZERO);
             with(&|p| p.request.plugins[at].channel = Channel::Release);
         }
@@ -83,6 +86,14 @@ impl Problem {
         with(&|p| p.request.image = None);
         with(&|p| p.request.image_policy = ImagePolicy::Follow);
         with(&|p| p.request.unmanaged = Vec::new());
+        with(&|p| p.request.hotfix_siblings = HotfixSiblings::Trust);
+        with(&|p| p.request.unlisted = Unlisted::Assume);
+        with(&|p| p.request.facts = Facts::default());
+        for at in 0..self.request.facts.all().len() {
+            let mut facts = self.request.facts.all().to_vec();
+            facts.remove(at);
+            with(&|p| p.request.facts = facts.clone().into());
+        }
         with(&|p| p.request.dependencies = Dependencies::Install);
         all
     }

@@ -3,7 +3,8 @@
 use jiff::SignedDuration;
 use resolver::explain::{Because, Explanation, Hint, HintStep, Impossible, Solved, WhyNot, human};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Unlisted,
+    VersionWish,
 };
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve, why_not};
@@ -172,6 +173,23 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                 }
             }
             HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
+            HintStep::AddPlugins { plugins } => {
+                for plugin in plugins {
+                    request.plugins.push(PluginWish {
+                        object: plugin.object.clone(),
+                        key: plugin.key.clone(),
+                        version: VersionWish::Auto,
+                        delay: request.delay,
+                        channel: plugin.channel,
+                        compatibility: None,
+                        requires: Vec::new(),
+                        delay_together: Vec::new(),
+                        selector: None,
+                    });
+                }
+            }
+            HintStep::TrustSiblings => request.hotfix_siblings = HotfixSiblings::Trust,
+            HintStep::AssumeUnlisted => request.unlisted = Unlisted::Assume,
             HintStep::UnpinServer => request.paper = PaperWish::Auto,
             HintStep::PinServer { version, build: None } => {
                 request.paper = PaperWish::Pin { version: version.clone() };
@@ -186,6 +204,9 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                     releases: releases.clone(),
                 });
             }),
+            HintStep::DropRequirement { object, plugin } => {
+                on(object, &|wish| wish.requires.retain(|requirement| requirement.plugin != *plugin));
+            }
             HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
             HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
             // One server alone is never offered it.
@@ -221,7 +242,13 @@ fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
             let newer = then.lock.minecraft > lock.minecraft;
             let follows = after.unfollowed.iter().filter(|left| left.stays.is_none()).count() + after.unfollowed.len()
                 < solved.unfollowed.iter().filter(|left| left.stays.is_none()).count() + solved.unfollowed.len();
-            if !newer && !follows {
+            let adds = matches!(hint.steps.as_slice(), [HintStep::AddPlugins { .. }])
+                && then
+                    .lock
+                    .plugins
+                    .iter()
+                    .any(|plugin| !lock.plugins.iter().any(|old| old.release_id == plugin.release_id));
+            if !newer && !follows && !adds {
                 return Err(format!("{:?} changes nothing", hint.steps));
             }
         }
@@ -371,7 +398,9 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
         // Of one that needs others the rest of the request decides: those may have terms of their own there.
         let project = problem.catalog.projects.iter().find(|project| project.name == *name).unwrap();
         let needs_others = project.releases.iter().any(|release| !release.dependencies.is_empty());
-        if why.unusable.is_some() || needs_others || name == "ViaBackwards" {
+        let facts =
+            !problem.request.facts.all().is_empty() || problem.request.plugins.iter().any(|w| !w.requires.is_empty());
+        if why.unusable.is_some() || needs_others || facts || name == "ViaBackwards" {
             continue;
         }
         let objects = objects_of(problem, name);

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use jiff::SignedDuration;
 use resolver::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use resolver::facts::Requirement;
 use resolver::request::{Dependencies, Request};
 
 use super::rules::{Unknown, place_of, published, runs, runs_on_paper};
-use super::texts::Key;
+use super::texts;
 
 /// What one release asks of one other member.
 pub(crate) struct Ask<'a> {
@@ -26,6 +27,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) request: &'a Request,
     /// Places of what was asked for.
     pub(crate) asked: BTreeSet<usize>,
+    /// What the Plugins that decide say themselves, by the places of their projects.
+    pub(crate) own: BTreeMap<usize, &'a [Requirement]>,
 }
 
 enum Leads {
@@ -34,29 +37,60 @@ enum Leads {
     Unread,
     /// Nobody has tried to read it yet.
     Unknown,
+    /// A fact names what cannot be read: whoever wrote it has to look.
+    Nobody,
     /// Not at this source, or not for Paper: nothing to choose.
     Nowhere,
 }
 
+type Table = LazyLock<BTreeMap<String, String>>;
+
 /// `ViaBackwards`' least `ViaVersion`, release by release: data with a source of its own, so it is read, not repeated.
-static LEAST: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
-    let table: serde_json::Value = serde_json::from_str(include_str!("../../src/overlay/viabackwards.json")).unwrap();
+static LEAST: Table = LazyLock::new(|| table(include_str!("../../src/overlay/viabackwards.json")));
+
+/// The `WorldEdit` that `WorldGuard` was compiled against.
+static COMPILED: Table = LazyLock::new(|| table(include_str!("../../src/overlay/worldguard.json")));
+
+fn table(text: &str) -> BTreeMap<String, String> {
+    let table: serde_json::Value = serde_json::from_str(text).unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     table["atLeast"].as_array().unwrap().iter().map(|row| (text(&row[0]), text(&row[1]))).collect()
-});
+}
 
 /// What `ViaBackwards` needs: the least version of a known release.
 pub(crate) fn least_viaversion(viabackwards: &str) -> Option<&'static str> {
     LEAST.get(viabackwards).map(String::as_str)
 }
 
-fn viaversion_for(project: &Project) -> Option<ProjectKey> {
-    let needs = match project.key.source {
+/// What is known of a pair without anybody's word.
+enum BuiltIn {
+    /// Which versions.
+    Range(String),
+    /// By the dates.
+    Guess,
+}
+
+fn built_in(project: &Project, release: &Release) -> Option<(ProjectKey, BuiltIn)> {
+    let via = match project.key.source {
         Source::Modrinth => (project.id == "NpvuJQoq").then_some("P1OZGk5p"),
         Source::Hangar => project.name.eq_ignore_ascii_case("ViaBackwards").then_some("ViaVersion"),
         Source::Url => None,
     };
-    needs.map(|needs| ProjectKey { source: project.key.source, project: needs.to_owned() })
+    let guard = match project.key.source {
+        Source::Modrinth => (project.key.project == "worldguard").then_some("worldedit"),
+        Source::Hangar => project.name.eq_ignore_ascii_case("WorldGuard").then_some("WorldEdit"),
+        Source::Url => None,
+    };
+    let key = |project_name: &str| ProjectKey { source: project.key.source, project: project_name.to_owned() };
+    let at_least = |least: &str| BuiltIn::Range(format!(">={least}"));
+    if let Some(via) = via {
+        return Some((key(via), least_viaversion(&release.version).map_or(BuiltIn::Guess, at_least)));
+    }
+    Some((key(guard?), at_least(COMPILED.get(&release.version)?)))
+}
+
+fn is_called(project: &Project, name: &str) -> bool {
+    [&project.name, &project.id, &project.key.project].into_iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 impl<'a> Needs<'a> {
@@ -70,7 +104,7 @@ impl<'a> Needs<'a> {
                         needed.insert(other);
                     }
                     Leads::Unknown => return Err(Unknown),
-                    Leads::To(_) | Leads::Unread | Leads::Nowhere => {}
+                    Leads::To(_) | Leads::Unread | Leads::Nobody | Leads::Nowhere => {}
                 }
             }
         }
@@ -82,6 +116,7 @@ impl<'a> Needs<'a> {
         self.required(place, release).iter().all(|leads| match leads {
             Leads::To(other) => self.request.dependencies == Dependencies::Install || self.asked.contains(other),
             Leads::Unread => runs(self.request, release),
+            Leads::Nobody => false,
             Leads::Unknown | Leads::Nowhere => true,
         })
     }
@@ -89,10 +124,49 @@ impl<'a> Needs<'a> {
     fn required(&self, place: usize, release: &Release) -> Vec<Leads> {
         let lines = release.dependencies.iter().filter(|line| line.kind == DependencyKind::Required);
         let mut leads: Vec<Leads> = lines.map(|line| self.line(place, line)).collect();
-        if let Some(key) = viaversion_for(&self.catalog.projects[place]) {
-            leads.push(self.key(&key));
-        }
+        leads.extend(self.facts(place, release).into_iter().map(|(leads, _)| leads));
         leads
+    }
+
+    /// What no page states: of what is built in, the cluster's facts and the Plugin's own the last word about each plugin.
+    fn facts(&self, place: usize, release: &Release) -> Vec<(Leads, BuiltIn)> {
+        let project = &self.catalog.projects[place];
+        let mut words: Vec<(Leads, BuiltIn)> =
+            built_in(project, release).map(|(key, bound)| (self.key(&key), bound)).into_iter().collect();
+        let cluster = self.request.facts.all().iter().filter(|fact| {
+            is_called(project, &fact.plugin) && texts::in_range(fact.releases.as_str(), &release.version)
+        });
+        let own = self.own.get(&place).copied().unwrap_or_default();
+        for requirement in cluster.map(|fact| &fact.requires).chain(own) {
+            let leads = self.called(place, &requirement.plugin);
+            words.push((leads, BuiltIn::Range(requirement.version.as_str().to_owned())));
+        }
+        let mut last: Vec<(Leads, BuiltIn)> = Vec::new();
+        for (leads, bound) in words.into_iter().rev() {
+            let known = |other: &Leads| matches!((other, &leads), (Leads::To(a), Leads::To(b)) if a == b);
+            if !last.iter().any(|(other, _)| known(other)) && !matches!(leads, Leads::To(to) if to == place) {
+                last.push((leads, bound));
+            }
+        }
+        last
+    }
+
+    /// Whom people mean by a name: what is asked for first.
+    fn called(&self, place: usize, name: &str) -> Leads {
+        let source = self.catalog.projects[place].key.source;
+        let mut asked: Vec<usize> =
+            self.asked.iter().copied().filter(|at| is_called(&self.catalog.projects[*at], name)).collect();
+        asked.sort_by_key(|at| (self.catalog.projects[*at].key.source != source, &self.catalog.projects[*at].key));
+        if let Some(found) = asked.first() {
+            return Leads::To(*found);
+        }
+        if let Some(wish) = self.request.plugins.iter().find(|wish| wish.object.eq_ignore_ascii_case(name)) {
+            return self.key(&wish.key);
+        }
+        match self.key(&ProjectKey { source, project: name.to_owned() }) {
+            Leads::Unread => Leads::Nobody,
+            leads @ (Leads::To(_) | Leads::Unknown | Leads::Nobody | Leads::Nowhere) => leads,
+        }
     }
 
     fn key(&self, key: &ProjectKey) -> Leads {
@@ -146,7 +220,7 @@ impl<'a> Needs<'a> {
     ) -> Vec<Ask<'a>> {
         let member = |leads: &Leads| match leads {
             Leads::To(other) => members.iter().position(|member| member == other),
-            Leads::Unread | Leads::Unknown | Leads::Nowhere => None,
+            Leads::Unread | Leads::Unknown | Leads::Nobody | Leads::Nowhere => None,
         };
         let mut asks = Vec::new();
         for line in &release.dependencies {
@@ -166,20 +240,23 @@ impl<'a> Needs<'a> {
                 DependencyKind::Optional | DependencyKind::Embedded => {}
             }
         }
-        let project = &self.catalog.projects[place];
-        if let Some(of) = viaversion_for(project).and_then(|key| member(&self.key(&key))) {
-            asks.push(Ask { of, or_absent: false, one_of: viaversions(release, &out[of]) });
+        for (leads, bound) in self.facts(place, release) {
+            let Some(of) = member(&leads) else { continue };
+            let one_of = match bound {
+                BuiltIn::Range(range) => {
+                    let within = out[of].iter().filter(|other| texts::in_range(&range, &other.version));
+                    within.map(|other| other.id.as_str()).collect()
+                }
+                BuiltIn::Guess => guessed(release, &out[of]),
+            };
+            asks.push(Ask { of, or_absent: false, one_of });
         }
         asks
     }
 }
 
-/// The `ViaVersion` releases that a release of `ViaBackwards` accepts: by the table, else guessed from the dates.
-fn viaversions<'a>(release: &Release, out: &[&'a Release]) -> BTreeSet<&'a str> {
-    if let Some(least) = least_viaversion(&release.version) {
-        let least = Key::of(least);
-        return out.iter().filter(|via| Key::of(&via.version) >= least).map(|via| via.id.as_str()).collect();
-    }
+/// The `ViaVersion` releases that a release of `ViaBackwards` is guessed to accept, from the dates.
+fn guessed<'a>(release: &Release, out: &[&'a Release]) -> BTreeSet<&'a str> {
     let same_night = published(release).checked_add(SignedDuration::from_hours(1)).unwrap();
     let newest = out.iter().rposition(|via| via.channel == release.channel && published(via) <= same_night);
     out[newest.unwrap_or(0)..].iter().map(|via| via.id.as_str()).collect()

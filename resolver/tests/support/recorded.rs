@@ -168,6 +168,9 @@ pub(crate) fn wish(slug: &str) -> PluginWish {
         delay: SignedDuration::ZERO,
         channel: Channel::Release,
         compatibility: None,
+        requires: Vec::new(),
+        delay_together: Vec::new(),
+        selector: None,
     }
 }
 
@@ -187,5 +190,8 @@ pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        hotfix_siblings: resolver::request::HotfixSiblings::default(),
+        unlisted: resolver::request::Unlisted::default(),
+        facts: resolver::facts::Facts::default(),
     }
 }

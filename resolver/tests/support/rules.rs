@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, Project, ProjectKey, Release};
-use resolver::request::{CompatibilityOverride, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::facts::Requirement;
+use resolver::request::{
+    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted, VersionWish,
+};
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
@@ -46,6 +49,9 @@ pub(crate) struct Terms<'a> {
     pub(crate) delay: SignedDuration,
     pub(crate) says: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
+    pub(crate) requires: &'a [Requirement],
+    /// The projects (by place) that belong to it, with their delays.
+    pub(crate) together: Vec<(usize, SignedDuration)>,
 }
 
 /// Everything the page decides before anything is chosen.
@@ -101,11 +107,15 @@ impl<'a> Book<'a> {
         if self.refused(release, paper) {
             return false;
         }
-        let on_page = release.minecraft.is_empty() || self.names(&release.minecraft, paper);
-        let Some(says) = self.members[member].terms.says else { return on_page };
-        if !says.releases.is_empty() && !says.releases.contains(&release.version) {
-            return on_page;
-        }
+        let says = self.members[member].terms.says.filter(|says| is_about(says, release));
+        let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
+        let on_page = if release.minecraft.is_empty() {
+            // What is added to no list is the list, where no list means nothing.
+            self.request.unlisted == Unlisted::Assume || !adds
+        } else {
+            self.names(&release.minecraft, paper)
+        };
+        let Some(says) = says else { return on_page };
         let meant = says.minecraft.iter().any(|pattern| texts::pattern_means(pattern, self.papers[paper].minecraft));
         match says.mode {
             resolver::request::OverrideMode::Add => on_page || meant,
@@ -119,6 +129,9 @@ impl<'a> Book<'a> {
         let built = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
         if list.contains(paper) {
             return true;
+        }
+        if self.request.hotfix_siblings == HotfixSiblings::Ask {
+            return false;
         }
         if texts::siblings(paper).iter().any(|sibling| list.iter().any(|listed| listed.as_str() == *sibling)) {
             return true;
@@ -223,6 +236,27 @@ pub(crate) fn runs_on_paper(release: &Release) -> bool {
     release.loaders.is_empty() || release.loaders.iter().any(ours)
 }
 
+fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
+    says.releases.is_empty() || says.releases.contains(&release.version)
+}
+
+/// The plugins of the page that belong together, by their names without case, spaces and dashes.
+const TOGETHER: [&str; 4] = [
+    "viaversion viabackwards viarewind",
+    "essentialsx essentialsxantibuild essentialsxchat essentialsxdiscord essentialsxdiscordlink essentialsxgeoip \
+     essentialsxprotect essentialsxspawn essentialsxxmpp",
+    "worldedit worldguard",
+    "geyser floodgate",
+];
+
+fn belong_together(a: &Project, b: &Project) -> bool {
+    let has = |group: &str, project: &Project| {
+        let name = project.name.to_lowercase().replace([' ', '-', '_'], "");
+        group.split_whitespace().any(|known| known == name)
+    };
+    TOGETHER.iter().any(|group| has(group, a) && has(group, b))
+}
+
 /// Who takes part.
 #[derive(Clone, Copy)]
 struct Membership<'a> {
@@ -234,7 +268,12 @@ struct Membership<'a> {
 impl<'a> Membership<'a> {
     fn settle(self) -> Result<Vec<Member<'a>>, Unknown> {
         let asked = self.asked()?;
-        let needs = Needs { catalog: self.catalog, request: self.request, asked: asked.keys().copied().collect() };
+        let needs = Needs {
+            catalog: self.catalog,
+            request: self.request,
+            asked: asked.keys().copied().collect(),
+            own: asked.iter().map(|(place, (_, terms))| (*place, terms.requires)).collect(),
+        };
         let mut terms: BTreeMap<usize, Terms<'a>> =
             asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
         // Who is needed by a release that may be used takes part, and may be as young and as unstable as who needs it:
@@ -247,8 +286,14 @@ impl<'a> Membership<'a> {
                 let wanted = needs.by(*place, &judged.ripe)?;
                 let channel = self.as_unstable_as(*place, own, judged.channel);
                 for needed in wanted.iter().filter(|needed| !asked.contains_key(needed)) {
-                    let known =
-                        loosened.entry(*needed).or_insert(Terms { channel, delay: own.delay, says: None, pin: None });
+                    let known = loosened.entry(*needed).or_insert_with(|| Terms {
+                        channel,
+                        delay: own.delay,
+                        says: None,
+                        pin: None,
+                        requires: &[],
+                        together: self.together(*needed, &asked),
+                    });
                     known.channel = known.channel.min(channel);
                     known.delay = known.delay.min(own.delay);
                 }
@@ -303,10 +348,48 @@ impl<'a> Membership<'a> {
                 delay: decides.delay,
                 says: decides.compatibility.as_ref(),
                 pin: pin(&decides),
+                requires: &decides.requires,
+                together: Vec::new(),
             };
             (place, (wishes.iter().map(|wish| wish.object.as_str()).collect(), terms))
         });
-        Ok(decided.collect())
+        let mut asked: BTreeMap<usize, (Vec<&'a str>, Terms<'a>)> = decided.collect();
+        let places: Vec<usize> = asked.keys().copied().collect();
+        for place in places {
+            let together = self.together(place, &asked);
+            asked.get_mut(&place).unwrap().1.together = together;
+        }
+        Ok(asked)
+    }
+
+    /// What is asked for and belongs to a project: known to, or because a Plugin says so, in either direction.
+    fn together(
+        self,
+        place: usize,
+        asked: &BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>,
+    ) -> Vec<(usize, SignedDuration)> {
+        let projects = &self.catalog.projects;
+        let means = |name: &str, at: usize| {
+            let project = &projects[at];
+            let own = [&project.name, &project.id, &project.key.project];
+            own.into_iter().any(|own| own.eq_ignore_ascii_case(name))
+                || asked[&at].0.iter().any(|object| object.eq_ignore_ascii_case(name))
+        };
+        let said: Vec<BTreeSet<usize>> = self
+            .request
+            .plugins
+            .iter()
+            .map(|wish| {
+                let named = wish.delay_together.iter().filter_map(|name| asked.keys().find(|at| means(name, **at)));
+                place_of(self.catalog, &wish.key).into_iter().chain(named.copied()).collect()
+            })
+            .collect();
+        let belongs = |other: usize| {
+            belong_together(&projects[place], &projects[other])
+                || said.iter().any(|group| group.contains(&place) && group.contains(&other))
+        };
+        let others = asked.iter().filter(|(other, _)| **other != place && belongs(**other));
+        others.map(|(other, (_, terms))| (*other, terms.delay)).collect()
     }
 
     /// Everything that is out, oldest first.
@@ -345,7 +428,19 @@ impl<'a> Membership<'a> {
                     && on_channel(next)
                     && texts::is_patch_of(&next.version, &release.version)
             });
-            release.channel >= channel && ripe <= self.now && !replaced
+            let that_night = |other: &Release| {
+                let apart = published(other).duration_since(published(release)).abs();
+                other.channel == release.channel
+                    && published(other) <= self.now
+                    && apart <= SignedDuration::from_hours(1)
+            };
+            let waits = terms.together.iter().any(|(other, delay)| {
+                let mut night = self.catalog.projects[*other].releases.iter().filter(|release| that_night(release));
+                night.any(|other| published(other).checked_add(*delay).unwrap() > self.now)
+            });
+            let stated = terms.says.is_some_and(|says| says.mode != OverrideMode::Remove && is_about(says, release));
+            let unlisted = self.request.unlisted == Unlisted::Refuse && release.minecraft.is_empty() && !stated;
+            release.channel >= channel && ripe <= self.now && !replaced && !waits && !unlisted
         };
         let exempt = |release: &Release| {
             runs(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_means(pin, &release.version))

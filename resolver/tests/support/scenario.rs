@@ -7,9 +7,10 @@ use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, PaperVersion, Project,
     ProjectKey, Release, Source,
 };
+use resolver::facts::{Facts, Requirement};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
-    VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    Unlisted, VersionWish,
 };
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
@@ -33,6 +34,9 @@ pub(crate) struct Scenario {
     /// Plugins that are named by a URL: one release each, without a date and without a list.
     #[serde(default)]
     files: Vec<String>,
+    /// The cluster's facts.
+    #[serde(default)]
+    facts: Facts,
     /// Names people know, where they differ from the project's.
     #[serde(default)]
     names: BTreeMap<String, String>,
@@ -70,6 +74,10 @@ struct Policy {
     images: Vec<String>,
     #[serde(default)]
     dependencies: Dependencies,
+    #[serde(default, rename = "hotfix-siblings")]
+    hotfix_siblings: HotfixSiblings,
+    #[serde(default)]
+    unlisted: Unlisted,
 }
 
 #[derive(Deserialize)]
@@ -102,6 +110,12 @@ struct PluginFields {
     project: Option<String>,
     channel: Option<Channel>,
     delay: Option<String>,
+    /// As `spec.requires` has it.
+    #[serde(default)]
+    requires: Vec<Requirement>,
+    /// As `spec.delayTogether` has it.
+    #[serde(default, rename = "delay-together")]
+    delay_together: Vec<String>,
     #[serde(rename = "override")]
     says: Option<Says>,
 }
@@ -377,6 +391,9 @@ impl Scenario {
                     minecraft: says.minecraft.clone(),
                     releases: says.releases.clone(),
                 }),
+                requires: fields.map(|fields| fields.requires.clone()).unwrap_or_default(),
+                delay_together: fields.map(|fields| fields.delay_together.clone()).unwrap_or_default(),
+                selector: None,
             }
         });
         let pinned = |text: &str| match text.split_once('#') {
@@ -417,6 +434,9 @@ impl Scenario {
             image_policy: self.policy.image_policy,
             unmanaged: wanted.unmanaged.clone(),
             unmanaged_plugins: wanted.unmanaged_plugins,
+            hotfix_siblings: self.policy.hotfix_siblings,
+            unlisted: self.policy.unlisted,
+            facts: self.facts.clone(),
         }
     }
 }

@@ -38,6 +38,32 @@ impl Key {
     }
 }
 
+/// `>=7.4, <7.5`: every condition holds. What is a preview of exactly the end of `<` is not below it.
+pub(crate) fn in_range(range: &str, version: &str) -> bool {
+    let key = Key::of(version);
+    range.split(',').map(str::trim).all(|condition| {
+        let letters = condition.find(|c: char| c.is_ascii_alphanumeric() || c == '*').unwrap();
+        let (sign, end) = condition.split_at(letters);
+        if end == "*" {
+            return true;
+        }
+        if let Some(line) = end.strip_suffix(".x").or_else(|| end.strip_suffix(".*")) {
+            let mut own = key.core.clone();
+            let line = tokens(line);
+            own.resize(own.len().max(line.len()), Token::Number(0));
+            return own.starts_with(&line);
+        }
+        let end = Key::of(end);
+        match sign.trim() {
+            ">=" => key >= end,
+            ">" => key > end,
+            "<=" => key <= end,
+            "<" => key < end && !(end.is_final && !key.is_final && key.core == end.core),
+            _ => key == end,
+        }
+    })
+}
+
 fn plain(version: &str) -> String {
     let version = version.trim().to_lowercase();
     version.strip_prefix('v').map(str::to_owned).unwrap_or(version)

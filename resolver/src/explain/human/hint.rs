@@ -1,8 +1,9 @@
 //! Pure. Hints as text: the exact field and value.
 
 use super::super::words::{build_channel, channel, in_a_shell, instant};
-use super::super::{Hint, HintStep};
+use super::super::{Hint, HintStep, Proposal};
 use super::{Page, paper, short};
+use crate::catalog::Channel;
 
 /// The section with all of them.
 pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_listed: bool) {
@@ -17,7 +18,8 @@ pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_l
         rows.push(("wait".to_owned(), vec!["nothing to do; you are told when it is listed".to_owned()]));
     }
     for hint in hints {
-        let mut lines: Vec<String> = hint.steps.iter().map(field).collect();
+        let mut lines: Vec<String> =
+            hint.steps.iter().flat_map(|step| field(step).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
         let would = paper(&hint.gives.minecraft, hint.gives.build);
         let one_way = hint
             .no_way_back_to
@@ -37,6 +39,7 @@ fn head(steps: &[HintStep]) -> &'static str {
         [HintStep::NoPluginDelay { .. } | HintStep::NoServerDelay] => "sooner",
         [HintStep::UnpinPlugin { .. } | HintStep::UnpinServer | HintStep::UnpinImage] => "unpin",
         [HintStep::PluginPerServer { .. }] => "free it",
+        [HintStep::AddPlugins { .. }] => "add it",
         [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
         [HintStep::PinImage { .. }] => "newer Java",
         [HintStep::TrustFiles { .. }] => "if you checked",
@@ -68,18 +71,39 @@ pub(super) fn field(step: &HintStep) -> String {
         HintStep::ImageFollows => "set `spec.imagePolicy: Follow` on the server".to_owned(),
         HintStep::PinImage { image } => format!("set `spec.image: {image}` on the server"),
         HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
+        HintStep::AddPlugins { plugins } => {
+            let apply = plugins.iter().map(|plugin| format!("apply  {}", manifest(plugin)));
+            apply.collect::<Vec<_>>().join("\n")
+        }
+        HintStep::TrustSiblings => "set `spec.hotfixSiblings: Trust` on the server".to_owned(),
+        HintStep::AssumeUnlisted => "set `spec.unlisted: Assume` on the server".to_owned(),
         HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),
         HintStep::TrustFiles { server, files, minecraft } => {
             let files: Vec<String> = files.iter().map(|file| in_a_shell(file)).collect();
             format!("kubectl nightshift trust {server} {} --minecraft {minecraft}", files.join(" "))
         }
         HintStep::WarnUnmanaged => "set `spec.unmanagedPlugins: Warn` on the server".to_owned(),
+        HintStep::DropRequirement { object, plugin } => {
+            format!("remove the line about {plugin} from `spec.requires` of Plugin {object}")
+        }
         HintStep::PinServer { version, build: None } => format!("set `spec.version: \"{version}\"` on the server"),
         HintStep::PinServer { version, build: Some(build) } => {
             format!("set `spec.version: \"{version}\"` and `spec.build: {build}` on the server")
         }
         HintStep::PinPlugin { object, version } => format!("set `spec.version: \"{version}\"` on Plugin {object}"),
     }
+}
+
+/// A proposed Plugin as one line of YAML.
+fn manifest(plugin: &Proposal) -> String {
+    let Proposal { object, namespace, key, channel: least, selector } = plugin;
+    let namespace = namespace.as_ref().map_or_else(String::new, |namespace| format!(", namespace: {namespace}"));
+    let least = if *least == Channel::Release { String::new() } else { format!("channel: {}, ", channel(*least)) };
+    format!(
+        "{{apiVersion: nightshift.dev/v1alpha1, kind: Plugin, metadata: {{name: {object}{namespace}}}, spec: {{source: \
+         {{type: {}, project: \"{}\"}}, {least}updateStrategy: auto, instanceSelector: {selector}}}}}",
+        key.source, key.project
+    )
 }
 
 fn quoted(texts: &[String]) -> String {

@@ -3,6 +3,7 @@
 use super::super::words::{self, list, nearest_are, of, read, spans};
 use super::super::{Impossible, ListedRelease, OneVersion, Reason, Takes};
 use super::{Page, hint, short};
+use crate::facts::UsedFact;
 
 /// Writes it.
 pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
@@ -110,6 +111,14 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
                 }
                 Some(newest) => {
                     let oldest_asked = papers.first().map(|span| &span.from);
+                    if let Some(sibling) = &newest.sibling {
+                        let of = of(newest.published);
+                        let papers = spans(papers);
+                        let line = format!(
+                            "its newest, {of}, is listed for {sibling} and not for {papers} ({read}); `spec.hotfixSiblings` is `Ask`"
+                        );
+                        return (format!("{plugin} {}", newest.version), vec![line]);
+                    }
                     let line = match &newest.up_to {
                         _ if newest.overridden => format!(
                             "its newest, {}, is listed there, and your compatibilityOverride takes that away",
@@ -140,19 +149,13 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
             let head = format!("{plugin} {version}, {}{listed}", of(*published));
             (head, format!("{}{older}", words::unusable(unusable)))
         }
-        Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed } => {
+        Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed, fact } => {
             let head = match older {
                 0 => format!("{plugin} {version}"),
                 n => format!("{plugin} {version} and {n} older"),
             };
-            let guess = if *guessed { " (guessed from their dates)" } else { "" };
-            let line = match (at_least, at_most) {
-                (Some(at_least), None) => format!("needs {needs} {at_least} or newer{guess}"),
-                (Some(at_least), Some(at_most)) if at_least == at_most => format!("needs {needs} {at_least}{guess}"),
-                (Some(at_least), Some(at_most)) => format!("needs {needs} {at_least} to {at_most}{guess}"),
-                (None, _) => format!("needs a {needs} that does not exist{guess}"),
-            };
-            (head, line)
+            let ends = (at_least.as_deref(), at_most.as_deref());
+            (head, needed(needs, fact.as_ref(), ends, *guessed))
         }
         Reason::Excludes { plugin, version, other } => {
             (format!("{plugin} {version}"), format!("must not be installed together with {other}"))
@@ -164,4 +167,18 @@ fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
         Reason::NoRelease { plugin, .. } => (plugin.clone(), "has no release at all".to_owned()),
     };
     (head, vec![line])
+}
+
+/// What a release needs of another plugin: by the fact that says it, else between the oldest and the newest that would do.
+fn needed(needs: &str, fact: Option<&UsedFact>, ends: (Option<&str>, Option<&str>), guessed: bool) -> String {
+    let guess = if guessed { " (guessed from their dates)" } else { "" };
+    match (fact, ends) {
+        (Some(UsedFact { range, says, .. }), _) => {
+            format!("needs {needs} {} ({})", words::range(range), words::says(says))
+        }
+        (None, (Some(least), None)) => format!("needs {needs} {least} or newer{guess}"),
+        (None, (Some(least), Some(most))) if least == most => format!("needs {needs} {least}{guess}"),
+        (None, (Some(least), Some(most))) => format!("needs {needs} {least} to {most}{guess}"),
+        (None, (None, _)) => format!("needs a {needs} that does not exist{guess}"),
+    }
 }

@@ -2,12 +2,13 @@
 
 use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Holder, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed,
-    Warning,
+    Because, ChosenPaper, ChosenPlugin, Holder, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion, Solved,
+    Unfollowed, Warning,
 };
 use super::no::{one_version_row, one_version_rule, takes};
 use super::{Page, hint, image, paper, short};
 use crate::catalog::Source;
+use crate::facts::UsedFact;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 use crate::version::sibling::sibling;
@@ -34,6 +35,12 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
     unfollowed(page, &solved.paper.minecraft, &solved.unfollowed);
     removed(page, &solved.removed);
     not_taken(page, solved);
+    if !solved.bounds.is_empty() {
+        page.gap();
+        page.line("facts that no page states");
+        let rows: Vec<_> = solved.bounds.iter().map(bound).collect();
+        page.table(&rows);
+    }
     if !solved.warnings.is_empty() {
         page.gap();
         page.line("worth knowing");
@@ -44,6 +51,11 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
     let held = solved.newer_paper.first().is_some_and(|newer| newer.held_by.iter().any(waits_for_a_list));
     hint::section(page, &solved.server, &solved.hints, held);
     page.lists_read_later(solved.lists_read_later);
+}
+
+fn bound(used: &UsedFact) -> (String, Vec<String>) {
+    let UsedFact { plugin, version, needs, range, says } = used;
+    (format!("{plugin} {version}"), vec![format!("needs {needs} {} ({})", words::range(range), words::says(says))])
 }
 
 /// Whether all that is missing is that somebody lists it.
@@ -249,6 +261,7 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
             " {page} lists {minecraft} ({read}), and your compatibilityOverride{} takes that away.",
             holder.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
         ),
+        _ if newest.sibling.is_some() => sibling_listed(newest, minecraft, &format!(" {page}"), &read),
         (None, Some(up_to)) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
         (None, Some(_) | None) => format!(" {page} does not list {minecraft} ({read})."),
     });
@@ -270,6 +283,12 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
         lines.push(format!("Needed by {}.", list(&holder.needed_by, 4)));
     }
     lines
+}
+
+/// That only a sibling is listed, and that this does not count.
+fn sibling_listed(newest: &ListedRelease, minecraft: &Minecraft, page: &str, read: &str) -> String {
+    let sibling = newest.sibling.as_ref().map_or_else(String::new, ToString::to_string);
+    format!("{page} lists {sibling}, its hotfix sibling, and not {minecraft} ({read}); `spec.hotfixSiblings` is `Ask`.")
 }
 
 /// The clause after "but".
@@ -376,6 +395,9 @@ fn warned(warning: &Warning) -> String {
         ),
         Warning::SharedName { name, files } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
+        }
+        Warning::NoSuchCompanion { object, plugin } => {
+            format!("`spec.delayTogether` of Plugin {object} names {plugin}, and this server has no such plugin.")
         }
         Warning::PaperUnsupported { minecraft } => format!("Paper {minecraft} gets no more fixes."),
         Warning::PinnedBuildChannel { is, allowed } => format!(

@@ -33,7 +33,7 @@ pub(super) fn card(reason: &Reason) -> Card {
         Reason::ReleasesUnusable { plugin, version, unusable, .. } => {
             (format!("{plugin} {version}"), few::unusable(unusable))
         }
-        Reason::Needs { plugin, version, needs, at_least, at_most, older: _, guessed: _ } => {
+        Reason::Needs { plugin, version, needs, at_least, at_most, older: _, guessed: _, fact: _ } => {
             let which = match (at_least, at_most) {
                 (Some(least), Some(most)) => format!("{needs} {least} to {most}"),
                 (Some(least), None) => format!("{needs} {least} or newer"),

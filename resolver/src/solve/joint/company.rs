@@ -241,6 +241,12 @@ impl<'c, 'a> Company<'c, 'a> {
         Some(BareAnswer {
             paper: PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
             unfollowed: choice.unfollowed.iter().map(|&(shelf, _)| name(shelf)).collect(),
+            plugins: choice
+                .releases
+                .iter()
+                .enumerate()
+                .filter_map(|(shelf, release)| Some((name(shelf), (*release)?.version.clone())))
+                .collect(),
         })
     }
 }

@@ -70,6 +70,9 @@ fn wish(name: &str) -> PluginWish {
         delay: DELAY,
         channel: Channel::Release,
         compatibility: None,
+        requires: Vec::new(),
+        delay_together: Vec::new(),
+        selector: None,
     }
 }
 
@@ -88,6 +91,9 @@ fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        hotfix_siblings: crate::request::HotfixSiblings::default(),
+        unlisted: crate::request::Unlisted::default(),
+        facts: crate::facts::Facts::default(),
     }
 }
 

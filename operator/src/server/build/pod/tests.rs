@@ -24,6 +24,7 @@ fn lock() -> Lock {
         jvm_flags: vec!["-XX:+AlwaysPreTouch".to_owned()],
         plugins: Vec::new(),
         facts: Vec::new(),
+        bounds: Vec::new(),
     }
 }
 

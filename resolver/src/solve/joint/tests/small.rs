@@ -166,6 +166,9 @@ pub(super) fn fleet(seed: u64) -> Small {
                 delay,
                 channel: Channel::Release,
                 compatibility: None,
+                requires: Vec::new(),
+                delay_together: Vec::new(),
+                selector: None,
             })
             .collect();
         let running = random.percent(40).then(|| Running {
@@ -200,6 +203,9 @@ pub(super) fn fleet(seed: u64) -> Small {
             image_policy: ImagePolicy::Follow,
             unmanaged: Vec::new(),
             unmanaged_plugins: UnmanagedPlugins::Hold,
+            hotfix_siblings: crate::request::HotfixSiblings::default(),
+            unlisted: crate::request::Unlisted::default(),
+            facts: crate::facts::Facts::default(),
         }
     });
     let requests = requests.collect();

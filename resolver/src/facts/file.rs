@@ -1,0 +1,171 @@
+//! Pure. The file of the cluster's facts: read strictly, or refused with the place of the mistake.
+
+use jiff::civil::Date;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::{Facts, Requirement, VersionFact};
+use crate::version::range::{NotARange, Range};
+
+/// More would be a database, not what somebody looked up.
+const MOST_FACTS: usize = 1_000;
+/// Facts go into locks and explanations.
+const LONGEST_TEXT: usize = 256;
+
+/// What is wrong with a file of facts.
+#[derive(Debug, thiserror::Error)]
+pub enum FactsFault {
+    /// It is no YAML, or not of the form.
+    #[error(
+        "it does not have the form `facts: [{{plugin, releases, requires: {{plugin, version}}, source, date}}]` of \
+         docs/reference/facts.md"
+    )]
+    Form(#[source] serde_saphyr::Error),
+    /// A range that cannot be read; the message ends with two lines that point into it.
+    #[error("line {line}: `facts[{at}].{field}`: {fault}\n{}", .fault.pointed())]
+    Range {
+        /// The line, from 1.
+        line: u64,
+        /// Which fact, from 0.
+        at: usize,
+        /// Which field of it.
+        field: &'static str,
+        /// What is wrong with it.
+        fault: NotARange,
+    },
+    /// More facts than anybody could have looked up.
+    #[error("it has {0} facts, and at most {MOST_FACTS} are read; leave out those of plugins that you do not run")]
+    TooMany(usize),
+    /// A name or a source that is empty, or too long.
+    #[error("`facts[{at}].{field}` has {length} characters; write between 1 and {LONGEST_TEXT}")]
+    Text {
+        /// Which fact, from 0.
+        at: usize,
+        /// Which field of it.
+        field: &'static str,
+        /// Its length.
+        length: usize,
+    },
+    /// A plugin that needs itself.
+    #[error("`facts[{at}].requires.plugin` is `{plugin}`, as `facts[{at}].plugin` is; name the plugin it needs")]
+    Itself {
+        /// Which fact, from 0.
+        at: usize,
+        /// The plugin.
+        plugin: String,
+    },
+}
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    facts: Vec<Written>,
+}
+
+/// A [`VersionFact`] as it stands in the file: ranges with their places.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    plugin: String,
+    releases: Option<Spanned<String>>,
+    requires: WrittenRequirement,
+    source: String,
+    date: Date,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRequirement {
+    plugin: String,
+    version: Spanned<String>,
+}
+
+impl Written {
+    fn read(self, at: usize) -> Result<VersionFact, FactsFault> {
+        let range = |text: Spanned<String>, field| {
+            let line = text.referenced.line();
+            text.value.parse::<Range>().map_err(|fault| FactsFault::Range { line, at, field, fault })
+        };
+        let Self { plugin, releases, requires: WrittenRequirement { plugin: other, version }, source, date } = self;
+        Ok(VersionFact {
+            plugin,
+            releases: releases.map(|text| range(text, "releases")).transpose()?.unwrap_or_default(),
+            requires: Requirement { plugin: other, version: range(version, "requires.version")? },
+            source,
+            date,
+        })
+    }
+}
+
+impl Facts {
+    /// Reads the text of a file, YAML or JSON; `docs/reference/facts.md` says what stands in it.
+    pub fn read(text: &str) -> Result<Self, FactsFault> {
+        let options = serde_saphyr::options! { with_snippet: false };
+        let File { facts } = serde_saphyr::from_str_with_options(text, options).map_err(FactsFault::Form)?;
+        if facts.len() > MOST_FACTS {
+            return Err(FactsFault::TooMany(facts.len()));
+        }
+        let facts = facts.into_iter().enumerate().map(|(at, fact)| fact.read(at)).collect::<Result<Vec<_>, _>>()?;
+        for (at, fact) in facts.iter().enumerate() {
+            let VersionFact { plugin, releases: _, requires, source, date: _ } = fact;
+            for (field, text) in [("plugin", plugin), ("requires.plugin", &requires.plugin), ("source", source)] {
+                let length = text.trim().chars().count();
+                if !(1..=LONGEST_TEXT).contains(&length) {
+                    return Err(FactsFault::Text { at, field, length });
+                }
+            }
+            if plugin.eq_ignore_ascii_case(&requires.plugin) {
+                return Err(FactsFault::Itself { at, plugin: plugin.clone() });
+            }
+        }
+        Ok(Self(facts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    const ONE: &str = "facts:
+- plugin: WorldGuard
+  releases: 7.0.x
+  requires: {plugin: WorldEdit, version: \">=7.3, <7.4\"}
+  source: github.com/EngineHub/WorldGuard
+  date: 2026-01-10
+";
+
+    fn said(text: &str) -> String {
+        let fault = Facts::read(text).unwrap_err();
+        fault.source().map_or_else(|| fault.to_string(), |cause| format!("{fault}: {cause}"))
+    }
+
+    #[test]
+    fn a_file_is_read_whole_and_empty_ones_too() {
+        let facts = Facts::read(ONE).unwrap();
+        assert!(facts.all()[0].releases.has("7.0.12") && !facts.all()[0].requires.version.has("7.4"));
+        assert_eq!(Facts::read("facts: []").unwrap(), Facts::default());
+        assert_eq!(Facts::read(&serde_json::json!({"facts": facts.all()}).to_string()).unwrap(), facts);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_place() {
+        for (from, to, says) in [
+            ("<7.4", "<<7.4", &["line 4: `facts[0].requires.version`", "    >=7.3, <<7.4\n            ^"][..]),
+            ("releases", "release", &["unknown field", "release", "line 3"]),
+            ("2026-01-10", "10 January", &["line 6"]),
+            ("  source: github.com/EngineHub/WorldGuard\n", "", &["source"]),
+            ("plugin: WorldGuard", "plugin: \" \"", &["`facts[0].plugin` has 0 characters"]),
+            ("plugin: WorldGuard", "plugin: worldedit", &["`facts[0].requires.plugin` is `worldedit`"]),
+            ("facts:", "fact:", &["unknown field"]),
+        ] {
+            let text = said(&ONE.replacen(from, to, 1));
+            for part in says {
+                assert!(text.contains(part), "{part} is not in:\n{text}");
+            }
+        }
+        assert!(said("").contains("facts"));
+    }
+}

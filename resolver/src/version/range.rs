@@ -1,0 +1,374 @@
+//! Pure. Ranges of versions as people write them: `>=7.4, <7.5`.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::lenient;
+
+/// A range of versions: conditions with commas between them, all of which hold. Printed as it was written.
+///
+/// | written | means |
+/// |---|---|
+/// | `7.4.1`, `=7.4.1` | exactly this version |
+/// | `>=7.4`, `>7.4`, `<=7.4`, `<7.5` | in the order of [`lenient::compare`], which is semver's where both are semver |
+/// | `7.4.x`, `7.4.*` | every version whose numbers begin so |
+/// | `*` | every version |
+///
+/// `<7.5` leaves out `7.5.0-SNAPSHOT` too: a preview of 7.5 is no 7.4. `<7.5-beta` means what it says.
+#[derive(Debug, Clone)]
+pub struct Range {
+    written: Box<str>,
+    terms: Vec<Term>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Term {
+    Any,
+    Exactly(String),
+    Line(String),
+    AtLeast(String),
+    Above(String),
+    AtMost(String),
+    Below(String),
+}
+
+/// Text that is no range, and the place in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no version range: {fault}")]
+pub struct NotARange {
+    text: String,
+    /// Which character, from 0.
+    at: usize,
+    fault: RangeFault,
+}
+
+/// What is wrong with a range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RangeFault {
+    /// Nothing, where a condition should be.
+    #[error("a condition is missing; write one such as `>=7.4`")]
+    NoCondition,
+    /// A comparison without a version.
+    #[error("a version is missing after `{0}`")]
+    NoVersion(&'static str),
+    /// `^7.4`, `~7.4`, `!=7.4`, `>>7.4`
+    #[error("`{0}` begins neither a comparison nor a version; write `>=`, `>`, `<=`, `<`, `=` or a version")]
+    NoComparison(char),
+    /// `>=7.4 <7.5`
+    #[error("a version ends at the space; write a comma between two conditions")]
+    NoComma,
+    /// `7.4/2`
+    #[error("`{0}` stands in no version")]
+    NoVersionText(char),
+    /// `>=7.x`
+    #[error("`x` stands for any number, which cannot be compared; write `7.4.x` alone")]
+    WildcardCompared,
+    /// `>=7.5, <7.4`
+    #[error("no version meets this and what stands before it")]
+    Nothing,
+    /// Longer than any real one.
+    #[error("it is longer than {MOST} characters")]
+    TooLong,
+}
+
+/// Longer ones are refused: ranges go into explanations.
+const MOST: usize = 128;
+
+impl NotARange {
+    /// What is wrong.
+    pub fn fault(&self) -> &RangeFault {
+        &self.fault
+    }
+
+    /// The text, and below it a `^` at the place; two lines.
+    pub fn pointed(&self) -> String {
+        let text: String = self.text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        format!("    {text}\n    {:1$}^", "", self.at)
+    }
+}
+
+impl Range {
+    /// Every version.
+    pub fn any() -> Self {
+        Self { written: "*".into(), terms: vec![Term::Any] }
+    }
+
+    /// `version` and everything newer.
+    pub(crate) fn at_least(version: &str) -> Self {
+        Self { written: format!(">={version}").into(), terms: vec![Term::AtLeast(version.to_owned())] }
+    }
+
+    /// Whether a release of this version is in it.
+    pub fn has(&self, version: &str) -> bool {
+        self.terms.iter().all(|term| term.has(version))
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self::any()
+    }
+}
+
+impl Term {
+    fn has(&self, version: &str) -> bool {
+        let compare = |bound: &str| lenient::compare(version, bound);
+        match self {
+            Self::Any => true,
+            Self::Exactly(bound) => compare(bound).is_eq(),
+            Self::Line(line) => lenient::is_of_line(version, line),
+            Self::AtLeast(bound) => compare(bound).is_ge(),
+            Self::Above(bound) => compare(bound).is_gt(),
+            Self::AtMost(bound) => compare(bound).is_le(),
+            Self::Below(bound) => compare(bound).is_lt() && !lenient::is_preview_of(version, bound),
+        }
+    }
+
+    /// The bound below which nothing is in, and whether the bound itself is.
+    fn lower(&self) -> Option<(&str, bool)> {
+        match self {
+            Self::AtLeast(bound) | Self::Exactly(bound) => Some((bound, true)),
+            Self::Above(bound) => Some((bound, false)),
+            Self::Any | Self::Line(_) | Self::AtMost(_) | Self::Below(_) => None,
+        }
+    }
+
+    fn upper(&self) -> Option<(&str, bool)> {
+        match self {
+            Self::AtMost(bound) | Self::Exactly(bound) => Some((bound, true)),
+            Self::Below(bound) => Some((bound, false)),
+            Self::Any | Self::Line(_) | Self::AtLeast(_) | Self::Above(_) => None,
+        }
+    }
+
+    /// Whether nothing can be in both.
+    fn excludes(&self, other: &Self) -> bool {
+        let crossed = |a: &Self, b: &Self| match (a.lower(), b.upper()) {
+            (Some((low, with_low)), Some((high, with_high))) => match lenient::compare(low, high) {
+                Ordering::Less => false,
+                Ordering::Equal => !(with_low && with_high),
+                Ordering::Greater => true,
+            },
+            _ => false,
+        };
+        crossed(self, other) || crossed(other, self)
+    }
+}
+
+impl FromStr for Range {
+    type Err = NotARange;
+
+    fn from_str(text: &str) -> Result<Self, NotARange> {
+        let letters: Vec<char> = text.chars().collect();
+        let refused = |at: usize, fault| Err(NotARange { text: text.to_owned(), at, fault });
+        if letters.len() > MOST {
+            return refused(MOST, RangeFault::TooLong);
+        }
+        let mut terms: Vec<Term> = Vec::new();
+        let mut from = 0;
+        for part in letters.split(|&letter| letter == ',') {
+            let starts = from + part.iter().take_while(|letter| letter.is_whitespace()).count();
+            match term(&letters[starts..from + part.len()]) {
+                Err((at, fault)) => return refused(starts + at, fault),
+                Ok(term) if terms.iter().any(|before| before.excludes(&term)) => {
+                    return refused(starts, RangeFault::Nothing);
+                }
+                Ok(term) => terms.push(term),
+            }
+            from += part.len() + 1;
+        }
+        Ok(Self { written: text.trim().into(), terms })
+    }
+}
+
+/// The comparisons, longest first.
+const COMPARISONS: [&str; 5] = [">=", "<=", ">", "<", "="];
+
+/// One condition, without leading space.
+fn term(letters: &[char]) -> Result<Term, (usize, RangeFault)> {
+    let text: String = letters.iter().collect();
+    let text = text.trim_end();
+    if text.is_empty() {
+        return Err((0, RangeFault::NoCondition));
+    }
+    if text == "*" {
+        return Ok(Term::Any);
+    }
+    let comparison = COMPARISONS.into_iter().find(|comparison| text.starts_with(comparison));
+    let rest = &text[comparison.map_or(0, str::len)..];
+    let version = rest.trim_start();
+    let at = text.chars().count() - version.chars().count();
+    if let (true, Some(comparison)) = (version.is_empty(), comparison) {
+        return Err((at, RangeFault::NoVersion(comparison)));
+    }
+    for (place, letter) in version.chars().enumerate() {
+        let fault = match letter {
+            _ if letter.is_ascii_alphanumeric() => continue,
+            '.' | '-' | '+' | '_' | '*' if place > 0 => continue,
+            _ if place == 0 => RangeFault::NoComparison(letter),
+            _ if letter.is_whitespace() => RangeFault::NoComma,
+            _ => RangeFault::NoVersionText(letter),
+        };
+        return Err((at + place, fault));
+    }
+    let line = version.strip_suffix(".x").or_else(|| version.strip_suffix(".*"));
+    let compared = |term: fn(String) -> Term| match version.find('*') {
+        None if line.is_none() => Ok(term(version.to_owned())),
+        _ => Err((at, RangeFault::WildcardCompared)),
+    };
+    match (comparison, line) {
+        (None | Some("="), Some(line)) if !line.contains(['*', '-', '+', '_']) => Ok(Term::Line(line.to_owned())),
+        (Some(">="), _) => compared(Term::AtLeast),
+        (Some(">"), _) => compared(Term::Above),
+        (Some("<="), _) => compared(Term::AtMost),
+        (Some("<"), _) => compared(Term::Below),
+        (_, _) => compared(Term::Exactly),
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.written)
+    }
+}
+
+/// As written: what is printed has to be the same for the same range.
+impl PartialEq for Range {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+impl Eq for Range {}
+
+impl PartialOrd for Range {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Range {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.written.cmp(&other.written)
+    }
+}
+
+impl Serialize for Range {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.written)
+    }
+}
+
+impl<'de> Deserialize<'de> for Range {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|error: NotARange| serde::de::Error::custom(error))
+    }
+}
+
+#[cfg(feature = "cli")]
+impl schemars::JsonSchema for Range {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Range".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "maxLength": MOST})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(range: &str, version: &str) -> bool {
+        range.parse::<Range>().unwrap().has(version)
+    }
+
+    #[test]
+    fn a_range_holds_what_lies_between_its_ends_and_no_preview_of_the_upper_one() {
+        for version in ["7.4", "7.4.0", "7.4.2", "7.4.9+build.3", "v7.4.1", "7.4.2-beta-01"] {
+            assert!(has(">=7.4, <7.5", version), "{version}");
+        }
+        for version in ["7.3.9", "7.5", "7.5.0-SNAPSHOT", "7.5.0-beta-01", "7.4.0-SNAPSHOT", "8"] {
+            assert!(!has(">=7.4, <7.5", version), "{version}");
+        }
+        assert!(has("<7.5-rc", "7.5.0-beta-01"), "an end that is a preview itself means what it says");
+        assert!(has(">=7.4.0-SNAPSHOT", "7.4.0-SNAPSHOT+12"));
+    }
+
+    #[test]
+    fn each_way_to_write_a_condition_means_what_the_table_says() {
+        assert!(has("7.4.1", "7.4.1") && has("=7.4", "7.4.0") && !has("7.4", "7.4.1"));
+        assert!(has(">7.4", "7.4.1") && !has(">7.4", "7.4.0"));
+        assert!(has("<=7.4", "7.4.0") && !has("<=7.4", "7.4.1"));
+        assert!(has("7.4.x", "7.4.12-SNAPSHOT") && has("7.*", "7.4") && !has("7.4.x", "7.40.1"));
+        assert!(has("*", "3D Shareware"));
+        assert!(has(" >= r5 ,<r9 ", "r7"), "spaces are free, and other schemes have the lenient order");
+    }
+
+    #[test]
+    fn a_mistake_is_pointed_at() {
+        for (text, at, says) in [
+            ("", 0, "a condition is missing"),
+            (">=7.4,", 6, "a condition is missing"),
+            (">=7.4, , <8", 7, "a condition is missing"),
+            (">=7.4, <", 8, "a version is missing after `<`"),
+            ("^7.4", 0, "`^` begins neither"),
+            (">=7.4, <<7.5", 8, "`<` begins neither"),
+            (">=7.4 <7.5", 5, "write a comma"),
+            (">=7.4/2", 5, "`/` stands in no version"),
+            (">=7.x", 2, "cannot be compared"),
+            ("7.*.2", 0, "cannot be compared"),
+            ("7-beta.x", 0, "cannot be compared"),
+            (">=7.5, <7.4", 7, "no version meets this"),
+            (">7.4, <=7.4", 6, "no version meets this"),
+            ("ä", 0, "`ä` begins neither"),
+        ] {
+            let error = text.parse::<Range>().unwrap_err();
+            assert_eq!(error.at, at, "{text}: {error}");
+            assert!(error.to_string().contains(says), "{error}");
+            let pointed = error.pointed();
+            let lines: Vec<&str> = pointed.lines().collect();
+            assert_eq!(lines[1].chars().position(|c| c == '^'), Some(at + 4), "{pointed}");
+        }
+        assert!("7".repeat(200).parse::<Range>().is_err());
+    }
+
+    #[test]
+    fn a_range_is_written_as_it_was_read() {
+        let range: Range = serde_json::from_str("\" >=7.4,  <7.5 \"").unwrap();
+        assert_eq!(serde_json::to_string(&range).unwrap(), "\">=7.4,  <7.5\"");
+        assert!(serde_json::from_str::<Range>("\"~7\"").unwrap_err().to_string().contains("`~` begins neither"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in "\\PC*", version in "\\PC*") {
+            if let Ok(range) = text.parse::<Range>() {
+                let _ = range.has(&version);
+            } else if let Err(error) = text.parse::<Range>() {
+                let _ = error.pointed();
+            }
+        }
+
+        #[test]
+        fn where_all_is_semver_the_answer_is_semvers(
+            low in (0_u64..4, 0_u64..4, 0_u64..4), high in (4_u64..8, 0_u64..4, 0_u64..4),
+            version in (0_u64..9, 0_u64..4, 0_u64..4),
+        ) {
+            let text = |(a, b, c): (u64, u64, u64)| format!("{a}.{b}.{c}");
+            let written = format!(">={}, <{}", text(low), text(high));
+            let theirs = semver::VersionReq::parse(&written).unwrap().matches(&text(version).parse().unwrap());
+            proptest::prop_assert_eq!(has(&written, &text(version)), theirs);
+        }
+    }
+}
