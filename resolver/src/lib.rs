@@ -11,11 +11,11 @@ pub mod declared;
 #[cfg(feature = "upstream")]
 pub mod download;
 pub mod explain;
+pub mod facts;
 mod foreign;
 #[cfg(all(test, feature = "cli"))]
 #[path = "../tests/support/fuzzed.rs"]
 mod fuzzed;
-pub mod facts;
 #[cfg(feature = "jar")]
 pub mod jar;
 pub mod lock;

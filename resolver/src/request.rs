@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::facts::{Facts, Requirement};
 use crate::lock::Lock;
 use crate::shelf::java::java_of_image;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
-use crate::facts::{Facts, Requirement};
 use crate::version::Minecraft;
 
 /// What one server wants, with the policy of its owner.

@@ -14,11 +14,11 @@ use crate::unusable::Unusable;
 use crate::version::Minecraft;
 use crate::version::range::Range;
 
-mod carried;
 mod bounds;
+mod carried;
 mod closure;
-pub(crate) mod java;
 mod companions;
+pub(crate) mod java;
 mod judge;
 mod judgements;
 mod link;

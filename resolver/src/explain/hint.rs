@@ -3,14 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, NewerPaper, NewerRelease,
-    OneVersion, Proposal, Reason, Unfollowed, WhyNot,
+    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, NewerPaper,
+    NewerRelease, OneVersion, Proposal, Reason, Unfollowed, WhyNot,
 };
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::{Says, UsedFact};
 use crate::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted,
-    VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
+    Unlisted, VersionWish,
 };
 use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::Rules;
 use super::bounds::Facing;
 use super::closure::{Follow, Gap, Names, find, follow, required_targets};
-use super::java::{self, Offer, Published};
 use super::companions;
+use super::java::{self, Offer, Published};
 use super::judge::{is_pinned, judge};
 use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
 use crate::facts::Facts;
@@ -130,7 +130,8 @@ impl<'a> Judgements<'a> {
         if let Some((_, judged)) = known.iter().find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names, offer, facing }));
+        let judged =
+            Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names, offer, facing }));
         known.push((basis, Rc::clone(&judged)));
         judged
     }

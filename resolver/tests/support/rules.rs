@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, Project, ProjectKey, Release};
 use resolver::facts::Requirement;
 use resolver::request::{
-    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted, VersionWish,
+    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted,
+    VersionWish,
 };
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
