@@ -1,51 +1,20 @@
 //! Edge (reads). The recorded catalog: what the replaying upstream gives on 20 January 2026, and requests for it.
 
-use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, Catalog, Channel, ProjectKey, Source};
-use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
-use resolver::unmanaged::UnmanagedPlugins;
+use benches::worlds;
+use jiff::Timestamp;
+use resolver::catalog::{Catalog, ProjectKey};
+use resolver::request::{PaperWish, Request, VersionWish};
 use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
 
 /// The instant of every question.
 pub(crate) fn at() -> Timestamp {
-    benches::worlds::at()
-}
-
-fn key(project: &str) -> ProjectKey {
-    ProjectKey { source: Source::Modrinth, project: project.to_owned() }
+    worlds::at()
 }
 
 /// One server that wants these projects of Modrinth.
 pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
-    let wish = |project: &&str| PluginWish {
-        object: (*project).to_owned(),
-        key: key(project),
-        version: VersionWish::Latest,
-        delay: SignedDuration::ZERO,
-        channel: Channel::Release,
-        compatibility: None,
-        requires: Vec::new(),
-        delay_together: Vec::new(),
-        selector: None,
-    };
-    Request {
-        server: "games/lobby".to_owned(),
-        paper,
-        delay: SignedDuration::ZERO,
-        channel: BuildChannel::Stable,
-        floor: None,
-        running: None,
-        plugins: plugins.iter().map(wish).collect(),
-        dependencies: Dependencies::Install,
-        image: None,
-        image_is_given: false,
-        image_policy: ImagePolicy::Follow,
-        unmanaged: Vec::new(),
-        unmanaged_plugins: UnmanagedPlugins::Hold,
-        hotfix_siblings: resolver::request::HotfixSiblings::default(),
-        unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::facts::Facts::default(),
-    }
+    let wishes = plugins.iter().map(|project| worlds::wish(project, VersionWish::Latest));
+    worlds::request("games/lobby".to_owned(), paper, wishes.collect())
 }
 
 /// Where the four upstreams of a replaying upstream at this address are.
@@ -64,8 +33,8 @@ pub(crate) async fn catalog(plugins: &[&str], base: &str) -> Catalog {
     let store = tempfile::tempdir().expect("a directory");
     let settings = Settings { upstreams: upstreams(base), ..Settings::new(store.path()) };
     let fetcher = Fetcher::new(settings).expect("a fetcher");
-    let projects: Vec<ProjectKey> = plugins.iter().copied().map(key).collect();
     let wish = request(plugins, PaperWish::Auto);
+    let projects: Vec<ProjectKey> = wish.plugins.iter().map(|plugin| plugin.key.clone()).collect();
     let wanted = Wanted { projects: &projects, images: None, oldest: None };
     let reading = fetcher.catalog(wanted, |catalog| resolver::needed_projects(catalog, &wish), at()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);

@@ -144,7 +144,8 @@ fn dependency(project: &str, number: usize, kind: DependencyKind) -> Dependency 
     }
 }
 
-fn wish(project: &str, version: VersionWish) -> PluginWish {
+/// What a server wants of a project of Modrinth.
+pub fn wish(project: &str, version: VersionWish) -> PluginWish {
     PluginWish {
         object: project.to_owned(),
         key: ProjectKey { source: Source::Modrinth, project: project.to_owned() },
@@ -158,7 +159,8 @@ fn wish(project: &str, version: VersionWish) -> PluginWish {
     }
 }
 
-fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Request {
+/// One server, with all else as it is by itself.
+pub fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Request {
     Request {
         server,
         paper,

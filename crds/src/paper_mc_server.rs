@@ -120,7 +120,7 @@ pub struct PaperMCServerSpec {
     /// What JARs in `plugins` that are not managed here do to a new Minecraft version. Builds of the same one come in any case.
     #[serde(default)]
     pub unmanaged_plugins: UnmanagedPlugins,
-    /// Those of them that you have checked. `kubectl nightshift trust` writes it.
+    /// Those of them that you have checked. `kubectl nightshift trust` prints what to write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["sha256"]))]
     pub unmanaged: Vec<TrustedFile>,

@@ -22,17 +22,29 @@ pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> 
     let mut by_name: BTreeMap<String, (&str, BTreeSet<&str>)> = BTreeMap::new();
     for (file, names) in files {
         for name in names {
-            by_name
-                .entry(name.replace(' ', "_").to_lowercase())
-                .or_insert_with(|| (name, BTreeSet::new()))
-                .1
-                .insert(file);
+            by_name.entry(folded(name)).or_insert_with(|| (name, BTreeSet::new())).1.insert(file);
         }
     }
     let several = by_name.into_values().filter(|(_, files)| files.len() > 1);
     several
         .map(|(name, files)| Clash { name: name.to_owned(), files: files.into_iter().map(str::to_owned).collect() })
         .collect()
+}
+
+/// The [`clashes`] in which `own` files have part, beside those of a set: files with the names that they declare or provide, the
+/// declared one first. An own file of the very name of one of the set is left out: it is set aside when that one comes.
+pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<&'a str>)]) -> Vec<Clash> {
+    let declared = |names: &[&str]| names.first().map(|name| folded(name));
+    let taken: BTreeSet<Option<String>> = set.iter().map(|(_, names)| declared(names)).collect();
+    let own: Vec<_> = own.iter().filter(|(_, names)| !taken.contains(&declared(names))).cloned().collect();
+    let mut found = clashes(set.iter().chain(&own).cloned());
+    found.retain(|clash| clash.files.iter().any(|file| own.iter().any(|(own, _)| own == file)));
+    found
+}
+
+/// A name as Bukkit compares it.
+fn folded(name: &str) -> String {
+    name.replace(' ', "_").to_lowercase()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::declared::{Clash, clashes};
+use crate::declared::{Clash, clashes_of_own};
 use crate::request::Request;
 use crate::version::{Minecraft, glob};
 
@@ -70,18 +70,12 @@ pub(crate) fn holding(request: &Request, minecraft: &Minecraft) -> Vec<String> {
     if request.unmanaged_plugins == UnmanagedPlugins::Hold { unknown_on(request, minecraft) } else { Vec::new() }
 }
 
-/// Names that several files of `plugins/` would declare or provide: people's own, and the files of `managed`.
-///
-/// A file of one's own with the very name of a managed plugin is none: it is set aside when the managed one comes.
+/// Names that a file of people's own and another one of `plugins/` would both declare or provide; the files of `managed` among
+/// the others.
 pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<Clash> {
-    let takes_over = |name: &str| {
-        let mut names = managed.iter().filter_map(|(_, names)| names.first());
-        names.any(|taken| taken.replace(' ', "_").eq_ignore_ascii_case(&name.replace(' ', "_")))
-    };
     let own = request.unmanaged.iter().filter_map(|jar| {
-        let name = jar.name.as_deref().filter(|name| !takes_over(name))?;
-        let names = std::iter::once(name).chain(jar.provides.iter().map(String::as_str));
+        let names = std::iter::once(jar.name.as_deref()?).chain(jar.provides.iter().map(String::as_str));
         Some((jar.file.as_str(), names.collect()))
     });
-    clashes(own.chain(managed.iter().cloned()))
+    clashes_of_own(managed, &own.collect::<Vec<_>>())
 }

@@ -61,7 +61,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub plugins: Vec<PluginState>,
-    /// The JARs in `plugins` that are not managed here, by file; the first 30.
+    /// The JARs in `plugins` that are not managed here, by file; of more than 100 first those that nobody vouches for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["file"]))]
     pub unmanaged: Vec<UnmanagedFile>,

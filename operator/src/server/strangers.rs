@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crds::PaperMCServerSpec;
 use crds::paper_mc_server::UnmanagedFile;
-use resolver::declared::{Clash, clashes};
+use resolver::declared::{Clash, clashes_of_own};
 use scheduler::protocol::{FileSet, Report, UnmanagedJar};
 
 use crate::chain::cut;
@@ -55,18 +55,13 @@ pub(crate) fn shared_name(set: &FileSet, report: &Report) -> Option<Clash> {
             Some((file.path.strip_prefix("plugins/")?, names))
         })
         .collect();
-    let taken_over = |name: &str| {
-        let mut declared = set.plugins.iter().filter_map(|file| file.plugin.as_deref());
-        declared.any(|taken| scheduler::staging::jar::same_plugin(taken, name))
-    };
     let own = report.unmanaged_jars.iter().filter_map(|jar| {
-        let name = jar.name.as_deref().filter(|name| !taken_over(name))?;
-        Some((jar.file.as_str(), std::iter::once(name).chain(jar.provides.iter().map(String::as_str)).collect()))
+        let names = std::iter::once(jar.name.as_deref()?).chain(jar.provides.iter().map(String::as_str));
+        Some((jar.file.as_str(), names.collect()))
     });
+    let found = clashes_of_own(&managed, &own.collect::<Vec<_>>());
     let is_managed = |file: &String| managed.iter().any(|(managed, _)| managed == file);
-    let is_own = |file: &String| report.unmanaged_jars.iter().any(|jar| jar.file == *file);
-    let found = clashes(managed.iter().cloned().chain(own));
-    found.into_iter().find(|clash| clash.files.iter().any(is_managed) && clash.files.iter().any(is_own))
+    found.into_iter().find(|clash| clash.files.iter().any(is_managed))
 }
 
 #[cfg(test)]

@@ -285,11 +285,9 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
             Some((file.name.as_str(), names.collect()))
         })
         .collect();
-    let shared = shared_names(world.request, &managed).into_iter().filter(|clash| {
-        // Two managed files are a matter of what is asked for, not of what lies there.
-        world.request.unmanaged.iter().any(|jar| clash.files.contains(&jar.file))
-    });
-    warnings.extend(shared.map(|clash| Warning::SharedName { name: clash.name, files: clash.files }));
+    // Two managed files are a matter of what is asked for, not of what lies there.
+    let shared = shared_names(world.request, &managed);
+    warnings.extend(shared.into_iter().map(|clash| Warning::SharedName { name: clash.name, files: clash.files }));
     warnings
 }
 

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Fetched;
 use super::http::{Answer, Http, parse};
-use super::listing::{Listing, Name, hash, put_in_order};
+use super::listing::{Listing, Name, hash};
 use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
 /// Hangar's largest page; a larger one is cut to it without a word.
 const PAGE: usize = 25;
@@ -87,16 +87,8 @@ pub(super) async fn fetch_list(
 }
 
 /// What was found, in order.
-pub(super) fn listing(name: &Name, mut releases: Vec<Release>, walk: Walk, now: Timestamp) -> Listing {
-    put_in_order(&mut releases);
-    let project = Project {
-        key: ProjectKey { source: Source::Hangar, project: name.slug.clone() },
-        id: name.id.clone(),
-        name: name.title.clone(),
-        read_at: now,
-        releases,
-    };
-    Listing { project, walk: Some(walk) }
+pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: Walk, now: Timestamp) -> Listing {
+    Listing { project: name.project(Source::Hangar, releases, now), walk: Some(walk) }
 }
 
 /// The first page over what is held. None when more may have changed than it shows: a version was withdrawn, or so many are

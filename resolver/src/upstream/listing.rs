@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::compact;
 use super::hangar::Walk;
-use crate::catalog::{Project, Release};
+use crate::catalog::{Project, ProjectKey, Release, Source};
 use crate::version::lenient;
 
 /// Which project a slug or id means.
@@ -17,6 +18,15 @@ pub(super) struct Name {
     pub(super) slug: String,
     /// What people call it.
     pub(super) title: String,
+}
+
+impl Name {
+    /// The project of this name with these releases, in order.
+    pub(super) fn project(&self, source: Source, mut releases: Vec<Release>, now: Timestamp) -> Project {
+        put_in_order(&mut releases);
+        let key = ProjectKey { source, project: self.slug.clone() };
+        Project { key, id: self.id.clone(), name: self.title.clone(), read_at: now, releases }
+    }
 }
 
 /// A project's releases, with what the source needs to read them again cheaply.
@@ -30,7 +40,7 @@ pub(super) struct Listing {
 
 /// Newest first, by publication, then by version; the id makes the order total. The same id twice is one release, and the
 /// newest row of it counts: a lock names releases by their ids.
-pub(super) fn put_in_order(releases: &mut Vec<Release>) {
+fn put_in_order(releases: &mut Vec<Release>) {
     releases.sort_by(|a, b| {
         b.published
             .cmp(&a.published)

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::cache::Fetched;
 use super::http::{Answer, Http, parse};
-use super::listing::{Listing, Name, hash, put_in_order};
+use super::listing::{Listing, Name, hash};
 use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
 pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
     upstreams.at(Upstream::Modrinth, &["project", asked], &[])
@@ -58,16 +58,8 @@ pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchErro
 /// The releases in an answer.
 pub(super) fn list_of(url: &reqwest::Url, body: &[u8], name: &Name, now: Timestamp) -> Result<Listing, FetchError> {
     let rows: Vec<wire::Version> = parse(Upstream::Modrinth, url, body)?;
-    let mut releases: Vec<Release> = rows.into_iter().map(read_version).collect();
-    put_in_order(&mut releases);
-    let project = Project {
-        key: ProjectKey { source: Source::Modrinth, project: name.slug.clone() },
-        id: name.id.clone(),
-        name: name.title.clone(),
-        read_at: now,
-        releases,
-    };
-    Ok(Listing { project, walk: None })
+    let releases = rows.into_iter().map(read_version).collect();
+    Ok(Listing { project: name.project(Source::Modrinth, releases, now), walk: None })
 }
 
 fn read_version(version: wire::Version) -> Release {

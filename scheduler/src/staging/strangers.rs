@@ -1,14 +1,13 @@
 //! Edge (reads). What the JARs of others are: looked into once, and again when they change.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use sha2::{Digest, Sha256};
-
+use super::hash::{Algorithm, of_file};
 use super::{Volume, jar};
 use crate::protocol::UnmanagedJar;
 
@@ -52,21 +51,13 @@ impl Strangers {
 }
 
 fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
-    let mut hasher = Sha256::new();
-    let mut opened = File::open(path)?;
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match opened.read(&mut buffer)? {
-            0 => break,
-            count => hasher.update(&buffer[..count]),
-        }
-    }
+    let hash = of_file(Algorithm::Sha256, path)?;
     // What cannot be read as a plugin is loaded by no server, and counts all the same: it may be a part of one.
     let said = jar::description(path).ok().flatten();
     let cut = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST).collect() };
     Ok(UnmanagedJar {
         file: file.to_owned(),
-        sha256: hex::encode(hasher.finalize()),
+        sha256: hash.hex().to_owned(),
         name: said.as_ref().map(|said| cut(&said.name)),
         version: said.as_ref().and_then(|said| said.version.as_deref().map(cut)),
         provides: said.iter().flat_map(|said| &said.provides).take(MOST_NAMES).map(|name| cut(name)).collect(),
@@ -75,6 +66,8 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha256};
+
     use super::super::jar::tests::jar;
     use super::*;
 
