@@ -73,7 +73,7 @@ impl<'a> Companions<'a> {
                     match others.next() {
                         Some((other, _)) => group.push(*other),
                         None => warnings
-                            .push(Warning::NoSuchCompanion { object: wish.object.clone(), plugin: name.to_string() }),
+                            .push(Warning::NoSuchCompanion { object: wish.object.clone(), plugin: (*name).clone() }),
                     }
                 }
                 named.push(group);
