@@ -10,6 +10,7 @@ mod cluster {
     mod crash;
     mod definitions;
     mod dump;
+    mod facts;
     mod first_start;
     mod fleet;
     mod impossible;

@@ -256,6 +256,9 @@ pub enum Because {
     Others {
         /// Names people know, with the chosen versions.
         with: Vec<String>,
+        /// What says so that no page states.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<UsedFact>,
     },
     /// It needs these, which cannot be had with the rest.
     Needs {
@@ -328,6 +331,9 @@ pub struct Holder {
     /// Set when each would do alone: the names that it does not go together with here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
+    /// What says so that no page states.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<UsedFact>,
     /// Names of the plugins that it holds with it, because they need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Catalog, Channel, Project, Release};
 use crate::explain::Warning;
-use crate::facts::Says;
+use crate::facts::{Says, UsedFact};
 use crate::overlay::Own;
 use crate::request::{CompatibilityOverride, Request, Unlisted};
 use crate::solve::set::IndexSet;
@@ -148,6 +148,19 @@ pub(crate) fn gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
 }
 
 impl<'a> World<'a> {
+    /// The fact behind a link of a release, in words that stand alone.
+    pub(crate) fn fact(&self, at: usize, place: usize, link: &Link) -> Option<UsedFact> {
+        let (range, says) = link.fact.as_deref()?;
+        let from = &self.shelves[at];
+        Some(UsedFact {
+            plugin: from.name().to_owned(),
+            version: from.releases[place].release.version.clone(),
+            needs: self.shelves[link.to].name().to_owned(),
+            range: range.clone(),
+            says: says.clone(),
+        })
+    }
+
     /// Judges and indexes everything that the request can reach.
     pub(crate) fn build(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Gap> {
         let papers = paper::candidates(catalog, request, now);

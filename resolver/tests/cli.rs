@@ -21,6 +21,8 @@ mod answers;
 mod boards;
 #[path = "cli/cluster.rs"]
 mod cluster;
+#[path = "cli/facts.rs"]
+mod facts;
 #[path = "cli/files.rs"]
 mod files;
 #[path = "cli/locks.rs"]

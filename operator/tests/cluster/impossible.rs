@@ -48,7 +48,7 @@ fn reasons(message: &str) -> impl Iterator<Item = &str> {
 
 /// `resolver explain`, from the same image; the pod's service account leads it to the same objects, and the operator's
 /// environment to the same upstream.
-async fn explain(namespace: &str) -> String {
+pub(super) async fn explain(namespace: &str) -> String {
     let deployment = format!("deployment/{RELEASE}");
     let server = format!("server/{LOBBY}");
     let arguments = ["-n", namespace, "exec", &deployment, "--", "/resolver", "explain", &server, "-n", namespace];

@@ -35,8 +35,13 @@ pub(super) struct World {
 
 /// Runs a test in a world of its own, as of `now`.
 pub(super) async fn in_a_world(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
+    in_a_world_with(name, now, &[], test).await;
+}
+
+/// The same with other values for the chart.
+pub(super) async fn in_a_world_with(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
     let _shared = NODE.read().await;
-    in_this_world(name, now, &[], test).await;
+    in_this_world(name, now, values, test).await;
 }
 
 /// The same with the node for itself, and other values for the chart.

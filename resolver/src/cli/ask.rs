@@ -134,6 +134,18 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
 
 /// What is asked, or all that is wrong with it.
 pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
+    let mut checked = objects(asked, notes)?;
+    if let Some(file) = &asked.sources.facts {
+        let facts = facts(file).map_err(|error| Said::nothing_but(vec![error]))?;
+        for request in &mut checked.requests {
+            request.facts = facts.clone();
+        }
+    }
+    Ok(checked)
+}
+
+/// The objects that are asked about, of a cluster or of files.
+fn objects(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Said> {
     #[cfg(feature = "cluster")]
     if asked.files.is_empty() {
         let found = in_runtime(cluster::read(&asked.cluster)).map_err(|said| Said::nothing_but(vec![said]))?;
@@ -143,20 +155,11 @@ pub(super) fn read(asked: &Asked, notes: &mut Vec<String>) -> Result<Checked, Sa
     let files = input::read(&asked.files).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
     let manifests = manifests::read(&files);
     let none = manifests.servers.is_empty() && manifests.mistakes.is_empty();
-    let mut checked = match checked::check(manifests, notes) {
-        Ok(checked) => checked,
-        Err(mistakes) => return Err(refused(mistakes, notes)),
-    };
+    let checked = checked::check(manifests, notes).map_err(|mistakes| refused(mistakes, notes))?;
     if none {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
         notes.push(format!("{}: there is no PaperMCServer here, so there is nothing to answer", names.join(", ")));
         return Err(Said::nothing_but(std::mem::take(notes)));
-    }
-    if let Some(file) = &asked.sources.facts {
-        let facts = facts(file).map_err(|error| Said::nothing_but(vec![error]))?;
-        for request in &mut checked.requests {
-            request.facts = facts.clone();
-        }
     }
     Ok(checked)
 }

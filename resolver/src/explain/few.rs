@@ -42,7 +42,7 @@ pub fn because(because: &Because) -> String {
         Because::Pinned => "you pinned another".to_owned(),
         Because::Needs { needs } => format!("needs {}", list(needs, 3)),
         Because::OneVersion { one_version: shared } => one_version(shared),
-        Because::Others { with } => format!("does not go with {}", list(with, 3)),
+        Because::Others { with, facts: _ } => format!("does not go with {}", list(with, 3)),
     }
 }
 

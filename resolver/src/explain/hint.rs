@@ -271,6 +271,7 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
     }
     let mut steps: Vec<HintStep> =
         holder.nearly.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect();
+    steps.extend(holder.facts.iter().flat_map(|fact| without(asked, fact)));
     let request = asked.world.request;
     if let Some(nearly) = holder.nearly.as_ref().filter(|nearly| nearly.unusable == Unusable::Unlisted) {
         steps.extend(allow(request, object, minecraft, &nearly.version));

@@ -4,6 +4,7 @@ use pubgrub::VersionSet;
 
 use super::{Asked, Holder, ListedRelease, Nearly};
 use crate::catalog::Release;
+use crate::facts::UsedFact;
 use crate::shelf::{LinkKind, World};
 use crate::solve::GaveUp;
 use crate::solve::provider::{Failure, Question, solve};
@@ -51,8 +52,29 @@ pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) 
     let together = smallest(question.insisted(), |kept| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?))?;
     let name = |shelf: usize| asked.world.shelves[shelf].name().to_owned();
     let others = |but: usize| together.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
-    let holders = together.iter().map(|&at| Holder { together_with: others(at), ..bare(asked.world, at, paper) });
+    let facts = facts_among(asked.world, &together, paper);
+    let holders = together.iter().map(|&at| {
+        let plain = bare(asked.world, at, paper);
+        let facts = facts.iter().filter(|fact| [&fact.plugin, &fact.needs].contains(&&plain.name)).cloned();
+        Holder { together_with: others(at), facts: facts.collect(), ..plain }
+    });
     Ok(holders.collect())
+}
+
+/// The facts that the newest releases of these shelves for the Paper meet among each other.
+fn facts_among(world: &World<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFact> {
+    let mut facts = Vec::new();
+    for &at in shelves {
+        let shelf = &world.shelves[at];
+        let would_do = shelf.supports[paper].intersection(&shelf.usable);
+        let Some(newest) = would_do.highest(shelf.releases.len()).and_then(|index| index.checked_sub(1)) else {
+            continue;
+        };
+        let links = shelf.releases[newest].links.iter().filter(|link| shelves.contains(&link.to));
+        facts.extend(links.filter_map(|link| world.fact(at, newest, link)));
+    }
+    facts.sort();
+    facts
 }
 
 /// A smallest part for which `fails` still holds, by leaving out one after the other.
@@ -116,8 +138,12 @@ fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, ind
             return Holder { needed_by, ..described };
         }
     }
-    let names = shelf.releases[index - 1].links.iter().map(|link| world.shelves[link.to].name().to_owned());
-    Holder { together_with: names.collect(), ..bare(world, at, paper) }
+    let links = &shelf.releases[index - 1].links;
+    Holder {
+        together_with: links.iter().map(|link| world.shelves[link.to].name().to_owned()).collect(),
+        facts: links.iter().filter_map(|link| world.fact(at, index - 1, link)).collect(),
+        ..bare(world, at, paper)
+    }
 }
 
 /// A plugin with its newest release, and nothing about why it holds.
@@ -130,6 +156,7 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
         newest: shelf.newest_usable().map(|newest| listed(world, at, newest, &[paper])),
         nearly: None,
         together_with: Vec::new(),
+        facts: Vec::new(),
         needed_by: Vec::new(),
         pinned: None,
         read_at: shelf.project.read_at,

@@ -9,7 +9,6 @@ use super::holder::{listed, smallest, up_to};
 use super::target::nearest;
 use super::yes::lists_read_later;
 use super::{Asked, Impossible, PaperName, Reason, RunningNow, Span, hint};
-use crate::facts::UsedFact;
 use crate::request::PaperWish;
 use crate::shelf::{LinkKind, World};
 use crate::solve::provider::{Failure, Package, Proof, Question, solve};
@@ -325,13 +324,7 @@ impl Facts<'_, '_> {
                 at_least: goes.members(1, others).next().map(named),
                 at_most: highest.map(named),
                 guessed: link.is_some_and(|link| link.guessed.is_some()),
-                fact: link.and_then(|link| link.fact.as_deref()).map(|(range, says)| UsedFact {
-                    plugin: stock.name().to_owned(),
-                    version: stock.releases[newest].release.version.clone(),
-                    needs: other.name().to_owned(),
-                    range: range.clone(),
-                    says: says.clone(),
-                }),
+                fact: link.and_then(|link| self.world.fact(from, newest, link)),
             },
         };
         self.add(4, stock.name(), reason);

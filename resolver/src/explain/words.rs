@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::Span;
 use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
-use crate::facts::Says;
+use crate::facts::{Says, UsedFact};
 use crate::request::ImagePolicy;
 use crate::unusable::Unusable;
 use crate::version::range::Range;
@@ -154,6 +154,16 @@ pub(super) fn range(range: &Range) -> String {
         Some(least) if !least.contains(',') => format!("{} or newer", least.trim()),
         _ => range.to_string(),
     }
+}
+
+/// What a fact asks for, and who says it: `needs WorldEdit 7.2.x (says your Plugin worldguard)`.
+pub(super) fn fact(fact: &UsedFact) -> String {
+    format!("needs {} {} ({})", fact.needs, range(&fact.range), says(&fact.says))
+}
+
+/// Facts that say why releases do not go together, behind a clause about it; nothing without any.
+pub(super) fn because(facts: &[UsedFact]) -> String {
+    facts.iter().fold(String::new(), |said, used| format!("{said}; {} {} {}", used.plugin, used.version, fact(used)))
 }
 
 /// The names of proposed projects.

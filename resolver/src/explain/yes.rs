@@ -8,9 +8,10 @@ use super::{
     Solved, Unfollowed, Warning, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
+use crate::facts::UsedFact;
 use crate::request::{OverrideMode, PaperWish};
-use crate::shelf::World;
 use crate::shelf::listing::Known;
+use crate::shelf::{Link, World};
 use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::Question;
@@ -149,28 +150,28 @@ fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Be
         let version = chosen(shelf).map_or("", |place| releases[place].release.version.as_str());
         format!("{} {version}", world.shelves[shelf].name())
     };
-    let unmet: Vec<usize> = world.shelves[at].releases[place]
-        .links
-        .iter()
-        .filter(|link| !link.set.has(index(link.to)))
-        .map(|link| link.to)
-        .collect();
-    let mut with: Vec<String> = unmet.iter().filter(|&&to| chosen(to).is_some()).map(|&to| named(to)).collect();
+    let links = &world.shelves[at].releases[place].links;
+    let unmet: Vec<&Link> = links.iter().filter(|link| !link.set.has(index(link.to))).collect();
+    let there = || unmet.iter().filter(|link| chosen(link.to).is_some());
+    let mut with: Vec<String> = there().map(|link| named(link.to)).collect();
+    let mut facts: Vec<UsedFact> = there().filter_map(|link| world.fact(at, place, link)).collect();
     for (other, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
-        let links = &world.shelves[other].releases[release].links;
-        if links.iter().any(|link| link.to == at && !link.set.has(place + 1)) {
+        let links = world.shelves[other].releases[release].links.iter();
+        for link in links.filter(|link| link.to == at && !link.set.has(place + 1)) {
             with.push(named(other));
+            facts.extend(world.fact(other, release, link));
         }
     }
     with.sort();
     with.dedup();
     if with.is_empty() {
-        let mut needs: Vec<String> = unmet.iter().map(|&to| world.shelves[to].name().to_owned()).collect();
+        let mut needs: Vec<String> = unmet.iter().map(|link| world.shelves[link.to].name().to_owned()).collect();
         needs.sort();
         Because::Needs { needs }
     } else {
-        Because::Others { with }
+        facts.sort();
+        Because::Others { with, facts }
     }
 }
 

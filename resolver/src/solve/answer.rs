@@ -79,18 +79,8 @@ pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact
     let mut used = Vec::new();
     for (at, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
-        let shelf = &world.shelves[at];
-        let stocked = &shelf.releases[release];
-        for link in &stocked.links {
-            let Some(fact) = link.fact.as_deref() else { continue };
-            used.push(UsedFact {
-                plugin: shelf.name().to_owned(),
-                version: stocked.release.version.clone(),
-                needs: world.shelves[link.to].name().to_owned(),
-                range: fact.0.clone(),
-                says: fact.1.clone(),
-            });
-        }
+        let links = &world.shelves[at].releases[release].links;
+        used.extend(links.iter().filter_map(|link| world.fact(at, release, link)));
     }
     used.sort();
     used

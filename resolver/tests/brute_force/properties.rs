@@ -369,7 +369,7 @@ fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
             if !is_no(&changed) && matches!(newest.because, Because::NotListed { .. }) {
                 return Err(format!("{} {} can be forced in", plugin.name, newest.version));
             }
-            if let Because::Others { with } = &newest.because
+            if let Because::Others { with, .. } = &newest.because
                 && with.is_empty()
             {
                 return Err(format!("{} {} does not go together with nobody", plugin.name, newest.version));

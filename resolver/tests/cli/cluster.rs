@@ -13,6 +13,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use super::facts::FACTS;
 use super::{Desk, WORLD, assert_shown, lobby, plugin, server, shown};
 
 /// How many objects are in a page, whatever was asked for: fewer than there are.
@@ -219,6 +220,16 @@ fn a_server_of_a_cluster_is_answered_as_its_objects_are_and_however_it_is_named(
     // Without --namespace it is that of the context, and never a guess.
     let asked = api.asked.lock().unwrap();
     assert!(asked.iter().all(|namespace| namespace == "games" || namespace == "*"), "{asked:?}");
+}
+
+#[test]
+fn facts_are_given_for_a_server_of_a_cluster_too() {
+    let manifests = lobby_in_cluster();
+    let desk = ApiServer::with(&manifests).desk();
+    fs::write(desk.0.path().join("facts.yaml"), FACTS).unwrap();
+    let answer = desk.run(&["explain", "lobby", "--facts", "facts.yaml"]);
+    assert!(answer.contains("the staff channel"), "{answer}");
+    assert_eq!(desk.0.run_with_stdin(&["explain", "-f", "-", "--facts", "facts.yaml"], &manifests), answer);
 }
 
 #[test]

@@ -54,8 +54,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
 }
 
 fn bound(used: &UsedFact) -> (String, Vec<String>) {
-    let UsedFact { plugin, version, needs, range, says } = used;
-    (format!("{plugin} {version}"), vec![format!("needs {needs} {} ({})", words::range(range), words::says(says))])
+    (format!("{} {}", used.plugin, used.version), vec![words::fact(used)])
 }
 
 /// Whether all that is missing is that somebody lists it.
@@ -240,7 +239,8 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
     let read = read(holder.read_at, now);
     let mut lines = Vec::new();
     if !holder.together_with.is_empty() {
-        lines.push(format!("does not go together with {} on {minecraft}", list(&holder.together_with, 4)));
+        let (with, because) = (list(&holder.together_with, 4), words::because(&holder.facts));
+        lines.push(format!("does not go together with {with} on {minecraft}{because}"));
         return lines;
     }
     let what = match (&holder.pinned, &holder.newest) {
@@ -344,7 +344,9 @@ fn not_taken(page: &mut Page, solved: &Solved) {
                     let them = if them.is_empty() { "another server rules it out".to_owned() } else { list(&them, 3) };
                     format!("{} There, {them}", one_version_rule(one_version))
                 }
-                Because::Others { with } => format!("does not go together with {}", list(with, 4)),
+                Because::Others { with, facts } => {
+                    format!("does not go together with {}{}", list(with, 4), words::because(facts))
+                }
                 Because::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
             };
             let then = if because.starts_with("you ") { ", but" } else { ":" };

@@ -46,7 +46,7 @@ pub(super) fn solved(solved: &Solved) -> Section {
                 picture.section.waits.insert((waits, on_paper));
             }
             // With their versions: `ViaVersion 5.7.1`.
-            Because::Others { with } => with.iter().for_each(|with| picture.wait_for_named(waits, with)),
+            Because::Others { with, facts: _ } => with.iter().for_each(|with| picture.wait_for_named(waits, with)),
             Because::Unusable { .. } | Because::Pinned | Because::Needs { .. } | Because::OneVersion { .. } => {}
         }
     }
