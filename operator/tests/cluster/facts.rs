@@ -23,7 +23,7 @@ async fn a_fact_of_the_cluster_binds_the_plan_until_a_plugin_says_otherwise() {
         lobby.settled().await;
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER[..1]).await;
-        let explained = explain(&world.namespace).await;
+        let explained = explain(&world.namespace, true).await;
         let said = "ViaBackwards 5.7.1 needs ViaVersion <5.7.1 (a fact of your cluster, recorded 2026-01-18 from the staff channel)";
         assert!(explained.contains(said), "{explained}");
 
@@ -31,7 +31,7 @@ async fn a_fact_of_the_cluster_binds_the_plan_until_a_plugin_says_otherwise() {
         knows_better["spec"]["requires"] = json!([{"plugin": "ViaVersion", "version": ">=5.7.1"}]);
         world.apply(&[knows_better]).await;
         lobby.planned(&TO_AFTER).await;
-        let explained = explain(&world.namespace).await;
+        let explained = explain(&world.namespace, true).await;
         assert!(explained.contains("needs ViaVersion 5.7.1 or newer (says your Plugin viabackwards)"), "{explained}");
         assert!(!explained.contains("the staff channel"), "{explained}");
     })
