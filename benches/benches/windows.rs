@@ -11,7 +11,7 @@ use scheduler::gate::{Window, Windows};
 fn windows(criterion: &mut Criterion) {
     let hours = SignedDuration::from_hours(2);
     let window = Window::parse("0 4 * * 0", "Europe/Berlin", hours).expect("a literal");
-    let windows = Windows { windows: vec![window], enabled: true };
+    let windows = Windows { windows: vec![window], enabled: true, blackouts: Vec::new() };
     let now: Timestamp = "2026-03-25T12:00:00Z".parse().expect("a literal");
     let cron: croner::Cron = "0 4 * * 0".parse().expect("a literal");
     let here: DateTime<chrono_tz::Tz> =

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{pod_template, schema};
 
+mod blackout;
 mod settings;
 mod status;
 mod unmanaged;
 
+pub use blackout::Blackout;
 pub use settings::{
     AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
     ServiceKind, ServiceWish, Storage, UpdateSchedule,
@@ -92,6 +94,9 @@ pub struct PaperMCServerSpec {
     /// When updates are applied.
     #[serde(default)]
     pub update_schedule: UpdateSchedule,
+    /// While true, nothing that runs is changed by itself, also in a window. Updates are planned and staged.
+    #[serde(default)]
+    pub suspend: bool,
     /// What players are told, and how much say they have.
     #[serde(default)]
     pub players: PlayersPolicy,

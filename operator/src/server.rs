@@ -31,6 +31,7 @@ pub(crate) mod check;
 mod company;
 pub(crate) mod files;
 pub(crate) mod observe;
+pub(crate) mod outlook;
 pub(crate) mod plan;
 pub(crate) mod proof;
 pub(crate) mod record;
@@ -179,7 +180,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return Ok(Outcome::Under { until: Some(until) });
     }
     let runs = WhatRuns::of(&seen);
-    let by_hand = plan::requested_by_hand(server, at);
+    let by_hand = plan::requested_by_hand(server, &checked.windows, at);
     let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, by_hand.is_some()) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
@@ -226,6 +227,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         at,
     );
     plan.files_problem = files_problem;
+    plan.refused = plan::refused_by_blackout(server, &checked.windows, at);
     set_alarm(ctx, server, &checked, gate, at).await;
     let step = next_step(&plan.goal, &plan.seen, gate, at);
     let hand = Hand {
@@ -323,7 +325,7 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
 
 /// The requeue is the guarantee; the alarm makes it punctual.
 async fn set_alarm(ctx: &Context, server: &PaperMCServer, checked: &check::CheckedServer, gate: Gate, at: Timestamp) {
-    let Gate::Shut { opens: Some(opens) } = gate else { return };
+    let (Gate::Shut { opens: Some(opens) } | Gate::Ending { opens: Some(opens), .. }) = gate else { return };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);
     let key = format!("{}/{}", checked.namespace, checked.name);

@@ -6,6 +6,7 @@
 
 #[cfg(test)] // clippy allows `unwrap` in tests only, and knows helpers of tests by this
 mod cluster {
+    mod blackouts;
     mod chart;
     mod crash;
     mod definitions;
@@ -23,6 +24,7 @@ mod cluster {
     mod server;
     mod shared;
     mod stops;
+    mod suspended;
     mod two_servers;
     mod update;
     mod upstream;

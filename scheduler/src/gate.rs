@@ -9,13 +9,21 @@
 //! UTC. So no opening is longer than 48 hours, nothing that was announced in one lives on for weeks, and two openings never
 //! overlap. A server without windows is the same case: each day UTC is one opening (so the deadline of `WaitForEmpty`, which
 //! counts from the opening, is over soon after midnight there: whoever wants to wait for players sets a window).
+//!
+//! **Blackouts win**, over windows and over a person's request. One that begins ends the opening, and what is left of the
+//! window after it is another opening: nothing that was announced before counts behind it.
+//!
+//! **The last part of a window** may be closed to what has not begun (`latestStart`). Each window has its own: where they
+//! overlap, something may begin while one of them allows it.
 
 use jiff::{SignedDuration, Timestamp};
 
+mod blackout;
 mod cron_text;
 mod wall_clock;
 mod window;
 
+pub use blackout::{BackwardsError, Blackout};
 pub use cron_text::{Field, FieldProblem};
 pub use window::{Part, Window, WindowError};
 
@@ -31,6 +39,11 @@ const OPEN_BY_HAND: SignedDuration = SignedDuration::from_mins(30);
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
+/// How many openings and ends of blackouts are looked at for one that the other does not spoil. Windows that blackouts leave
+/// anything of are found after a few; a schedule whose every window is spoilt costs this many looks at each question, which
+/// is milliseconds.
+const LOOKS: usize = 500;
+
 /// Whether a server may be taken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
@@ -41,9 +54,19 @@ pub enum Gate {
         /// When it is over.
         until: Timestamp,
     },
+    /// What has begun in this opening may end; nothing else begins.
+    Ending {
+        /// When this opening began, as of [`Self::Open`].
+        opened_at: Timestamp,
+        /// When it is over.
+        until: Timestamp,
+        /// When something may begin again, always in the future. None as of [`Self::Shut`].
+        opens: Option<Timestamp>,
+    },
     /// It may not.
     Shut {
-        /// When it opens, always in the future. None: no window ever comes again.
+        /// When something may begin, always in the future. None: no window comes again, or blackouts spoil the next
+        /// 250 and more.
         opens: Option<Timestamp>,
     },
 }
@@ -67,19 +90,21 @@ impl Gate {
     /// Is the gate shut at some time before this instant?
     pub fn shuts_before(self, instant: Timestamp) -> bool {
         match self {
-            Self::Open { until, .. } => until < instant,
+            Self::Open { until, .. } | Self::Ending { until, .. } => until < instant,
             Self::Shut { .. } => true,
         }
     }
 }
 
-/// All windows of one server.
+/// All windows of one server, and what wins over them.
 #[derive(Debug, Clone)]
 pub struct Windows {
     /// They unite: the gate is open when one of them is.
     pub windows: Vec<Window>,
     /// False: the windows are written down but not used, and the server may be changed at any time. The same as no windows.
     pub enabled: bool,
+    /// While one of them is on, the gate is shut.
+    pub blackouts: Vec<Blackout>,
 }
 
 impl Windows {
@@ -87,25 +112,75 @@ impl Windows {
     pub fn gate(&self, now: Timestamp) -> Gate {
         let today = midnight(now);
         let yesterday = today - DAY;
-        let Some(began) = self.run_began(now, yesterday) else {
-            return Gate::Shut { opens: self.used().iter().filter_map(|window| window.opens_after(now)).min() };
+        let run = if self.blackout_at(now).is_some() { None } else { self.run_began(now, yesterday) };
+        let Some(began) = run else {
+            return Gate::Shut { opens: self.begins_after(now) };
         };
+        // What is left of a window behind a blackout is another opening.
+        let began = self.blackouts.iter().filter_map(|blackout| blackout.ended_by(now)).fold(began, Ord::max);
         // Both cuts are the instant at which this very computation begins to answer with another `opened_at`.
         let (opened_at, cut) =
             if began < yesterday { (today, today + DAY) } else { (began, midnight(began) + DAY + DAY) };
-        Gate::Open { opened_at, until: self.run_ends(now, cut) }
+        let blackouts = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now));
+        let until = blackouts.fold(self.run_ends(now, cut), Ord::min);
+        if self.may_begin(now) {
+            Gate::Open { opened_at, until }
+        } else {
+            Gate::Ending { opened_at, until, opens: self.begins_after(now) }
+        }
     }
 
-    /// The beginning of the next opening: after this one if the gate is open. What a user wants to know, and what the alarm
-    /// is set to.
+    /// The gate that a person opens, as [`Gate::by_hand`] has it. None also when a blackout is on, or was on since the
+    /// request: it would have to be asked again.
+    pub fn by_hand(&self, asked_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Gate> {
+        let Gate::Open { opened_at, until } = Gate::by_hand(asked_at, accepted, now)? else { return None };
+        let came_between = |blackout: &Blackout| {
+            blackout.until(now).is_some() || blackout.ended_by(now).is_some_and(|ended| asked_at < ended)
+        };
+        if self.blackouts.iter().any(came_between) {
+            return None;
+        }
+        let until = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now)).fold(until, Ord::min);
+        Some(Gate::Open { opened_at, until })
+    }
+
+    /// The blackout that is on, and when it is over: of several, the one that lasts longest.
+    pub fn blackout_at(&self, now: Timestamp) -> Option<(&Blackout, Timestamp)> {
+        let on = self.blackouts.iter().filter_map(|blackout| Some((blackout, blackout.until(now)?)));
+        on.max_by_key(|(_, until)| *until)
+    }
+
+    /// When something may begin next: in another opening if the gate is open. What a user wants to know, and what the alarm
+    /// is set to. None as of [`Gate::Shut`].
     pub fn next_opening(&self, now: Timestamp) -> Option<Timestamp> {
         match self.gate(now) {
-            Gate::Shut { opens } => opens,
+            Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
             Gate::Open { until, .. } => match self.gate(until) {
                 Gate::Open { opened_at, .. } => Some(opened_at),
-                Gate::Shut { opens } => opens,
+                Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
             },
         }
+    }
+
+    /// Whether something may begin at this instant.
+    fn may_begin(&self, now: Timestamp) -> bool {
+        let allowed = self.at_any_time() || self.used().iter().any(|window| window.may_begin(now));
+        allowed && self.blackouts.iter().all(|blackout| blackout.until(now).is_none())
+    }
+
+    /// When something may begin next, if it may not now. That can only be where a window opens or a blackout is over.
+    fn begins_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut at = now;
+        for _ in 0..LOOKS {
+            at = match self.blackout_at(at) {
+                Some((_, until)) => until,
+                None => self.used().iter().filter_map(|window| window.opens_after(at)).min()?,
+            };
+            if self.may_begin(at) {
+                return Some(at);
+            }
+        }
+        None
     }
 
     fn used(&self) -> &[Window] {

@@ -68,8 +68,16 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     }
     let opened_at = match gate {
         Gate::Open { opened_at, .. } if !gate.shuts_before(later(now, LATEST_START)) => opened_at,
+        // Players were told in this opening, and what they were told happens.
+        Gate::Ending { opened_at, .. }
+            if has_begun(goal, seen, opened_at) && !gate.shuts_before(later(now, LATEST_START)) =>
+        {
+            opened_at
+        }
         Gate::Open { .. } => return rest(Step::Wait(WaitingOn::Window { opens: None })),
-        Gate::Shut { opens } => return rest(Step::Wait(WaitingOn::Window { opens })),
+        Gate::Ending { opens, .. } | Gate::Shut { opens } => {
+            return rest(Step::Wait(WaitingOn::Window { opens }));
+        }
     };
     let not_after = later(now, DECISION_COUNTS);
     let unasked = match life {
@@ -102,6 +110,14 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         return Step::Wait(WaitingOn::Controller);
     }
     Step::Commit { unasked, not_after }
+}
+
+/// Whether this update was announced to this pod in this opening. What is not announced begins with the stop itself.
+fn has_begun(goal: &Goal, seen: &Seen, opened_at: Timestamp) -> bool {
+    let act = Act::Update { goal: goal.revision, window_opened_at: opened_at };
+    let told =
+        |pod: Pod| seen.facts.announced.is_some_and(|announced| announced.act == act && announced.pod == pod.uid);
+    seen.pod.is_some_and(told)
 }
 
 /// A revision is being brought in, or runs without ever having been proven.

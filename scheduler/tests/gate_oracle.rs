@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, NaiveDateTime, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, NaiveDateTime, Offset as _, TimeZone as _, Utc};
+use chrono_tz::{TZ_VARIANTS, Tz};
 use croner::Cron;
 use croner::parser::CronParser;
 use jiff::{SignedDuration, Timestamp};
@@ -127,6 +127,53 @@ fn expression() -> impl Strategy<Value = String> {
         .prop_map(|(minute, hour, day, month, weekday)| format!("{minute} {hour} {day} {month} {weekday}"))
 }
 
+/// Asks the gate and both oracles around a day.
+fn compare(expression: &str, zone: &str, day: i64, length: i64, nows: &[(i64, i64)]) -> Result<(), TestCaseError> {
+    let window = Window::parse(expression, zone, SignedDuration::from_mins(length)).unwrap();
+    let windows = Windows { windows: vec![window], enabled: true, blackouts: Vec::new() };
+    let length = length * MINUTE;
+    let (from, to) = (day - 5 * DAY, day + 4 * DAY);
+    let openings = openings(&oracle(expression), zone.parse().unwrap(), from, to);
+    // Any second, and the very edges of the openings.
+    let edges = openings.iter().flat_map(|at| [*at, at - 1, at + length, at + length - 1]);
+    let edges = edges.filter(|at| (day - DAY / 2..day + DAY).contains(at)).take(24);
+    let nows = nows.iter().map(|(at, whole)| if *whole == 1 { day + at / 60 * 60 } else { day + at });
+    for now in nows.chain(edges).collect::<Vec<_>>() {
+        let whole_minute = now.div_euclid(MINUTE) * MINUTE;
+        let gate = windows.gate(instant(now));
+        match (gate, expected(&openings, length, whole_minute, to)) {
+            (Gate::Open { opened_at, until }, Some(by_oracle)) => {
+                prop_assert_eq!((second(opened_at), second(until)), by_oracle, "{}", instant(now));
+                prop_assert!(opened_at <= instant(now) && instant(now) < until);
+                // One opening has one name, from its first instant to its last.
+                prop_assert_eq!(windows.gate(opened_at), gate);
+                prop_assert_eq!(windows.gate(until - SignedDuration::from_nanos(1)), gate);
+            }
+            (Gate::Shut { opens: Some(opens) }, None) => {
+                let next = openings.range(now + 1..).next().copied();
+                if let Some(next) = next {
+                    prop_assert_eq!(second(opens), next, "{}", instant(now));
+                }
+                prop_assert!(opens > instant(now));
+                let is_open = matches!(windows.gate(opens), Gate::Open { opened_at, .. } if opened_at == opens);
+                prop_assert!(is_open, "{} at {}", windows.gate(opens).shuts_before(opens), opens);
+            }
+            (gate, by_oracle) => prop_assert!(false, "{gate:?}, but the oracle says {by_oracle:?} at {}", instant(now)),
+        }
+    }
+    Ok(())
+}
+
+/// The days of a year on which the clocks of a zone change.
+fn changes(zone: Tz, year: i16) -> Vec<i64> {
+    let offset = |second: i64| {
+        let at = DateTime::from_timestamp(second, 0).expect("near now");
+        zone.offset_from_utc_datetime(&at.naive_utc()).fix()
+    };
+    let new_year = second(format!("{year}-01-01T00:00:00Z").parse().expect("a day"));
+    (0..365).map(|day| new_year + day * DAY).filter(|day| offset(*day) != offset(day + DAY)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -138,39 +185,24 @@ proptest! {
         length in proptest::sample::select(&[15_i64, 45, 60, 180, 26 * 60][..]),
         nows in proptest::collection::vec((-12 * 3600_i64..30 * 3600, 0_i64..2), 12),
     ) {
-        let window = Window::parse(&expression, zone, SignedDuration::from_mins(length)).unwrap();
-        let windows = Windows { windows: vec![window], enabled: true };
         let day = second(format!("{day}T00:00:00Z").parse().unwrap());
-        let length = length * MINUTE;
-        let (from, to) = (day - 5 * DAY, day + 4 * DAY);
-        let openings = openings(&oracle(&expression), zone.parse().unwrap(), from, to);
-        // Any second, and the very edges of the openings.
-        let edges = openings.iter().flat_map(|at| [*at, at - 1, at + length, at + length - 1]);
-        let edges = edges.filter(|at| (day - DAY / 2..day + DAY).contains(at)).take(24);
-        let nows = nows.into_iter().map(|(at, whole)| if whole == 1 { day + at / 60 * 60 } else { day + at });
-        for now in nows.chain(edges).collect::<Vec<_>>() {
-            let whole_minute = now.div_euclid(MINUTE) * MINUTE;
-            let gate = windows.gate(instant(now));
-            match (gate, expected(&openings, length, whole_minute, to)) {
-                (Gate::Open { opened_at, until }, Some(by_oracle)) => {
-                    prop_assert_eq!((second(opened_at), second(until)), by_oracle, "{}", instant(now));
-                    prop_assert!(opened_at <= instant(now) && instant(now) < until);
-                    // One opening has one name, from its first instant to its last.
-                    prop_assert_eq!(windows.gate(opened_at), gate);
-                    prop_assert_eq!(windows.gate(until - SignedDuration::from_nanos(1)), gate);
-                }
-                (Gate::Shut { opens: Some(opens) }, None) => {
-                    let next = openings.range(now + 1..).next().copied();
-                    if let Some(next) = next {
-                        prop_assert_eq!(second(opens), next, "{}", instant(now));
-                    }
-                    prop_assert!(opens > instant(now));
-                    let is_open = matches!(windows.gate(opens), Gate::Open { opened_at, .. } if opened_at == opens);
-                    prop_assert!(is_open, "{} at {}", windows.gate(opens).shuts_before(opens), opens);
-                }
-                (gate, by_oracle) => prop_assert!(false, "{gate:?}, but the oracle says {by_oracle:?} at {}", instant(now)),
-            }
-        }
+        compare(&expression, zone, day, length, &nows)?;
+    }
+
+    #[test]
+    fn in_every_zone_of_the_world_and_over_fifty_years_the_gate_is_open_where_two_oracles_say_so(
+        expression in expression(),
+        zone in proptest::sample::select(&TZ_VARIANTS[..]),
+        year in 2000_i16..2050,
+        which in any::<proptest::sample::Index>(),
+        length in proptest::sample::select(&[15_i64, 60, 26 * 60][..]),
+        nows in proptest::collection::vec((-12 * 3600_i64..30 * 3600, 0_i64..2), 6),
+    ) {
+        let changes = changes(zone, year);
+        // A zone whose clocks do not change in that year has ordinary days.
+        let new_year = second(format!("{year}-01-01T00:00:00Z").parse().unwrap());
+        let day = if changes.is_empty() { new_year + which.index(365) as i64 * DAY } else { *which.get(&changes) };
+        compare(&expression, zone.name(), day, length, &nows)?;
     }
 
     #[test]
@@ -185,7 +217,7 @@ proptest! {
     ) {
         let expression = format!("{minute} {hour} * * *");
         let window = Window::parse(&expression, zone, Window::SHORTEST).unwrap();
-        let windows = Windows { windows: vec![window], enabled: true };
+        let windows = Windows { windows: vec![window], enabled: true, blackouts: Vec::new() };
         let now = second(format!("{day}T00:00:00Z").parse().unwrap()) - DAY / 2 + at;
         // croner begins its search well before, where no clock is ambiguous.
         let zone: Tz = zone.parse().unwrap();

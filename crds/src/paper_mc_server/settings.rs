@@ -6,6 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Blackout;
 use crate::schema;
 
 /// When updates are applied.
@@ -23,6 +24,10 @@ pub struct UpdateSchedule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub windows: Vec<NamedWindow>,
+    /// Times in which no window counts, and no request to apply now either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub blackouts: Vec<Blackout>,
 }
 
 /// A maintenance window.
@@ -40,6 +45,11 @@ pub struct MaintenanceWindow {
     #[serde(default = "one_hour")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: String,
+    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. Without it an update begins as
+    /// long as its countdown can end a minute before the window does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub latest_start: Option<String>,
     /// Its zone, when it is not `spec.timeZone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]
@@ -60,6 +70,11 @@ pub struct NamedWindow {
     #[serde(default = "one_hour")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: String,
+    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. Without it an update begins as
+    /// long as its countdown can end a minute before the window does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub latest_start: Option<String>,
     /// Its zone, when it is not `spec.timeZone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]

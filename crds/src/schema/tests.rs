@@ -114,3 +114,22 @@ fn a_checksum_is_64_hex_digits_with_or_without_its_name() {
         assert!(!sha256.is_match(&wrong), "{wrong}");
     }
 }
+
+#[test]
+fn an_instant_has_seconds_and_an_offset() {
+    let instant = pattern_of(instant);
+    for good in ["2026-12-20T00:00:00Z", "2026-12-20T00:00:00+01:00", "2026-12-20T23:59:59-05:30"] {
+        assert!(instant.is_match(good), "{good}");
+        good.parse::<jiff::Timestamp>().unwrap();
+    }
+    for wrong in [
+        "",
+        "2026-12-20",
+        "2026-12-20T00:00:00",
+        "2026-12-20T00:00Z",
+        "2026-12-20 00:00:00Z",
+        "2026-12-20T00:00:00 CET",
+    ] {
+        assert!(!instant.is_match(wrong), "{wrong:?}");
+    }
+}

@@ -5,19 +5,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crds::paper_mc_server::{Eula, MaintenanceWindow, PolicyKind};
+use crds::paper_mc_server::{Eula, PolicyKind};
 use crds::{PaperMCServer, duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
-use scheduler::gate::{Window, Windows};
+use scheduler::gate::Windows;
 use scheduler::seen::Policy;
 
 use super::build::heap::Heap;
 use super::build::owner_of;
 use super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
 use crate::quantity;
+
+mod windows;
+
+use windows::check_windows;
 
 /// What players read when the user says nothing.
 const ANNOUNCEMENT: &str =
@@ -50,6 +54,8 @@ pub(crate) struct CheckedServer {
     pub(crate) windows: Windows,
     /// False: updates are planned and never applied by themselves.
     pub(crate) automatic: bool,
+    /// `spec.suspend`: the same, for a while.
+    pub(crate) suspended: bool,
     pub(crate) policy: Policy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
@@ -142,6 +148,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         zone: spec.time_zone.clone(),
         windows,
         automatic: maintenance.is_none_or(|window| window.enabled),
+        suspended: spec.suspend,
         policy,
         notice: complaints.duration("spec.players.notice", &spec.players.notice),
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
@@ -169,31 +176,6 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         pod_template,
     };
     if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
-}
-
-/// All windows of a server. None written: updates are never applied by themselves, because nobody said when.
-fn check_windows(server: &PaperMCServer, complaints: &mut Complaints) -> Windows {
-    let schedule = &server.spec.update_schedule;
-    let of_server = &server.spec.time_zone;
-    let mut windows = Vec::new();
-    let mut add = |path: String, cron: &str, length: &str, zone: Option<&String>| {
-        let length = complaints.duration(&format!("{path}.duration"), length);
-        match Window::parse(cron, zone.unwrap_or(of_server), length) {
-            Ok(window) => windows.push(window),
-            Err(error) => complaints.add(&path, crate::chain::Chain(&error)),
-        }
-    };
-    if let Some(MaintenanceWindow { enabled: _, cron, duration, time_zone }) = &schedule.maintenance_window
-        // Only a window that is switched off may say no time.
-        && !cron.is_empty()
-    {
-        add("spec.updateSchedule.maintenanceWindow".to_owned(), cron, duration, time_zone.as_ref());
-    }
-    for window in &schedule.windows {
-        let path = format!("spec.updateSchedule.windows[{}]", window.name);
-        add(path, &window.cron, &window.duration, window.time_zone.as_ref());
-    }
-    Windows { windows, enabled: true }
 }
 
 fn check_heap(heap: &str, complaints: &mut Complaints) -> Heap {

@@ -13,13 +13,14 @@ use resolver::lock::Lock;
 use resolver::manifest::Known;
 use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
-use scheduler::gate::Gate;
+use scheduler::gate::{Gate, Windows};
 use scheduler::protocol;
 use scheduler::seen::{DataVersion, Door, Goal, Seen, World};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
 use super::observe::Observed;
+use super::outlook::Outlook;
 use super::proof::{Expected, Proof, prove};
 use super::record::LockRecord;
 use super::rollout::start_deadline;
@@ -117,25 +118,38 @@ pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &
     }
 }
 
-/// A request to apply now, if the server carries one that counts: the gate it opens.
+/// A request to apply now, if the server carries one that counts: the gate it opens. Blackouts win over it.
 ///
 /// It counts when it is at most five minutes old when first seen. That it was is written into the status in the same pass,
 /// so it also survives a restart of the operator.
-pub(crate) fn requested_by_hand(server: &PaperMCServer, now: Timestamp) -> Option<Gate> {
+pub(crate) fn requested_by_hand(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Gate> {
+    let (asked_at, accepted) = request_by_hand(server)?;
+    windows.by_hand(asked_at, accepted, now)
+}
+
+/// A request to apply now that would count if no blackout were on, or had been on since; it names its instant.
+pub(crate) fn refused_by_blackout(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Timestamp> {
+    let (asked_at, accepted) = request_by_hand(server)?;
+    let counts = Gate::by_hand(asked_at, accepted, now).is_some();
+    (counts && windows.by_hand(asked_at, accepted, now).is_none()).then_some(asked_at)
+}
+
+/// The request to apply now that was not served yet, and whether it was accepted.
+fn request_by_hand(server: &PaperMCServer) -> Option<(Timestamp, bool)> {
     let value = server.annotations().get(labels::APPLY_NOW)?;
     let handled = server.status.as_ref().and_then(|status| status.last_handled.as_ref());
     if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
         return None;
     }
     let accepted = handled.and_then(|handled| handled.apply_now_accepted.as_ref()) == Some(value);
-    Gate::by_hand(asked_at(value)?, accepted, now)
+    Some((asked_at(value)?, accepted))
 }
 
 /// Whether it is this request that opens the gate, and no window.
 pub(crate) fn opens(request: &str, gate: Gate) -> bool {
     match gate {
         Gate::Open { opened_at, until: _ } => asked_at(request) == Some(opened_at),
-        Gate::Shut { .. } => false,
+        Gate::Ending { .. } | Gate::Shut { .. } => false,
     }
 }
 
@@ -155,12 +169,12 @@ pub(crate) fn too_young(server: &PaperMCServer, seen: &Observed, now: Timestamp)
     (fresh && now < created + SETTLES_IN).then_some(created + SETTLES_IN)
 }
 
-/// The gate of this pass.
+/// The gate of this pass. A person's request outranks `spec.suspend`, which is about what happens by itself.
 pub(crate) fn gate(server: &CheckedServer, by_hand: Option<Gate>, now: Timestamp) -> Gate {
     if let Some(gate) = by_hand {
         return gate;
     }
-    if !server.automatic || server.windows.windows.is_empty() {
+    if !server.automatic || server.suspended || server.windows.windows.is_empty() {
         return Gate::Shut { opens: None };
     }
     server.windows.gate(now)
@@ -179,6 +193,9 @@ pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     pub(crate) proof: Proof,
     pub(crate) gate: Gate,
+    pub(crate) outlook: Outlook,
+    /// The instant of a request to apply now that a blackout refuses.
+    pub(crate) refused: Option<Timestamp>,
 }
 
 impl Plan {
@@ -240,6 +257,8 @@ impl Plan {
             changes,
             proof,
             gate,
+            outlook: Outlook::of(server, now),
+            refused: None,
             record,
         }
     }

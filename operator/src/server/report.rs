@@ -178,11 +178,11 @@ async fn write(
     Ok(())
 }
 
-/// Whether the gate is open.
+/// Whether an update may begin now.
 fn is_open(gate: Gate) -> bool {
     match gate {
         Gate::Open { .. } => true,
-        Gate::Shut { .. } => false,
+        Gate::Ending { .. } | Gate::Shut { .. } => false,
     }
 }
 

@@ -59,9 +59,14 @@ enum When {
     Windows {
         /// As they are written: cron, zone, length.
         windows: Vec<String>,
+        /// Times in which none of them counts, as they are written.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        blackouts: Vec<String>,
     },
     /// Only when somebody asks for it: no window is switched on.
     ByHand,
+    /// Only when somebody asks for it, or resumes: `spec.suspend` is true.
+    Suspended,
 }
 
 /// Something that would be another.
@@ -204,15 +209,17 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
 }
 
 fn when(is_new: bool, is_same: bool, schedule: Option<&Schedule>, now: Timestamp) -> When {
-    let Schedule { windows, next, is_open } = schedule.cloned().unwrap_or_default();
+    let Schedule { windows, blackouts, is_suspended, next, is_open } = schedule.cloned().unwrap_or_default();
     match next {
         _ if is_same => When::Never,
         _ if is_new => When::FirstStart,
+        // With a request of somebody, the operator says that one is open.
+        _ if is_suspended && !is_open => When::Suspended,
         _ if windows.is_empty() => When::ByHand,
         _ if is_open => When::Open,
         Some((opens, in_words)) if opens > now => When::Window { opens, in_words },
         // An operator that has not spoken since is no witness.
-        Some(_) | None => When::Windows { windows },
+        Some(_) | None => When::Windows { windows, blackouts },
     }
 }
 
@@ -228,7 +235,15 @@ fn in_sentences(plan: &Plan) -> String {
         When::FirstStart => "starts for the first time, at once".to_owned(),
         When::Open => "is restarted now: a window is open".to_owned(),
         When::Window { opens: _, in_words } => format!("is restarted {in_words}"),
-        When::Windows { windows } => format!("is restarted in its next window ({})", windows.join("; ")),
+        When::Windows { windows, blackouts } if blackouts.is_empty() => {
+            format!("is restarted in its next window ({})", windows.join("; "))
+        }
+        When::Windows { windows, blackouts } => format!(
+            "is restarted in its next window ({}), if no blackout is on ({})",
+            windows.join("; "),
+            blackouts.join("; ")
+        ),
+        When::Suspended => "is restarted when somebody asks for it: it is suspended (`spec.suspend`)".to_owned(),
         When::ByHand => "is restarted when somebody asks for it: no window is switched on".to_owned(),
     };
     let mut text = format!("{server}: {head}\n");
@@ -268,15 +283,21 @@ mod tests {
         let opens = at("2026-01-25T03:00:00Z");
         let schedule = Schedule {
             windows: vec!["0 4 * * 0 UTC, for 1h".to_owned()],
+            blackouts: vec!["@yearly UTC, for 24h".to_owned()],
             next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
+            is_suspended: false,
             is_open: false,
         };
         let before = at("2026-01-21T12:00:00Z");
         let when = |schedule: &Schedule, now| super::when(false, false, Some(schedule), now);
         assert_eq!(when(&schedule, before), When::Window { opens, in_words: "Sun 25 Jan 04:00 CET".to_owned() });
-        assert_eq!(when(&schedule, opens), When::Windows { windows: schedule.windows.clone() });
+        assert_eq!(
+            when(&schedule, opens),
+            When::Windows { windows: schedule.windows.clone(), blackouts: schedule.blackouts.clone() }
+        );
         let open = Schedule { is_open: true, ..schedule.clone() };
         assert_eq!(when(&open, before), When::Open);
+        assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(super::when(true, false, Some(&schedule), before), When::FirstStart);
         assert_eq!(super::when(false, true, Some(&schedule), before), When::Never);

@@ -7,6 +7,8 @@ use jiff::tz;
 use super::nearest::nearest;
 use crate::manifest::{Complaint, plugin_name, server_name};
 
+mod blackouts;
+
 /// The longest name a server may have: Service, pod and label are made of it.
 const LONGEST_SERVER_NAME: usize = 40;
 
@@ -87,6 +89,9 @@ impl Desk {
         }
         for (at, window) in schedule.windows.iter().enumerate() {
             self.zone(&format!("spec.updateSchedule.windows[{at}].timeZone"), window.time_zone.as_ref());
+        }
+        for (at, blackout) in schedule.blackouts.iter().enumerate() {
+            self.blackout(&format!("spec.updateSchedule.blackouts[{at}]"), blackout);
         }
     }
 

@@ -3,7 +3,7 @@
 //! Windows are computed in one place, the operator's scheduler. This command only repeats what it said.
 
 use crds::PaperMCServer;
-use crds::paper_mc_server::{MaintenanceWindow, NamedWindow};
+use crds::paper_mc_server::{Blackout, MaintenanceWindow, NamedWindow};
 use jiff::Timestamp;
 
 /// When a server may be restarted.
@@ -11,6 +11,10 @@ use jiff::Timestamp;
 pub(super) struct Schedule {
     /// `0 4 * * 0 Europe/Berlin, for 2h`; empty: never by itself.
     pub(super) windows: Vec<String>,
+    /// `2026-12-20T00:00:00Z to 2027-01-07T00:00:00Z`, or as a window.
+    pub(super) blackouts: Vec<String>,
+    /// `spec.suspend`: never by itself for now.
+    pub(super) is_suspended: bool,
     /// The next opening, with the operator's words for it.
     pub(super) next: Option<(Timestamp, String)>,
     /// The operator says that one is open.
@@ -22,17 +26,28 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
     if maintenance.is_some_and(|window| !window.enabled) {
-        return Schedule::default();
+        return Schedule { is_suspended: spec.suspend, ..Schedule::default() };
     }
-    let in_words = |cron: &str, length: &str, zone: Option<&String>| {
-        format!("{cron} {}, for {length}", zone.unwrap_or(&spec.time_zone))
+    let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
+        let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
+        format!("{cron} {}, for {length}{last_part}", zone.unwrap_or(&spec.time_zone))
     };
-    let of_maintenance = maintenance.map(|MaintenanceWindow { enabled: _, cron, duration, time_zone }| {
-        in_words(cron, duration, time_zone.as_ref())
-    });
+    let of_maintenance =
+        maintenance.map(|MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }| {
+            in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+        });
     let further = spec.update_schedule.windows.iter();
-    let further =
-        further.map(|NamedWindow { name: _, cron, duration, time_zone }| in_words(cron, duration, time_zone.as_ref()));
+    let further = further.map(|NamedWindow { name: _, cron, duration, latest_start, time_zone }| {
+        in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+    });
+    let blackouts = spec.update_schedule.blackouts.iter().filter_map(|blackout| match blackout {
+        Blackout { from: Some(from), to: Some(to), .. } => Some(format!("{from} to {to}")),
+        Blackout { cron: Some(cron), duration: Some(duration), time_zone, .. } => {
+            Some(in_words(cron, duration, None, time_zone.as_ref()))
+        }
+        // Complained about by the rules.
+        Blackout { .. } => None,
+    });
     let windows = of_maintenance.into_iter().chain(further).collect();
     let status = server.status.as_ref();
     // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
@@ -41,6 +56,8 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
     let status = status.filter(|status| counts(&status.observed_generation));
     Schedule {
         windows,
+        blackouts: blackouts.collect(),
+        is_suspended: spec.suspend,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
     }
@@ -67,13 +84,28 @@ mod tests {
     fn windows_are_named_as_they_are_written_and_the_next_as_the_operator_tells_it() {
         let schedule = json!({
             "maintenanceWindow": {"cron": "0 4 * * 0", "duration": "2h"},
-            "windows": [{"name": "night", "cron": "@daily", "timeZone": "UTC"}],
+            "windows": [{"name": "night", "cron": "@daily", "timeZone": "UTC", "latestStart": "20m"}],
+            "blackouts": [
+                {"name": "event", "from": "2026-01-23T18:00:00Z", "to": "2026-01-25T18:00:00Z"},
+                {"name": "evenings", "cron": "0 18 * * *", "duration": "6h"},
+            ],
         });
         let told = of(&server(&schedule, 3));
-        assert_eq!(told.windows, ["0 4 * * 0 Europe/Berlin, for 2h", "@daily UTC, for 1h"]);
+        assert_eq!(told.windows, ["0 4 * * 0 Europe/Berlin, for 2h", "@daily UTC, for 1h, not begun in its last 20m"]);
+        assert_eq!(
+            told.blackouts,
+            ["2026-01-23T18:00:00Z to 2026-01-25T18:00:00Z", "0 18 * * * Europe/Berlin, for 6h"]
+        );
         let (at, words) = told.next.unwrap();
         assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
         assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+    }
+
+    #[test]
+    fn a_server_that_is_suspended_is_told_as_such_whatever_its_windows_are() {
+        let mut suspended = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        suspended.spec.suspend = true;
+        assert!(of(&suspended).is_suspended);
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn window(cron: &str, zone: &str, length: SignedDuration) -> Window {
 }
 
 fn only(window: Window) -> Windows {
-    Windows { windows: vec![window], enabled: true }
+    Windows { windows: vec![window], enabled: true, blackouts: Vec::new() }
 }
 
 fn utc(cron: &str) -> Windows {
@@ -127,6 +127,7 @@ fn windows_that_overlap_or_touch_are_one_opening_with_one_name() {
             window("0 7 * * *", "UTC", HOUR),
         ],
         enabled: true,
+        blackouts: Vec::new(),
     };
     for now in ["04:00", "04:45", "05:10", "05:30", "06:29"] {
         let now = at(&format!("2026-01-10T{now}:00Z"));
@@ -154,7 +155,7 @@ fn an_opening_that_never_ends_begins_anew_at_midnight_and_not_in_the_middle_of_a
 
 #[test]
 fn without_windows_a_server_may_change_at_any_time_and_each_day_is_one_opening() {
-    let none = Windows { windows: Vec::new(), enabled: true };
+    let none = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
     let not_used = Windows { enabled: false, ..utc("0 4 * * 0") };
     for windows in [none, not_used] {
         let now = at("2026-01-10T15:00:00Z");
@@ -240,3 +241,5 @@ fn a_zone_that_is_nearly_right_is_answered_with_its_name() {
     assert_eq!(zone("").part(), Part::Zone);
     assert_eq!(window("@daily", "Europe/Berlin", HOUR).zone(), "Europe/Berlin");
 }
+
+mod blackouts;

@@ -18,9 +18,11 @@ pub struct Window {
     schedules: Vec<Schedule>,
     zone: Tz,
     length: SignedDuration,
+    /// Nothing begins in this last part of it.
+    last_part: SignedDuration,
 }
 
-/// Which of the three texts of a window an error is about.
+/// Which of the texts of a window an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The cron expression.
@@ -29,6 +31,8 @@ pub enum Part {
     Zone,
     /// The length.
     Duration,
+    /// The last part, in which nothing begins.
+    LatestStart,
 }
 
 /// Why a text is no window, and what to write instead.
@@ -92,10 +96,27 @@ pub enum WindowError {
         /// What was asked for.
         length: SignedDuration,
     },
+    /// A blackout that is too short to be one, or that never ends.
+    #[error("a blackout of {length:#} is too {}: write 1m to 366d", if *.length < Window::SHORTEST_BLACKOUT { "short" } else { "long" })]
+    BlackoutLength {
+        /// What was asked for.
+        length: SignedDuration,
+    },
+    /// Nothing could ever begin.
+    #[error(
+        "nothing could begin in a window of {length:#} whose last {last_part:#} are closed: write less than the length, \
+         by a minute at least"
+    )]
+    LatestStart {
+        /// The length of the window.
+        length: SignedDuration,
+        /// What was asked for.
+        last_part: SignedDuration,
+    },
 }
 
 impl WindowError {
-    /// Which of the three texts is wrong.
+    /// Which of the texts is wrong.
     pub const fn part(&self) -> Part {
         match self {
             Self::Fields { .. }
@@ -104,7 +125,8 @@ impl WindowError {
             | Self::Field { .. }
             | Self::Never { .. } => Part::Cron,
             Self::Zone { .. } => Part::Zone,
-            Self::Length { .. } => Part::Duration,
+            Self::Length { .. } | Self::BlackoutLength { .. } => Part::Duration,
+            Self::LatestStart { .. } => Part::LatestStart,
         }
     }
 }
@@ -116,20 +138,51 @@ impl Window {
     /// The longest window: a week, which with a weekly schedule is always.
     pub const LONGEST: SignedDuration = SignedDuration::from_hours(168);
 
+    /// The shortest blackout: what is shorter is a mistake.
+    pub const SHORTEST_BLACKOUT: SignedDuration = SignedDuration::from_mins(1);
+
+    /// The longest blackout that comes again: a leap year, which with a yearly schedule is always.
+    pub const LONGEST_BLACKOUT: SignedDuration = SignedDuration::from_hours(366 * 24);
+
+    /// What must be left of a window in front of its last part: an alarm that is late must not miss it.
+    const SHORTEST_BEGIN: SignedDuration = SignedDuration::from_mins(1);
+
     /// Reads a five-field cron expression as Vixie's cron does, an IANA time zone and a length.
     pub fn parse(cron: &str, zone: &str, duration: SignedDuration) -> Result<Self, WindowError> {
+        let window = Self::read(cron, zone, duration)?;
+        if duration < Self::SHORTEST || duration > Self::LONGEST {
+            return Err(WindowError::Length { length: duration });
+        }
+        Ok(window)
+    }
+
+    /// The same window, in whose last part nothing begins (`latestStart`).
+    pub fn closed_before_its_end(self, last_part: SignedDuration) -> Result<Self, WindowError> {
+        if last_part > self.length - Self::SHORTEST_BEGIN {
+            return Err(WindowError::LatestStart { length: self.length, last_part });
+        }
+        Ok(Self { last_part, ..self })
+    }
+
+    /// The same as [`Self::parse`], for a time in which nothing may happen.
+    pub(super) fn parse_blackout(cron: &str, zone: &str, duration: SignedDuration) -> Result<Self, WindowError> {
+        let window = Self::read(cron, zone, duration)?;
+        if duration < Self::SHORTEST_BLACKOUT || duration > Self::LONGEST_BLACKOUT {
+            return Err(WindowError::BlackoutLength { length: duration });
+        }
+        Ok(window)
+    }
+
+    fn read(cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
         let schedules = cron_text::schedules(cron).map_err(|error| match error {
             CronError::Fields { found } => fields(cron, found),
             CronError::Nickname => WindowError::Nickname { text: cron.trim().to_owned() },
             CronError::Field { field, text, problem } => WindowError::Field { field, text, problem },
         })?;
-        let window = Self { schedules, zone: parse_zone(zone)?, length: duration };
+        let window = Self { schedules, zone: parse_zone(zone)?, length, last_part: SignedDuration::ZERO };
         // The Gregorian calendar repeats after 400 years, but a date that exists at all exists within 8 (29 February).
         if window.opens_after(Timestamp::UNIX_EPOCH).is_none() {
             return Err(WindowError::Never { text: cron.trim().to_owned() });
-        }
-        if duration < Self::SHORTEST || duration > Self::LONGEST {
-            return Err(WindowError::Length { length: duration });
         }
         Ok(window)
     }
@@ -137,6 +190,11 @@ impl Window {
     /// How long it stays open, in real time.
     pub const fn length(&self) -> SignedDuration {
         self.length
+    }
+
+    /// Whether something may begin in it at this instant.
+    pub(super) fn may_begin(&self, now: Timestamp) -> bool {
+        self.opened_by(now).is_some_and(|opened| now < opened + (self.length - self.last_part))
     }
 
     /// The IANA name of its zone.

@@ -299,3 +299,40 @@ fn each_step_and_each_reason_has_a_name_and_a_time_to_look_again_where_the_clock
     assert!(WaitingOn::SaveRefused { again: soon }.needs_a_person());
     assert!(!WaitingOn::Agent { until: soon }.needs_a_person());
 }
+
+#[test]
+fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begins() {
+    let next = at(SUNDAY + WEEK);
+    let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: Some(next) };
+    let waits = Step::Wait(WaitingOn::Window { opens: Some(next) });
+    let step = |seen: &Seen| next_step(&GOAL, seen, ending, at(SUNDAY + 100));
+    assert_eq!(step(&lobby()), waits);
+    let mut told = lobby();
+    told.facts.announced = Some(announced(SUNDAY + 101));
+    assert_eq!(step(&told), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 101) }));
+    told.facts.announced = Some(announced(SUNDAY + 100));
+    assert!(matches!(step(&told), Step::Save { .. }));
+    // Told in another opening, or to another pod: that is not this update under way.
+    for other in [
+        Announced { act: update(SUNDAY - WEEK), ..announced(SUNDAY + 100) },
+        Announced { pod: PodUid(1), ..announced(SUNDAY + 100) },
+    ] {
+        let mut seen = lobby();
+        seen.facts.announced = Some(other);
+        assert_eq!(step(&seen), waits);
+    }
+    // Where nobody is told, the stop itself is the beginning; a template that was written goes back.
+    let nobody = |seen: &Seen| next_step(&Goal { policy: Policy::Ignore, ..GOAL }, seen, ending, at(SUNDAY + 100));
+    assert_eq!(nobody(&lobby()), waits);
+    let written = Seen { set: Some(Set { template: NEW, ..SET }), ..lobby() };
+    assert!(matches!(nobody(&written), Step::Restore { revision: OLD, .. }));
+    // And its last minute is everybody's.
+    assert_eq!(next_step(&GOAL, &told, ending, at(SUNDAY + 120) - SignedDuration::from_secs(59)), waits);
+}
+
+#[test]
+fn a_commit_is_left_to_the_controller_in_the_last_part_of_a_window() {
+    let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: None };
+    let committed = Seen { set: Some(COMMITTED), ..lobby() };
+    assert_eq!(next_step(&GOAL, &committed, ending, at(SUNDAY + 100)), Step::Wait(WaitingOn::Controller));
+}

@@ -162,6 +162,9 @@ impl<'a> Moves<'a> {
         if w.window == WindowNow::Open && self.s.policy == crate::world::Asking::EmptyFirst {
             self.tick("patience with players is over", State { window: WindowNow::OpenForLong, ..*w });
         }
+        if matches!(w.window, WindowNow::Open | WindowNow::OpenForLong) {
+            self.tick("the last part of the window begins", State { window: WindowNow::Ending, ..*w });
+        }
         if w.window == WindowNow::TooLateToBegin {
             let mut to = State { window: WindowNow::Shut, ..*w };
             for fact in [&mut to.announced, &mut to.saved].into_iter().flatten() {

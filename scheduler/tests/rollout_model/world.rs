@@ -226,6 +226,8 @@ pub(crate) enum WindowNow {
     Open,
     /// The patience with players is over.
     OpenForLong,
+    /// What has begun may end (`latestStart`).
+    Ending,
     TooLateToBegin,
 }
 
@@ -348,6 +350,9 @@ impl State {
     fn gate(&self) -> Gate {
         let until = match self.window {
             WindowNow::Shut => return Gate::Shut { opens: Some(at(600)) },
+            WindowNow::Ending => {
+                return Gate::Ending { opened_at: at(-30), until: at(90), opens: Some(at(600)) };
+            }
             // Enough for the short countdown: a long one that cannot end is not begun.
             WindowNow::TooLateToBegin => at(3),
             WindowNow::Open | WindowNow::OpenForLong => at(90),

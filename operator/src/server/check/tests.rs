@@ -56,3 +56,48 @@ fn what_the_safety_of_the_world_hangs_on_cannot_be_overridden_by_a_pod_template(
     let harmless = template(json!({"name": "papermc", "env": [{"name": "DIFFICULTY", "value": "hard"}]}));
     assert_eq!(paths(harmless), Vec::<String>::new());
 }
+
+#[test]
+fn blackouts_and_latest_starts_are_read_and_wrong_ones_named() {
+    let schedule = |more: Value| {
+        let mut schedule = json!({"maintenanceWindow": {"cron": "0 4 * * 0", "duration": "2h"}});
+        for (key, value) in more.as_object().unwrap() {
+            schedule[key] = value.clone();
+        }
+        json!({"updateSchedule": schedule, "timeZone": "Europe/Berlin"})
+    };
+    let good = schedule(json!({
+        "windows": [{"name": "late", "cron": "@daily", "latestStart": "30m"}],
+        "blackouts": [
+            {"name": "christmas", "from": "2026-12-20T00:00:00+01:00", "to": "2027-01-07T00:00:00+01:00"},
+            {"name": "evenings", "cron": "0 18 * * 5", "duration": "6h"},
+        ],
+    }));
+    let windows = check(&server(good)).unwrap().windows;
+    let evening = "2026-11-20T17:00:00Z".parse().unwrap();
+    let (blackout, until) = windows.blackout_at(evening).unwrap();
+    assert_eq!((blackout.name(), until.to_string().as_str()), ("evenings", "2026-11-20T23:00:00Z"));
+    assert!(windows.blackout_at("2026-12-19T23:00:00Z".parse().unwrap()).is_some(), "the offset counts");
+
+    let wrong = schedule(json!({
+        "maintenanceWindow": {"cron": "0 4 * * 0", "latestStart": "1h"},
+        "windows": [{"name": "a", "cron": "@daily", "latestStart": "soon"}],
+        "blackouts": [
+            {"name": "none"},
+            {"name": "both", "from": "2026-12-20T00:00:00Z", "to": "2026-12-21T00:00:00Z", "cron": "@daily"},
+            {"name": "backwards", "from": "2026-12-20T00:00:00Z", "to": "2026-12-19T00:00:00Z"},
+            {"name": "february", "from": "2026-02-30T00:00:00Z", "to": "2026-12-19T00:00:00Z"},
+            {"name": "short", "cron": "@daily", "duration": "5s"},
+            {"name": "zone", "cron": "@daily", "duration": "5h", "timeZone": "Mars"},
+        ],
+    }));
+    let schedule = "spec.updateSchedule";
+    let mut expected =
+        vec![format!("{schedule}.maintenanceWindow.latestStart"), format!("{schedule}.windows[a].latestStart")];
+    for (name, field) in
+        [("none", ""), ("both", ""), ("backwards", ""), ("february", ".from"), ("short", ""), ("zone", "")]
+    {
+        expected.push(format!("{schedule}.blackouts[{name}]{field}"));
+    }
+    assert_eq!(paths(wrong), expected);
+}

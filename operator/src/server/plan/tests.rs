@@ -14,6 +14,10 @@ fn server(handled: &Value) -> PaperMCServer {
     .unwrap()
 }
 
+fn windows() -> Windows {
+    Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() }
+}
+
 fn at(minutes: i64) -> Timestamp {
     asked_at(ASKED).unwrap() + SignedDuration::from_mins(minutes)
 }
@@ -21,22 +25,37 @@ fn at(minutes: i64) -> Timestamp {
 #[test]
 fn a_request_counts_for_five_minutes_and_once_it_was_seen_for_half_an_hour() {
     let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
-    assert!(requested_by_hand(&fresh, at(4)).is_some());
-    assert_eq!(requested_by_hand(&fresh, at(6)), None);
-    let gate = requested_by_hand(&accepted, at(6)).unwrap();
+    assert!(requested_by_hand(&fresh, &windows(), at(4)).is_some());
+    assert_eq!(requested_by_hand(&fresh, &windows(), at(6)), None);
+    let gate = requested_by_hand(&accepted, &windows(), at(6)).unwrap();
     assert!(opens(ASKED, gate));
     assert!(!opens("1767225601", gate));
-    assert_eq!(requested_by_hand(&accepted, at(31)), None);
+    assert_eq!(requested_by_hand(&accepted, &windows(), at(31)), None);
 }
 
 #[test]
 fn a_request_that_was_served_counts_for_nothing_and_neither_does_another_that_was_accepted() {
-    assert_eq!(requested_by_hand(&server(&json!({"applyNow": ASKED})), at(1)), None);
-    assert_eq!(requested_by_hand(&server(&json!({"applyNowAccepted": "1767225000"})), at(6)), None);
+    assert_eq!(requested_by_hand(&server(&json!({"applyNow": ASKED})), &windows(), at(1)), None);
+    assert_eq!(requested_by_hand(&server(&json!({"applyNowAccepted": "1767225000"})), &windows(), at(6)), None);
 }
 
 #[test]
 fn no_window_is_taken_for_a_request() {
     assert!(!opens(ASKED, Gate::Open { opened_at: at(1), until: at(30) }));
     assert!(!opens(ASKED, Gate::Shut { opens: None }));
+}
+
+#[test]
+fn a_request_that_a_blackout_refuses_is_told_as_refused_and_others_are_not() {
+    let blackout = scheduler::gate::Blackout::once("event", at(2), at(10)).unwrap();
+    let dark = Windows { blackouts: vec![blackout], ..windows() };
+    let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
+    assert_eq!(requested_by_hand(&fresh, &dark, at(1)), Some(Gate::Open { opened_at: at(0), until: at(2) }));
+    assert_eq!(refused_by_blackout(&fresh, &dark, at(1)), None);
+    for (server, now) in [(&fresh, at(3)), (&accepted, at(3)), (&accepted, at(11))] {
+        assert_eq!(requested_by_hand(server, &dark, now), None);
+        assert_eq!(refused_by_blackout(server, &dark, now), Some(at(0)));
+    }
+    assert_eq!(refused_by_blackout(&fresh, &dark, at(6)), None, "too old to count anyway");
+    assert_eq!(refused_by_blackout(&server(&json!({"applyNow": ASKED})), &dark, at(3)), None, "served already");
 }

@@ -4,12 +4,14 @@ use crds::PaperMCServer;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning};
+use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Life, Verdict};
 
 use super::{Report, condition, in_words, is_open};
 use crate::chain::cut;
 use crate::server::change;
+use crate::server::outlook::{SPOILT, SUSPENDED};
 
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(server: &PaperMCServer, report: &Report<'_>, before: &[Condition]) -> Vec<Condition> {
@@ -46,6 +48,12 @@ pub(super) fn build_conditions(server: &PaperMCServer, report: &Report<'_>, befo
     conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
+    }
+    if plan.outlook.is_suspended {
+        conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
+    }
+    if plan.outlook.is_spoilt {
+        conditions.push(of("WindowsSpoilt", Some(true), "BlackoutsCoverWindows", SPOILT.to_owned()));
     }
     let (updating, reason, message) = updating(report);
     conditions.push(of("Updating", Some(updating), reason, message));
@@ -164,15 +172,7 @@ fn updating(report: &Report<'_>) -> (bool, &'static str, String) {
 fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static str, String) {
     let problem = || report.plan.proof.problem.clone();
     match waiting {
-        WaitingOn::Window { opens: Some(opens) } => (false, "WaitingForWindow", format!("the window opens at {opens}")),
-        WaitingOn::Window { opens: None } if is_open(report.plan.gate) => {
-            (false, "WaitingForWindow", "what is left of the window is too short for the countdown".to_owned())
-        }
-        WaitingOn::Window { opens: None } => (
-            false,
-            "WaitingForWindow",
-            "no window opens by itself; annotate nightshift.dev/apply-now to apply".to_owned(),
-        ),
+        WaitingOn::Window { opens } => waiting_for_window(opens, report),
         WaitingOn::Countdown { ends } => (true, "Countdown", format!("players are warned; the server stops at {ends}")),
         WaitingOn::Players { until } => {
             (true, "WaitingForPlayers", format!("somebody is on; waiting until {until} at most"))
@@ -227,6 +227,33 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
             "FirstStartFailed",
             "the first start did not succeed; correct the spec and it is tried at once".to_owned(),
         ),
+    }
+}
+
+fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &'static str, String) {
+    let plan = report.plan;
+    let outlook = &plan.outlook;
+    let next = match opens {
+        Some(opens) => format!("the window opens at {opens}"),
+        None if is_open(plan.gate) => "what is left of the window is too short for the countdown".to_owned(),
+        None if outlook.is_suspended => SUSPENDED.to_owned(),
+        None if outlook.is_spoilt => SPOILT.to_owned(),
+        None => "no window opens by itself".to_owned(),
+    };
+    if let Some((name, until)) = &outlook.blackout {
+        return (false, "Blackout", format!("blackout `{name}` is on until {until}; {next}"));
+    }
+    let ask = "annotate nightshift.dev/apply-now to apply";
+    match plan.gate {
+        Gate::Ending { .. } => {
+            let message = format!("nothing begins in this last part of the window (`latestStart`); {next}");
+            (false, "WaitingForWindow", message)
+        }
+        Gate::Shut { opens: None } if outlook.is_suspended => {
+            (false, "Suspended", format!("{next}; {ask} all the same"))
+        }
+        Gate::Shut { opens: None } => (false, "WaitingForWindow", format!("{next}; {ask}")),
+        Gate::Open { .. } | Gate::Shut { opens: Some(_) } => (false, "WaitingForWindow", next),
     }
 }
 

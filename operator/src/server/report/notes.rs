@@ -10,6 +10,7 @@ use super::{Report, in_words};
 use crate::k8s::events::Note;
 use crate::server::change;
 use crate::server::check::CheckedServer;
+use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::proof::enabled;
 use crate::server::rollout::Done;
 
@@ -29,15 +30,46 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     if plan.is_impossible() {
         notes.push(warning("NoSolution", in_words(&plan.explanation, report.now)));
     }
+    notes.extend(of_the_schedule(server, report, before));
     notes.extend(of_step(report, before));
     notes
 }
 
+/// What somebody who waits for an update, or asks for one, has to know about what keeps it back.
+fn of_the_schedule(
+    server: &CheckedServer,
+    report: &Report<'_>,
+    before: &PaperMCServerStatus,
+) -> impl Iterator<Item = Note> {
+    let outlook = &report.plan.outlook;
+    let refused = report.plan.refused.map(|asked_at| {
+        let people = |at| for_people(at, &server.zone, report.now);
+        let asked = people(asked_at);
+        let text = match &outlook.blackout {
+            Some((name, until)) => format!(
+                "the request of {asked} to apply now does not pass blackout `{name}`, which is on until {}: ask again \
+                 then, or change `spec.updateSchedule.blackouts` and ask again",
+                people(*until)
+            ),
+            None => format!("a blackout was on after the request of {asked} to apply now: ask again"),
+        };
+        warning("RequestRefused", text)
+    });
+    let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
+    let suspended = match (was_suspended, outlook.is_suspended) {
+        (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
+        (true, false) => Some(normal("Resumed", "updates are applied in their windows again".to_owned())),
+        (true, true) | (false, false) => None,
+    };
+    let spoilt = outlook.is_spoilt.then(|| warning("WindowsSpoilt", SPOILT.to_owned()));
+    refused.into_iter().chain(suspended).chain(spoilt)
+}
+
 fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     let what = change::in_words(&report.plan.changes);
-    let opens = if server.automatic { server.windows.next_opening(report.now) } else { None };
-    match opens {
+    match report.plan.outlook.next_opening {
         Some(opens) => format!("{}: {what}", for_people(opens, &server.zone, report.now)),
+        None if report.plan.outlook.is_suspended => format!("suspended: {what}"),
         None => format!("no window opens by itself: {what}"),
     }
 }

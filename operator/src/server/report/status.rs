@@ -37,7 +37,7 @@ pub(super) fn build_status(
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let opens = if checked.automatic { checked.windows.next_opening(report.now) } else { None };
+    let opens = plan.outlook.next_opening;
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // A server that is down has not changed its version: the last word stands.
@@ -59,6 +59,8 @@ pub(super) fn build_status(
         update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
         next_window: if is_open(plan.gate) && update {
             Some("now".to_owned())
+        } else if plan.outlook.is_suspended {
+            Some("suspended".to_owned())
         } else {
             opens.map(|at| for_people(at, &checked.zone, report.now))
         },

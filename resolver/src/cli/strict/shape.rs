@@ -34,6 +34,9 @@ pub(super) fn words(field: &str, schema: &Value, text: &str) -> (String, String)
         _ if pattern == duration::PATTERN => {
             ("duration", "write numbers with d, h, m or s, such as `72h` or `1h30m`".to_owned())
         }
+        _ if schema["format"] == "date-time" => {
+            ("instant", "write it with its offset, such as `2026-12-20T00:00:00+01:00`".to_owned())
+        }
         "heap" => ("heap", "write `auto`, or a size such as `4Gi`".to_owned()),
         // In its own words: it may hold a password, which is not printed.
         "url" if let Some((problem, fix)) = url_fault(text) => return (problem, fix.to_owned()),

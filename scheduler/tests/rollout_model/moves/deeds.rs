@@ -41,6 +41,8 @@ impl Moves<'_> {
             Deed::Announce { back, about, short } => {
                 w.announced = Some(F { back, about, pod: true, window: true, good: false, ok: true });
                 self.must(back || gate_open, "2 announced outside the window");
+                let last_part = w.window == WindowNow::Ending && !self.sleeper;
+                self.must(back || !last_part, "2 an update begins in the last part of the window");
                 self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
             }
             Deed::Save { back, about } => {
@@ -48,6 +50,9 @@ impl Moves<'_> {
             }
             Deed::Write(rev) => {
                 self.must(gate_open, "2 template written outside the gate");
+                let told = w.announced.is_some_and(|f| !f.back && f.about == rev && f.pod && f.window);
+                let may = w.window != WindowNow::Ending || told || self.sleeper;
+                self.must(may, "2 an update begins in the last part of the window");
                 self.must(w.failed & rev.bit() == 0, "8 a failed goal is tried again");
                 w.template = rev;
                 w.order = None;

@@ -1,0 +1,109 @@
+//! Pure. Blackouts, as far as their schema does not say it: once or again and again, and not backwards.
+
+use crds::paper_mc_server::Blackout;
+use jiff::Timestamp;
+
+use super::Desk;
+
+/// How both kinds are written.
+const BOTH: &str = "write `from` and `to` for once, such as `from: \"2026-12-20T00:00:00+01:00\"`; or `cron` and `duration` \
+                    for again and again, such as `cron: \"0 18 * * 5\"`, `duration: 6h`";
+
+impl Desk {
+    pub(super) fn blackout(&mut self, path: &str, blackout: &Blackout) {
+        let Blackout { name: _, from, to, cron, duration, time_zone } = blackout;
+        let once = from.is_some() || to.is_some();
+        let of_a_cron = [("duration", duration.is_some()), ("timeZone", time_zone.is_some())];
+        match (once, cron) {
+            (true, Some(_)) => self.complain(path, "comes once and again and again", BOTH),
+            (false, None) => self.complain(path, "does not say when", BOTH),
+            (false, Some(_)) if duration.is_none() => {
+                self.complain(
+                    &format!("{path}.duration"),
+                    "is missing",
+                    "write how long it lasts, such as `duration: 6h`",
+                );
+            }
+            (false, Some(_)) => {}
+            (true, None) => {
+                for (field, _) in of_a_cron.into_iter().filter(|(_, written)| *written) {
+                    self.complain(
+                        &format!("{path}.{field}"),
+                        "belongs to a `cron`",
+                        "remove it: `from` and `to` say it all",
+                    );
+                }
+                self.span(path, from.as_deref(), to.as_deref());
+            }
+        }
+        self.zone(&format!("{path}.timeZone"), time_zone.as_ref());
+    }
+
+    fn span(&mut self, path: &str, from: Option<&str>, to: Option<&str>) {
+        let mut read = |field: &str, text: Option<&str>| -> Option<Timestamp> {
+            let path = format!("{path}.{field}");
+            let Some(text) = text else {
+                self.complain(&path, "is missing", "write both `from` and `to`");
+                return None;
+            };
+            let read = text.parse();
+            if read.is_err() {
+                self.complain(
+                    &path,
+                    &format!("is `{text}`, which no calendar has"),
+                    "write a day and a time that exist",
+                );
+            }
+            read.ok()
+        };
+        if let (Some(from), Some(to)) = (read("from", from), read("to", to))
+            && to <= from
+        {
+            self.complain(&format!("{path}.to"), "is not later than `from`", "write the later instant as `to`");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::check_server;
+
+    fn complaints(blackouts: &Value) -> String {
+        let schedule = json!({"maintenanceWindow": {"cron": "@daily"}, "blackouts": blackouts});
+        let server = serde_json::from_value(json!({
+            "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer", "metadata": {"name": "lobby"},
+            "spec": {"updateStrategy": "auto", "updateSchedule": schedule},
+        }));
+        let lines: Vec<String> = check_server(&server.unwrap()).iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_blackout_comes_once_or_again_and_again_and_ends_after_it_begins() {
+        let good = json!([
+            {"name": "once", "from": "2026-12-20T00:00:00+01:00", "to": "2027-01-07T00:00:00Z"},
+            {"name": "again", "cron": "0 18 * * 5", "duration": "6h", "timeZone": "Europe/Berlin"},
+        ]);
+        assert_eq!(complaints(&good), "");
+        insta::assert_snapshot!(complaints(&json!([
+            {"name": "when"},
+            {"name": "both", "from": "2026-12-20T00:00:00Z", "cron": "@daily"},
+            {"name": "endless", "from": "2026-12-20T00:00:00Z"},
+            {"name": "long", "cron": "@daily"},
+            {"name": "mixed", "from": "2026-02-30T00:00:00Z", "to": "2026-12-20T00:00:00Z", "duration": "6h"},
+            {"name": "backwards", "from": "2026-12-20T00:00:00Z", "to": "2026-12-19T00:00:00Z"},
+            {"name": "zone", "cron": "@daily", "duration": "6h", "timeZone": "Europe/Berlim"},
+        ])), @r##"
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[0]` does not say when; write `from` and `to` for once, such as `from: "2026-12-20T00:00:00+01:00"`; or `cron` and `duration` for again and again, such as `cron: "0 18 * * 5"`, `duration: 6h`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[1]` comes once and again and again; write `from` and `to` for once, such as `from: "2026-12-20T00:00:00+01:00"`; or `cron` and `duration` for again and again, such as `cron: "0 18 * * 5"`, `duration: 6h`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[2].to` is missing; write both `from` and `to`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[3].duration` is missing; write how long it lasts, such as `duration: 6h`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[4].duration` belongs to a `cron`; remove it: `from` and `to` say it all
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[4].from` is `2026-02-30T00:00:00Z`, which no calendar has; write a day and a time that exist
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[5].to` is not later than `from`; write the later instant as `to`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[6].timeZone` is `Europe/Berlim`, which is no time zone; did you mean `Europe/Berlin`?
+        "##);
+    }
+}

@@ -1,0 +1,113 @@
+//! Blackouts and closed last parts, by example. Against their definition: `tests/gate_blackouts.rs`.
+
+use super::*;
+
+fn once(from: &str, to: &str) -> Blackout {
+    Blackout::once("tournament", at(from), at(to)).unwrap()
+}
+
+fn again(cron: &str, zone: &str, length: SignedDuration) -> Blackout {
+    Blackout::again("evenings", cron, zone, length).unwrap()
+}
+
+fn without(blackouts: Vec<Blackout>) -> Windows {
+    // Sundays, 04:00 to 05:00.
+    Windows { blackouts, ..utc("0 4 * * 0") }
+}
+
+#[test]
+fn a_blackout_spoils_a_window_and_the_next_one_that_is_told_is_outside_of_it() {
+    let christmas = without(vec![once("2026-12-18T00:00:00Z", "2027-01-07T00:00:00Z")]);
+    let opens = "2027-01-10T04:00:00Z";
+    for now in ["2026-12-18T00:00:00Z", "2026-12-20T04:30:00Z", "2027-01-06T23:59:59.9Z", "2027-01-07T00:00:00Z"] {
+        assert_eq!(christmas.gate(at(now)), shut(opens), "{now}");
+        assert_eq!(christmas.next_opening(at(now)), Some(at(opens)), "{now}");
+    }
+    assert_eq!(christmas.gate(at("2026-12-14T12:00:00Z")), shut(opens), "seen from a week before, too");
+    assert!(christmas.blackout_at(at("2027-01-07T00:00:00Z")).is_none(), "its last instant is not part of it");
+}
+
+#[test]
+fn what_a_blackout_leaves_of_a_window_is_two_openings() {
+    let split = without(vec![once("2026-01-11T04:20:00Z", "2026-01-11T04:30:00Z")]);
+    let first = open("2026-01-11T04:00:00Z", "2026-01-11T04:20:00Z");
+    assert_eq!(split.gate(at("2026-01-11T04:10:00Z")), first);
+    assert_eq!(split.gate(at("2026-01-11T04:25:00Z")), shut("2026-01-11T04:30:00Z"));
+    assert_eq!(split.gate(at("2026-01-11T04:45:00Z")), open("2026-01-11T04:30:00Z", "2026-01-11T05:00:00Z"));
+    assert_eq!(split.next_opening(at("2026-01-11T04:10:00Z")), Some(at("2026-01-11T04:30:00Z")));
+}
+
+#[test]
+fn a_blackout_that_comes_again_follows_the_clocks_of_its_zone() {
+    let nights = only(window("0 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
+    let evenings = again("0 18 * * 5-6", "Europe/Berlin", SignedDuration::from_hours(12));
+    let windows = Windows { blackouts: vec![evenings], ..nights };
+    // Saturday 28 March until 06:00 on Sunday, which is an hour less in this night: 05:00 UTC.
+    let saturday = at("2026-03-28T20:00:00Z");
+    let (blackout, until) = windows.blackout_at(saturday).unwrap();
+    assert_eq!((blackout.name(), until), ("evenings", at("2026-03-29T05:00:00Z")));
+    assert_eq!(windows.gate(saturday), shut("2026-03-30T00:00:00Z"));
+}
+
+#[test]
+fn blackouts_that_follow_each_other_are_passed_to_the_end() {
+    let days = (0..5).map(|day| {
+        once(&format!("2026-01-{:02}T00:00:00Z", 11 + 7 * day - 3), &format!("2026-01-{:02}T12:00:00Z", 11 + 7 * day))
+    });
+    let windows = without(days.take(3).collect());
+    assert_eq!(windows.gate(at("2026-01-05T00:00:00Z")), shut("2026-02-01T04:00:00Z"));
+}
+
+#[test]
+fn windows_that_are_all_spoilt_are_told_as_never_after_a_bounded_search() {
+    let spoilt = without(vec![again("0 3 * * *", "UTC", SignedDuration::from_hours(3))]);
+    assert_eq!(spoilt.gate(at("2026-01-05T00:00:00Z")), Gate::Shut { opens: None });
+    assert_eq!(spoilt.next_opening(at("2026-01-05T00:00:00Z")), None);
+    // One whole year is one look, however many windows are in it.
+    let year = once("2026-01-01T00:00:00Z", "2066-01-01T00:00:00Z");
+    let hourly = Windows { blackouts: vec![year], ..utc("@hourly") };
+    assert_eq!(hourly.gate(at("2026-01-05T00:00:00Z")), shut("2066-01-01T00:00:00Z"));
+}
+
+#[test]
+fn a_request_by_hand_does_not_pass_a_blackout_and_has_to_be_made_again_after_it() {
+    let windows = without(vec![once("2026-01-10T15:10:00Z", "2026-01-10T15:12:00Z")]);
+    let by_hand = |asked, accepted, now| windows.by_hand(at(asked), accepted, at(now));
+    let before = "2026-01-10T15:00:00Z";
+    assert_eq!(by_hand(before, false, "2026-01-10T15:00:05Z"), Some(open(before, "2026-01-10T15:10:00Z")));
+    assert_eq!(by_hand(before, true, "2026-01-10T15:10:00Z"), None);
+    assert_eq!(by_hand(before, true, "2026-01-10T15:12:00Z"), None, "what was announced before it counts no more");
+    assert_eq!(by_hand("2026-01-10T15:11:00Z", false, "2026-01-10T15:11:10Z"), None);
+    assert_eq!(by_hand("2026-01-10T15:11:00Z", false, "2026-01-10T15:12:10Z"), None);
+    let after = "2026-01-10T15:12:00Z";
+    assert_eq!(by_hand(after, false, "2026-01-10T15:12:10Z"), Some(open(after, "2026-01-10T15:42:00Z")));
+}
+
+#[test]
+fn nothing_begins_in_the_closed_last_part_of_a_window() {
+    let window = |cron| window(cron, "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(20)).unwrap();
+    let sundays = only(window("0 4 * * 0"));
+    assert_eq!(sundays.gate(at("2026-01-11T04:39:59Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
+    let ending =
+        |until, opens| Gate::Ending { opened_at: at("2026-01-11T04:00:00Z"), until: at(until), opens: Some(at(opens)) };
+    assert_eq!(sundays.gate(at("2026-01-11T04:40:00Z")), ending("2026-01-11T05:00:00Z", "2026-01-18T04:00:00Z"));
+    assert_eq!(sundays.gate(at("2026-01-11T05:00:00Z")), shut("2026-01-18T04:00:00Z"));
+    // Another window that joins in opens it again, and it is still the same opening.
+    let joined = Windows { windows: vec![window("0 4 * * 0"), window("50 4 * * 0")], ..sundays };
+    assert_eq!(joined.gate(at("2026-01-11T04:45:00Z")), ending("2026-01-11T05:50:00Z", "2026-01-11T04:50:00Z"));
+    assert_eq!(joined.gate(at("2026-01-11T04:50:00Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:50:00Z"));
+}
+
+#[test]
+fn what_is_no_blackout_and_no_latest_start_is_answered_with_what_to_write() {
+    let backwards = Blackout::once("x", at("2026-01-02T00:00:00Z"), at("2026-01-02T00:00:00Z")).unwrap_err();
+    assert!(backwards.to_string().contains("write the later instant as `to`"), "{backwards}");
+    let length = |length| Blackout::again("x", "@daily", "UTC", length).unwrap_err().to_string();
+    assert_eq!(length(SignedDuration::from_secs(59)), "a blackout of 59s is too short: write 1m to 366d");
+    assert_eq!(length(SignedDuration::from_hours(367 * 24)), "a blackout of 8808h is too long: write 1m to 366d");
+    let part = |minutes| window("@daily", "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(minutes));
+    assert!(part(59).is_ok());
+    let error = part(60).unwrap_err();
+    assert_eq!(error.part(), Part::LatestStart);
+    assert!(error.to_string().starts_with("nothing could begin in a window of 1h whose last 1h are closed"), "{error}");
+}
