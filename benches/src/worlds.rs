@@ -154,6 +154,7 @@ pub fn wish(project: &str, version: VersionWish) -> PluginWish {
         channel: Channel::Release,
         compatibility: None,
         requires: Vec::new(),
+        allow_downgrade: false,
         delay_together: Vec::new(),
         selector: None,
     }

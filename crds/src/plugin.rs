@@ -71,6 +71,10 @@ pub struct PluginSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub update_delay: Option<String>,
+    /// Whether it may go to a release older than the one that runs, for the sake of a newer Paper or of another plugin: it, and
+    /// what only others need for it. Plugins rarely read what a newer release of them wrote.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_downgrade: bool,
     /// What you say about Minecraft versions, against or beside the page's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility_override: Option<CompatibilityOverride>,

@@ -28,8 +28,8 @@ pub(crate) use hint::apply_to_others;
 pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
 pub use refusal::{
-    Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes, Unanswerable,
-    WhyNot,
+    Down, Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
+    Unanswerable, WhyNot,
 };
 
 /// What every part of an explanation asks of.
@@ -479,6 +479,17 @@ pub enum Warning {
         object: String,
         /// The name, as it is written there.
         plugin: String,
+    },
+    /// A plugin goes below what runs: it may not read what the newer release has written.
+    GoesDown {
+        /// Plugin name.
+        plugin: String,
+        /// The version that runs.
+        from: String,
+        /// Chosen version.
+        to: String,
+        /// What lets it.
+        reason: Down,
     },
     /// The Paper version gets no more fixes.
     PaperUnsupported {

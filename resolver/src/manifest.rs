@@ -227,6 +227,7 @@ impl Desk {
                 plugin::PluginChannel::Beta => Channel::Beta,
                 plugin::PluginChannel::Alpha => Channel::Alpha,
             },
+            allow_downgrade: spec.allow_downgrade,
             compatibility: spec.compatibility_override.as_ref().and_then(compatibility),
             requires,
             delay_together: spec.delay_together.clone(),

@@ -108,6 +108,9 @@ pub struct PluginWish {
     pub delay: SignedDuration,
     /// The least stable release allowed.
     pub channel: Channel,
+    /// Whether a release older than the one that runs may be used, of this plugin and of what only others need for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_downgrade: bool,
     /// What the user says about Minecraft versions, against or beside the list.
     #[serde(default)]
     pub compatibility: Option<CompatibilityOverride>,

@@ -64,6 +64,8 @@ pub(crate) struct Class {
 pub(crate) struct Rules<'a> {
     pub(crate) channel: Channel,
     pub(crate) delay: SignedDuration,
+    /// Whether it may go below what runs.
+    pub(crate) may_go_down: bool,
     pub(crate) compatibility: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
     /// What its Plugin object says about its versions and those of others.

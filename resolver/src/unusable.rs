@@ -11,7 +11,7 @@ use crate::version::Minecraft;
 /// Why a release exists but may not be used. It takes part in the solve with this reason, so that the answer can name it.
 ///
 /// The text is made in `explain::words` only.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unusable {
@@ -41,6 +41,11 @@ pub enum Unusable {
         version: String,
         /// The Plugin object of the other one.
         object: String,
+    },
+    /// The server runs a newer one, and plugins rarely read what a newer release of them wrote.
+    Older {
+        /// The version that runs.
+        than: String,
     },
     /// A patch of it came out within its delay: the patch's own date counts.
     Superseded {
@@ -158,6 +163,35 @@ pub enum Unusable {
 }
 
 impl Unusable {
+    /// Whether it is the release's own, on every server and for all time. With such a one running, a plugin may go down:
+    /// what else a release waits for (a Paper, a Java, a dependency, a date) is a matter of the server, or ends.
+    pub fn is_its_own(&self) -> bool {
+        match self {
+            Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } => true,
+            Self::Channel { .. }
+            | Self::HeldBack { .. }
+            | Self::HeldBackTogether { .. }
+            | Self::Older { .. }
+            | Self::Superseded { .. }
+            | Self::ApiVersion { .. }
+            | Self::NeedsUnread { .. }
+            | Self::NeedsMissing { .. }
+            | Self::NeedsUnknown { .. }
+            | Self::NeedsProposed { .. }
+            | Self::NeedsForbidden { .. }
+            | Self::Unlisted
+            | Self::BuildChannel { .. }
+            | Self::NoBuild { .. }
+            | Self::Preview
+            | Self::BelowFloor { .. }
+            | Self::Unmanaged { .. }
+            | Self::ImageCarries { .. }
+            | Self::JavaTooOld { .. }
+            | Self::JavaHeld { .. }
+            | Self::NoImage { .. } => false,
+        }
+    }
+
     /// Whether the server itself refuses to load it. That is no list and no policy: nobody's word changes it.
     pub fn is_refusal(&self) -> bool {
         match self {
@@ -168,6 +202,7 @@ impl Unusable {
             | Self::NoImage { .. } => true,
             Self::Channel { .. }
             | Self::HeldBack { .. }
+            | Self::Older { .. }
             | Self::Superseded { .. }
             | Self::NoFile
             | Self::NoChecksum

@@ -21,6 +21,8 @@ mod answers;
 mod boards;
 #[path = "cli/cluster.rs"]
 mod cluster;
+#[path = "cli/downgrades.rs"]
+mod downgrades;
 #[path = "cli/facts.rs"]
 mod facts;
 #[path = "cli/files.rs"]

@@ -38,7 +38,8 @@ pub(crate) struct WhatRuns {
 }
 
 impl WhatRuns {
-    /// The settled lock; the pod's own while nothing has settled yet.
+    /// The settled lock; the pod's own while nothing has settled yet. After a roll-back that is the older one again, and what
+    /// plugins do not go below with it.
     pub(crate) fn of(seen: &Observed) -> Self {
         let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
         let lock = seen.settled_lock.clone().or_else(|| seen.pod_lock.clone());

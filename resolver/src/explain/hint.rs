@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, NewerPaper,
+    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, Nearly, NewerPaper,
     NewerRelease, OneVersion, Proposal, Reason, Unfollowed, WhyNot,
 };
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
@@ -12,6 +12,7 @@ use crate::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
     Unlisted, VersionWish,
 };
+use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};
 use crate::unmanaged::UnmanagedPlugins;
@@ -38,7 +39,7 @@ pub(super) fn for_newer(
         blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &newer.minecraft)));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
         blockers.extend(newer.held_by.iter().map(|holder| against_holder(asked, holder, &newer.minecraft)));
-        blockers.extend(newer.one_version.iter().map(against_one_version));
+        blockers.extend(newer.one_version.iter().map(|one| against_one_version(asked, one)));
         for steps in combinations(&blockers) {
             let better = |then: &BareAnswer| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
             hints.extend(proven(asked, request, steps, Some(&chosen.minecraft), better));
@@ -87,7 +88,7 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
 pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
-    blockers.extend(why.one_version.iter().map(against_one_version));
+    blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
     blockers.extend(why.holders.iter().map(|holder| against_holder(asked, holder, &why.target)));
     let mut pinned = asked.world.request.clone();
     // A pinned build of this very version stays the one that is asked for.
@@ -176,6 +177,7 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
             });
         }),
         HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
+        HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
         HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
         HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
             on(object, &|wish| wish.version = VersionWish::Auto);
@@ -203,6 +205,7 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
                 version: VersionWish::Auto,
                 delay: request.delay,
                 channel: plugin.channel,
+                allow_downgrade: false,
                 compatibility: None,
                 requires: Vec::new(),
                 delay_together: Vec::new(),
@@ -227,6 +230,7 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
     match step {
         HintStep::AllowMinecraft { .. }
         | HintStep::NoPluginDelay { .. }
+        | HintStep::AllowDowngrade { .. }
         | HintStep::PluginChannel { .. }
         | HintStep::UnpinPlugin { .. }
         | HintStep::PluginPerServer { .. }
@@ -250,9 +254,14 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
 }
 
 /// The ways around plugins that are one version on several servers: any one of them on its own.
-fn against_one_version(one_version: &OneVersion) -> Vec<HintStep> {
-    let objects = one_version.plugins.iter().map(|plugin| plugin.object.clone());
-    objects.map(|object| HintStep::PluginPerServer { object }).collect()
+fn against_one_version(asked: &Asked<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
+    let objects = || one_version.plugins.iter().map(|plugin| plugin.object.clone());
+    let mut steps: Vec<HintStep> = objects().map(|object| HintStep::PluginPerServer { object }).collect();
+    // Each costs a solve of the group. Where nothing runs, nothing is kept from going down.
+    if asked.company.is_some_and(|company| company.seats.iter().any(|seat| seat.request.running.is_some())) {
+        steps.extend(objects().map(|object| HintStep::AllowDowngrade { object }));
+    }
+    steps
 }
 
 /// The way around what a Plugin says itself: not to say it.
@@ -265,12 +274,19 @@ fn without(asked: &Asked<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
 
 /// Ways around a holder, least risk first.
 fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
+    let down = |nearly: &Nearly| matches!(nearly.unusable, Unusable::Older { .. });
+    if holder.object.is_none() && holder.nearly.as_ref().is_some_and(down) {
+        return allow_down(asked, &holder.name);
+    }
     let Some(object) = holder.object.as_deref() else { return Vec::new() };
     if holder.pinned.is_some() {
         return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
     }
-    let mut steps: Vec<HintStep> =
-        holder.nearly.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect();
+    let (downs, nearer): (Vec<&Nearly>, Vec<&Nearly>) = holder.nearly.iter().partition(|nearly| down(nearly));
+    let around = |of: &[&Nearly]| -> Vec<HintStep> {
+        of.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect()
+    };
+    let mut steps = around(&nearer);
     steps.extend(holder.facts.iter().flat_map(|fact| without(asked, fact)));
     let request = asked.world.request;
     if let Some(nearly) = holder.nearly.as_ref().filter(|nearly| nearly.unusable == Unusable::Unlisted) {
@@ -282,6 +298,8 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
         steps.extend(allow(request, object, minecraft, &newest.version));
         steps.extend(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings));
     }
+    // There is no way back from it, so it comes last.
+    steps.extend(around(&downs));
     steps
 }
 
@@ -313,6 +331,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
             vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object: object.clone() }]
         }
         Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
+        Unusable::Older { .. } => vec![HintStep::AllowDowngrade { object }],
         Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
         Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
@@ -334,6 +353,24 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         | Unusable::Unmanaged { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
+}
+
+/// The Plugins that may let a plugin go down that nobody asks for: those that need it, directly or through others.
+fn allow_down(asked: &Asked<'_, '_>, plugin: &str) -> Vec<HintStep> {
+    let shelves = &asked.world.shelves;
+    let mut needed: Vec<usize> = (0..shelves.len()).filter(|&at| shelves[at].name() == plugin).collect();
+    let mut looked_at = 0;
+    while let Some(&to) = needed.get(looked_at) {
+        looked_at += 1;
+        let needs = |at: &usize| {
+            let mut links = shelves[*at].releases.iter().flat_map(|release| &release.links);
+            !needed.contains(at) && links.any(|link| link.to == to && link.kind == LinkKind::Required)
+        };
+        let more: Vec<usize> = (0..shelves.len()).filter(needs).collect();
+        needed.extend(more);
+    }
+    let objects = needed.iter().filter_map(|&at| shelves[at].object());
+    objects.map(|object| HintStep::AllowDowngrade { object: object.to_owned() }).collect()
 }
 
 /// The Plugins to write for what the one called `object` needs: for the same servers, as unstable as that one.
@@ -387,6 +424,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         | Unusable::HeldBackTogether { .. }
         | Unusable::NeedsProposed { .. }
         | Unusable::Unlisted
+        | Unusable::Older { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile
         | Unusable::NoChecksum
@@ -430,8 +468,11 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             let allow = papers.last().and_then(|span| allow(request, object, &span.to, &newest.version));
             allow.into_iter().chain(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
         }
+        Reason::ReleasesUnusable { object: None, plugin, unusable: Unusable::Older { .. }, .. } => {
+            allow_down(asked, plugin)
+        }
         Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),
-        Reason::OneVersion { one_version } => against_one_version(one_version),
+        Reason::OneVersion { one_version } => against_one_version(asked, one_version),
         Reason::Needs { fact: Some(fact), .. } => without(asked, fact),
         Reason::ReleasesUnusable { object: None, .. }
         | Reason::NotListed { .. }

@@ -111,6 +111,11 @@ pub enum HintStep {
         /// The plugin that the line is about, as it is written there.
         plugin: String,
     },
+    /// `spec.allowDowngrade: true` on a Plugin.
+    AllowDowngrade {
+        /// Plugin object.
+        object: String,
+    },
     /// `spec.version` of a pin that does not exist.
     PinServer {
         /// A version that exists.
@@ -125,6 +130,22 @@ pub enum HintStep {
         object: String,
         /// A version that exists.
         version: String,
+    },
+}
+
+/// What lets a plugin go below what runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "down", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Down {
+    /// `spec.allowDowngrade`, on its Plugin or on one that needs it.
+    Allowed,
+    /// Its pin.
+    Pinned,
+    /// What runs may be used nowhere any more.
+    Unusable {
+        /// Why.
+        unusable: Unusable,
     },
 }
 

@@ -195,6 +195,9 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
                 "belongs to {with} {version} of the same night, which you let wait {delay}: both are usable from {from}"
             )
         }
+        Unusable::Older { than } => {
+            format!("is older than {than}, which runs; it may not read what {than} has written (`spec.allowDowngrade`)")
+        }
         Unusable::NeedsProposed { projects } => {
             let projects = list(&names(projects), 5);
             format!(

@@ -4,8 +4,8 @@ use pubgrub::VersionSet;
 
 use super::holder::{bare, holders, up_to};
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Listing, NewerBuild, NewerPaper, NewerRelease, PaperName, PaperPin,
-    Solved, Unfollowed, Warning, hint, image, together,
+    Asked, Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, NewerRelease, PaperName,
+    PaperPin, Solved, Unfollowed, Warning, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::facts::UsedFact;
@@ -305,6 +305,7 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
             allowed: shelf.rules.channel,
         });
     }
+    warnings.extend(goes_down(world, at, place));
     if world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
         warnings.push(Warning::NoList { plugin: plugin(), version: version() });
     }
@@ -332,6 +333,21 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     {
         warnings.push(Warning::OverrideNotNeeded { object: object.to_owned(), version: version() });
     }
+}
+
+/// That the chosen release is older than the one that runs, and what lets it be.
+fn goes_down(world: &World<'_>, at: usize, place: usize) -> Option<Warning> {
+    let shelf = &world.shelves[at];
+    let chosen = shelf.releases[place].release;
+    let runs = shelf.releases.iter().rposition(|stocked| world.runs(stocked.release)).filter(|&runs| place < runs)?;
+    let runs = &shelf.releases[runs];
+    let reason = match &runs.unusable {
+        _ if shelf.rules.pin.is_some() => Down::Pinned,
+        Some(unusable) if unusable.is_its_own() => Down::Unusable { unusable: unusable.clone() },
+        Some(_) | None => Down::Allowed,
+    };
+    let (plugin, from, to) = (shelf.name().to_owned(), runs.release.version.clone(), chosen.version.clone());
+    Some(Warning::GoesDown { plugin, from, to, reason })
 }
 
 /// Whether the page by now lists all that the user added: each version there is a Paper of, on every such Paper.

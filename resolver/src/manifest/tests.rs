@@ -68,6 +68,7 @@ fn a_server_and_its_plugins_become_a_request() {
                 "source": {"type": "hangar", "project": "Anvil"}, "channel": "Alpha",
                 "compatibilityOverride": {"enabled": true, "mode": "Add", "minecraftVersions": ["1.21.x"], "releases": ["3"]},
                 "requires": [{"plugin": " WorldEdit", "version": ">=7.4, <7.5"}], "delayTogether": ["Hammer"],
+                "allowDowngrade": true,
             }),
         ),
     ];
@@ -100,6 +101,7 @@ fn a_server_and_its_plugins_become_a_request() {
                     releases: vec!["3".to_owned()],
                 }),
                 requires: vec![Requirement { plugin: "WorldEdit".to_owned(), version: ">=7.4, <7.5".parse().unwrap() }],
+                allow_downgrade: true,
                 delay_together: vec!["Hammer".to_owned()],
                 selector: Some("{}".to_owned()),
             },
@@ -111,6 +113,7 @@ fn a_server_and_its_plugins_become_a_request() {
                 channel: Channel::Release,
                 compatibility: None,
                 requires: Vec::new(),
+                allow_downgrade: false,
                 delay_together: Vec::new(),
                 selector: Some("{}".to_owned()),
             },

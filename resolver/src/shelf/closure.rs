@@ -138,6 +138,7 @@ fn asked_for<'a>(
         let rules = Rules {
             channel: decides.channel,
             delay: decides.delay,
+            may_go_down: decides.allow_downgrade,
             compatibility: decides.compatibility.as_ref(),
             pin: pin(decides),
             unlisted: request.unlisted,
@@ -326,7 +327,8 @@ fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> Target {
     }
 }
 
-/// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be.
+/// The rules a dependency gets from a plugin that needs it: as young and as unstable as that one itself may be, and down
+/// where that one may go down.
 fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion<'a>>) -> Rules<'a> {
     let pinned = rules.pin.and_then(|pin| {
         let pinned = judged.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
@@ -336,6 +338,7 @@ fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion
     Rules {
         channel,
         delay: rules.delay,
+        may_go_down: rules.may_go_down,
         compatibility: None,
         pin: None,
         requires: None,
@@ -348,9 +351,12 @@ fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion
 fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
     match known {
         None => more.clone(),
-        Some(known) => {
-            Rules { channel: known.channel.min(more.channel), delay: known.delay.min(more.delay), ..known.clone() }
-        }
+        Some(known) => Rules {
+            channel: known.channel.min(more.channel),
+            delay: known.delay.min(more.delay),
+            may_go_down: known.may_go_down || more.may_go_down,
+            ..known.clone()
+        },
     }
 }
 

@@ -52,6 +52,16 @@ pub(super) fn judge<'a>(
     Verdicts { channel, releases }
 }
 
+/// The release (its place, and its version) below which a plugin does not go: the newest that runs. None where it may go
+/// down, and where what runs can be used nowhere any more; one that its page has lost is not among the releases at all.
+pub(super) fn floor(verdicts: &Verdicts<'_>, rules: &Rules<'_>, running: Option<&Running>) -> Option<(usize, String)> {
+    let running = running.filter(|_| !rules.may_go_down)?;
+    let runs = verdicts.releases.iter().rposition(|(release, fault)| {
+        running.releases.contains(&release.id) && !fault.as_ref().is_some_and(Unusable::is_its_own)
+    })?;
+    Some((runs, verdicts.releases[runs].0.version.clone()))
+}
+
 /// The releases of a project that count at `now`, oldest first: those that were out, and those that run.
 pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) -> bool) -> Vec<&Release> {
     let mut ordered: Vec<(bool, &Release)> = project

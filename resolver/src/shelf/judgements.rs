@@ -10,7 +10,7 @@ use super::bounds::Facing;
 use super::closure::{Follow, Gap, Names, find, follow, required_targets};
 use super::companions;
 use super::java::{self, Offer, Published};
-use super::judge::{is_pinned, judge};
+use super::judge::{floor, is_pinned, judge};
 use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
 use crate::facts::Facts;
 use crate::request::{Dependencies, Request};
@@ -156,12 +156,17 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         required: BTreeSet::new(),
         gap: Gap::default(),
     };
-    for (release, mut unusable) in verdicts.releases {
+    let floor = floor(&verdicts, rules, request.running.as_ref());
+    for (at, (release, mut unusable)) in verdicts.releases.into_iter().enumerate() {
         let mut outside = Vec::new();
         let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
         let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
         if !exempt && matches!(unusable, None | Some(Unusable::HeldBack { .. })) {
             unusable = companions::held_back(catalog, release, rules, now).or(unusable);
+        }
+        // Last of all: who allows it can then have it.
+        if let Some((_, than)) = floor.as_ref().filter(|(floor, _)| !exempt && unusable.is_none() && at < *floor) {
+            unusable = Some(Unusable::Older { than: than.clone() });
         }
         if unusable.is_none() {
             unusable = follow(

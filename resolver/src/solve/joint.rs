@@ -76,7 +76,7 @@ pub(crate) struct Choice<'a> {
 /// servers' for one name), what is shared once; then what those need. The order of the input does not count.
 ///
 /// A server without an answer is set aside: it never keeps the others of its group from moving (see `docs/concepts`). One
-/// whose plugins would go below what it runs, for the sake of another, gets the answer that it has alone.
+/// that runs something newer than what the others have in common gets the answer that it has alone.
 pub fn resolve_fleet(
     catalog: &Catalog,
     requests: &[Request],
@@ -175,18 +175,27 @@ impl<'a> Decided<'_, 'a> {
         Some(Ok(explain::target::explain(&asked, target)))
     }
 
-    /// Whether a choice takes some plugin below what runs, although that may still be used.
-    fn goes_down(&self, group: usize, seat: usize, choice: &Choice<'_>) -> bool {
-        let (tables, seat) = (&self.fleet.tables, &self.fleet.seats[group][seat]);
-        let Some(running) = &seat.request.running else { return false };
-        seat.shelves.iter().zip(&choice.releases).any(|(place, chosen)| {
-            let Some(chosen) = chosen else { return false };
-            let releases = &tables.projects[&place.project].releases;
-            let chosen = releases.iter().position(|release| std::ptr::eq(*release, *chosen));
-            let may_stay = |at: usize| {
-                tables.sheets[place.sheet].usable.has(at + 1) && running.releases.contains(&releases[at].id)
-            };
-            (0..releases.len()).rfind(|&at| may_stay(at)).is_some_and(|runs| chosen < Some(runs))
+    /// Whether the servers that go together share a plugin in a release below what runs on a server that was set aside:
+    /// it cannot follow them, and is not to be held by them.
+    fn is_below(&self, group: usize, seat: usize) -> bool {
+        let (Some(outcome), seats) = (&self.outcomes[group], &self.fleet.seats[group]) else { return false };
+        let here = outcome.seat(seats, seat);
+        let Some(running) = &here.request.running else { return false };
+        outcome.members().into_iter().any(|member| {
+            let Verdict::Member(choice) = &outcome.verdicts[member] else { return false };
+            let theirs = outcome.seat(seats, member).shelves.iter().zip(&choice.releases);
+            let mut shared = theirs.filter_map(|(theirs, chosen)| {
+                let place = &here.shelves[here.shelf_of(theirs.project)?];
+                let one = place.latest.iter().any(|object| theirs.latest.contains(object));
+                Some((place, (*chosen).filter(|_| one)?))
+            });
+            shared.any(|(place, chosen)| {
+                let releases = &self.fleet.tables.projects[&place.project].releases;
+                let chosen = releases.iter().position(|release| std::ptr::eq(*release, chosen));
+                let runs = (0..releases.len())
+                    .rfind(|&at| place.domain.has(at + 1) && running.releases.contains(&releases[at].id));
+                chosen.zip(runs).is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen + 1))
+            })
         })
     }
 
@@ -221,11 +230,11 @@ impl<'a> Decided<'_, 'a> {
         let choice = match company.verdict() {
             Verdict::Alone => return resolve_within(catalog, request, now, self.budget),
             Verdict::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
-            Verdict::Aside => None,
-            // What another server needs is no reason to go down here: plugins rarely read what a newer release of them wrote.
-            Verdict::Member(choice) if self.goes_down(group, seat, choice) => {
+            // What the others run is too old for it: plugins rarely read what a newer release of them wrote.
+            Verdict::Aside if self.is_below(group, seat) => {
                 return resolve_within(catalog, request, now, self.budget);
             }
+            Verdict::Aside => None,
             Verdict::Member(choice) => Some(choice),
         };
         let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;

@@ -415,6 +415,7 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
         },
         delay: SignedDuration::from_hours(*dice.one(&[0, 0, 0, 24, 72])),
         channel: *dice.one(&[Channel::Release, Channel::Release, Channel::Beta, Channel::Alpha]),
+        allow_downgrade: dice.chance(30),
         compatibility: dice.chance(15).then(|| says(dice, project, named)),
         requires: Vec::new(),
         delay_together: Vec::new(),

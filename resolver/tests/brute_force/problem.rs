@@ -75,6 +75,7 @@ impl Problem {
             with(&|p| p.request.plugins[at].compatibility = None);
             with(&|p| p.request.plugins[at].requires.clear());
             with(&|p| p.request.plugins[at].delay_together.clear());
+            with(&|p| p.request.plugins[at].allow_downgrade = false);
             with(&|p| p.request.plugins[at].delay = SignedDuration::ZERO);
             with(&|p| p.request.plugins[at].channel = Channel::Release);
         }

@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use resolver::explain::{Because, Explanation, Hint, HintStep, Impossible, Solved, WhyNot, human};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Unlisted,
-    VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
+    Unlisted, VersionWish,
 };
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve, why_not};
@@ -186,6 +186,7 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                         channel: plugin.channel,
                         compatibility: None,
                         requires: Vec::new(),
+                        allow_downgrade: false,
                         delay_together: Vec::new(),
                         selector: None,
                     });
@@ -210,6 +211,7 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
             HintStep::DropRequirement { object, plugin } => {
                 on(object, &|wish| wish.requires.retain(|requirement| requirement.plugin != *plugin));
             }
+            HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
             HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
             HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
             // One server alone is never offered it.
@@ -441,6 +443,12 @@ fn names_enough(problem: &Problem, impossible: &Impossible) -> Result<(), String
         let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
         text.contains(&problem.catalog.projects[place].name)
     });
+    // Who is called by the name of a Plugin is nobody when that is taken away.
+    let objects = |request: &Request| request.plugins.iter().map(|wish| wish.object.clone()).collect::<Vec<_>>();
+    let (before, after) = (objects(&problem.request), objects(&fewer.request));
+    for wish in &mut fewer.request.plugins {
+        wish.requires.retain(|line| !before.contains(&line.plugin) || after.contains(&line.plugin));
+    }
     if impossible.more == 0 && !is_no(&fewer) {
         return Err("the plugins that are named do not rule it out".to_owned());
     }

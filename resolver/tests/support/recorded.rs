@@ -169,6 +169,7 @@ pub(crate) fn wish(slug: &str) -> PluginWish {
         channel: Channel::Release,
         compatibility: None,
         requires: Vec::new(),
+        allow_downgrade: false,
         delay_together: Vec::new(),
         selector: None,
     }

@@ -51,6 +51,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) says: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
     pub(crate) requires: &'a [Requirement],
+    /// Whether it may go below what runs.
+    pub(crate) may_go_down: bool,
     /// The projects (by place) that belong to it, with their delays.
     pub(crate) together: Vec<(usize, SignedDuration)>,
 }
@@ -293,10 +295,12 @@ impl<'a> Membership<'a> {
                         says: None,
                         pin: None,
                         requires: &[],
+                        may_go_down: own.may_go_down,
                         together: self.together(*needed, &asked),
                     });
                     known.channel = known.channel.min(channel);
                     known.delay = known.delay.min(own.delay);
+                    known.may_go_down |= own.may_go_down;
                 }
                 edges.insert(*place, wanted);
             }
@@ -350,6 +354,7 @@ impl<'a> Membership<'a> {
                 says: decides.compatibility.as_ref(),
                 pin: pin(&decides),
                 requires: &decides.requires,
+                may_go_down: decides.allow_downgrade,
                 together: Vec::new(),
             };
             (place, (wishes.iter().map(|wish| wish.object.as_str()).collect(), terms))
@@ -446,8 +451,17 @@ impl<'a> Membership<'a> {
         let exempt = |release: &Release| {
             runs(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_means(pin, &release.version))
         };
-        let ripe: Vec<&'a Release> =
-            out.iter().copied().filter(|release| sound(release) && (exempt(release) || by_rule(release))).collect();
+        // What runs has to stay or to go up, as long as it is a file for Paper that can be verified: then a Java, a list or
+        // a dependency that it lacks is no reason to go down.
+        let still_there = |release: &&&Release| {
+            runs(self.request, release) && runs_on_paper(release) && release.file.as_ref().is_some_and(verifiable)
+        };
+        let stays_above = out.iter().rev().find(still_there).filter(|_| !terms.may_go_down);
+        let above = stays_above.and_then(|least| out.iter().position(|release| release.id == least.id)).unwrap_or(0);
+        let below = |release: &Release| out[..above].iter().any(|older| older.id == release.id);
+        let ripe: Vec<&'a Release> = (out.iter().copied())
+            .filter(|release| sound(release) && (exempt(release) || by_rule(release) && !below(release)))
+            .collect();
         let usable = ripe.iter().copied().filter(|release| needs.can_be_met(place, release)).collect();
         Judged { channel, ripe, usable }
     }

@@ -116,6 +116,9 @@ struct PluginFields {
     /// As `spec.delayTogether` has it.
     #[serde(default, rename = "delay-together")]
     delay_together: Vec<String>,
+    /// As `spec.allowDowngrade` has it.
+    #[serde(default, rename = "allow-downgrade")]
+    allow_downgrade: bool,
     #[serde(rename = "override")]
     says: Option<Says>,
 }
@@ -392,6 +395,7 @@ impl Scenario {
                     releases: says.releases.clone(),
                 }),
                 requires: fields.map(|fields| fields.requires.clone()).unwrap_or_default(),
+                allow_downgrade: fields.is_some_and(|fields| fields.allow_downgrade),
                 delay_together: fields.map(|fields| fields.delay_together.clone()).unwrap_or_default(),
                 selector: None,
             }

@@ -59,6 +59,9 @@ pub(super) fn field(step: &HintStep) -> String {
         ),
         HintStep::NoPluginDelay { object } => format!("set `spec.updateDelay: 0s` on Plugin {object}"),
         HintStep::NoServerDelay => "set `spec.updateDelay: 0s` on the server".to_owned(),
+        HintStep::AllowDowngrade { object } => {
+            format!("set `spec.allowDowngrade: true` on Plugin {object}; keep a copy of the plugin's folder first")
+        }
         HintStep::PluginChannel { object, channel: to } => {
             format!("set `spec.channel: {}` on Plugin {object}", channel(*to))
         }

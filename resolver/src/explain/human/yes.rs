@@ -2,8 +2,8 @@
 
 use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Holder, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion, Solved,
-    Unfollowed, Warning,
+    Because, ChosenPaper, ChosenPlugin, Down, Holder, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion,
+    Solved, Unfollowed, Warning,
 };
 use super::no::{one_version_row, one_version_rule, takes};
 use super::{Page, hint, image, paper, short};
@@ -400,6 +400,16 @@ fn warned(warning: &Warning) -> String {
         }
         Warning::NoSuchCompanion { object, plugin } => {
             format!("`spec.delayTogether` of Plugin {object} names {plugin}, and this server has no such plugin.")
+        }
+        Warning::GoesDown { plugin, from, to, reason } => {
+            let lets = match reason {
+                Down::Allowed => "as `spec.allowDowngrade` lets it".to_owned(),
+                Down::Pinned => "as its pin says".to_owned(),
+                Down::Unusable { unusable } => format!("because {from} {}", words::unusable(unusable)),
+            };
+            format!(
+                "{plugin} goes down from {from}, which runs, to {to}, {lets}. It may not read what {from} has written: keep a copy of its folder."
+            )
         }
         Warning::PaperUnsupported { minecraft } => format!("Paper {minecraft} gets no more fixes."),
         Warning::PinnedBuildChannel { is, allowed } => format!(

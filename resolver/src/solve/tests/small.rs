@@ -71,6 +71,7 @@ fn wish(name: &str) -> PluginWish {
         channel: Channel::Release,
         compatibility: None,
         requires: Vec::new(),
+        allow_downgrade: false,
         delay_together: Vec::new(),
         selector: None,
     }

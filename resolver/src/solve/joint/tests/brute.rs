@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use super::small::Small;
 use crate::catalog::{BuildChannel, DependencyKind, Project, Release};
-use crate::request::{Dependencies, PaperWish, Request, VersionWish};
+use crate::request::{Dependencies, PaperWish, PluginWish, Request, VersionWish};
 use crate::shelf::World;
 
 /// What one server should come to.
@@ -20,6 +20,8 @@ pub(super) enum Answer {
     Alone,
     /// Not with the others.
     Aside,
+    /// Neither, because what they have is older than what runs: what it has alone.
+    Below,
     /// This Minecraft and these releases, sorted.
     Runs(String, Vec<String>),
 }
@@ -29,6 +31,7 @@ impl Answer {
         match self {
             Self::Alone => "alone",
             Self::Aside => "aside",
+            Self::Below => "below",
             Self::Runs(..) => "runs",
         }
     }
@@ -104,15 +107,15 @@ pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
         let answer = match members.iter().position(|&member| member == at) {
             Some(place) => {
                 let (papers, releases) = answer.as_ref().unwrap();
-                if goes_down(server, &releases[place]) {
-                    answers.push((server.request.server.clone(), Answer::Alone));
-                    continue;
-                }
                 let mut ids: Vec<String> = releases[place].iter().flatten().map(|r| r.id.clone()).collect();
                 ids.sort();
                 Answer::Runs(minecraft[papers[place]].clone(), ids)
             }
-            None if able[at] => Answer::Aside,
+            None if able[at] => {
+                let others = answer.iter().flat_map(|(_, releases)| members.iter().zip(releases));
+                let below = others.into_iter().any(|(&member, chosen)| is_below(server, &servers[member], chosen));
+                if below { Answer::Below } else { Answer::Aside }
+            }
             None => Answer::Alone,
         };
         answers.push((server.request.server.clone(), answer));
@@ -120,15 +123,21 @@ pub(super) fn group(problem: &Small, group: &[usize]) -> Vec<(String, Answer)> {
     answers
 }
 
-/// Whether something older than what runs, and may go on running, was chosen.
-fn goes_down(server: &Server<'_>, chosen: &[Option<&Release>]) -> bool {
-    server.plugins.iter().zip(chosen).any(|(plugin, chosen)| {
-        let place = |is: &dyn Fn(&Release) -> bool| plugin.may.iter().position(|release| is(release));
-        let running = place(&|release| runs(server.request, release));
-        let chosen = chosen.and_then(|chosen| place(&|release| release.id == chosen.id));
-        // Newest first.
-        running.zip(chosen).is_some_and(|(running, chosen)| running < chosen)
+/// Whether another server has a shared plugin in a release older than what runs here, and too old for here.
+fn is_below(server: &Server<'_>, other: &Server<'_>, chosen: &[Option<&Release>]) -> bool {
+    other.plugins.iter().zip(chosen).any(|(theirs, chosen)| {
+        let shares =
+            |mine: &&Plugin<'_>| mine.project.id == theirs.project.id && !mine.latest.is_disjoint(&theirs.latest);
+        let (Some(mine), Some(chosen)) = (server.plugins.iter().find(shares), chosen) else { return false };
+        let running = mine.usable.iter().copied().find(|release| runs(server.request, release));
+        let can = mine.usable.iter().any(|release| release.id == chosen.id);
+        !can && running.is_some_and(|running| age(chosen) < age(running))
     })
+}
+
+/// What orders the releases of a project.
+fn age(release: &Release) -> (Option<jiff::Timestamp>, &str) {
+    (release.published, &release.version)
 }
 
 fn runs(request: &Request, release: &Release) -> bool {
@@ -156,6 +165,7 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
         asks.sort_by(|a, b| a.object.cmp(&b.object));
         asks
     };
+    let go_down = may_go_down(problem, request, &world, &asks);
     let plugins = world.shelves.iter().map(|shelf| {
         let project = shelf.project;
         let asked = asks(project);
@@ -179,6 +189,14 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
                     })
             })
             .collect();
+        let floor = (project.releases.iter())
+            .filter(|release| runs(request, release) && release.file.as_ref().unwrap().hash.is_some())
+            .map(age)
+            .max();
+        let floor = floor.filter(|_| !go_down.contains(&project.id.as_str()));
+        usable.retain(|release| {
+            pin == Some(&release.version) || runs(request, release) || floor.is_none_or(|floor| age(release) >= floor)
+        });
         usable.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| b.version.cmp(&a.version)));
         let may = usable.clone();
         usable.retain(|release| pin.is_none_or(|pin| *pin == release.version));
@@ -193,6 +211,41 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
         }
     });
     Server { request, papers, plugins: plugins.collect() }
+}
+
+/// The projects that may go below what runs: by their Plugins, or because one of these needs them in a release that is old
+/// enough and whose needs are asked for, where only that can bring them.
+fn may_go_down<'a>(
+    problem: &'a Small,
+    request: &Request,
+    world: &World<'a>,
+    asks: &dyn Fn(&Project) -> Vec<&'a PluginWish>,
+) -> Vec<&'a str> {
+    let there: Vec<&Project> = world.shelves.iter().map(|shelf| shelf.project).collect();
+    let allowed = |project: &&&Project| asks(project).first().is_some_and(|wish| wish.allow_downgrade);
+    let mut go_down: Vec<&'a str> = there.iter().filter(allowed).map(|project| project.id.as_str()).collect();
+    let mut looked_at = 0;
+    while let Some(&id) = go_down.get(looked_at) {
+        looked_at += 1;
+        let project = problem.catalog.projects.iter().find(|project| project.id == id).unwrap();
+        let delay = request.plugins.first().map_or(SignedDuration::ZERO, |wish| wish.delay);
+        let pins: Vec<&VersionWish> = asks(project).iter().map(|wish| &wish.version).collect();
+        for release in &project.releases {
+            let pinned =
+                pins.iter().any(|wish| matches!(wish, VersionWish::Pin { version } if *version == release.version));
+            let may = release.file.as_ref().unwrap().hash.is_some()
+                && (runs(request, release) || pinned || release.published.unwrap() + delay <= problem.now);
+            for line in release.dependencies.iter().filter(|line| may && line.kind == DependencyKind::Required) {
+                let needed = there.iter().find(|other| Some(&other.id) == line.project_id.as_ref());
+                if let Some(needed) =
+                    needed.filter(|other| asks(other).is_empty() && !go_down.contains(&other.id.as_str()))
+                {
+                    go_down.push(&needed.id);
+                }
+            }
+        }
+    }
+    go_down
 }
 
 /// Whether a server has an answer alone; with strategy `latest`, after leaving behind what cannot follow.

@@ -138,6 +138,7 @@ pub(super) fn fleet(seed: u64) -> Small {
         releases: (0..count).map(|number| release(&mut random, style, project, number)).collect(),
     });
     let built = built.collect();
+    let go_down: Vec<bool> = (0..projects).map(|_| random.percent(35)).collect();
     // One strategy per object; a second object on a project links or unlinks servers further.
     let mut objects: Vec<(String, usize, VersionWish)> = Vec::new();
     for (project, &count) in counts.iter().enumerate() {
@@ -167,6 +168,7 @@ pub(super) fn fleet(seed: u64) -> Small {
                 channel: Channel::Release,
                 compatibility: None,
                 requires: Vec::new(),
+                allow_downgrade: go_down[*project],
                 delay_together: Vec::new(),
                 selector: None,
             })

@@ -1,0 +1,24 @@
+//! Edge (reads). What runs, as the status of a manifest says, is what plugins do not go below.
+
+use super::{Desk, assert_shown, plugin, server};
+
+/// A status as an operator writes it: `GriefPrevention` 16.18.5 runs on 1.20.4, which its page does not list.
+const STATUS: &str = "status:\n  currentVersion: 1.20.4\n  currentBuild: 499\n  basis:\n    floor: 1.20.4\n    \
+                      version: 1.20.4\n    build: 499\n    releases: [iaJtn30B]\n";
+
+#[test]
+fn a_plugin_goes_below_what_the_status_says_runs_only_where_its_manifest_allows_it() {
+    let explain = |status: &str, more: &str| {
+        let pinned = server("  updateStrategy: pin\n  version: 1.20.4\n");
+        let all = format!("{pinned}{status}{}", plugin("griefprevention", more));
+        Desk::new(&[("lobby.yaml", &all)]).run(&["explain", "-f", "lobby.yaml"])
+    };
+    assert_shown("downgrade-waits", &explain(STATUS, ""));
+    assert_shown("downgrade-allowed", &explain(STATUS, ", allowDowngrade: true"));
+    // Where nothing runs there is nothing to go below.
+    let new = explain("", "");
+    assert!(new.contains("GriefPrevention 16.18.3") && !new.contains("goes down"), "{new}");
+    // A value that is none is told with its place.
+    let wrong = explain(STATUS, ", allowDowngrade: sometimes");
+    assert!(wrong.contains("allowDowngrade"), "{wrong}");
+}
