@@ -181,18 +181,15 @@ pub(super) fn follow(
     gap: &mut Gap,
 ) -> Option<Unusable> {
     let mut fault = None;
+    let mut needed = Vec::new();
     let mut proposed = Vec::new();
     for target in targets {
         match target {
             Target::Project(place) => {
                 let project = &at.catalog.projects[place];
                 match at.request.dependencies {
-                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&place) => {
-                        required.insert(place);
-                    }
-                    Dependencies::Install => {
-                        required.insert(place);
-                    }
+                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&place) => needed.push(place),
+                    Dependencies::Install => needed.push(place),
                     Dependencies::Propose => proposed.push((project.name.clone(), project.key.clone())),
                     Dependencies::Forbid => {
                         fault.get_or_insert(Unusable::NeedsForbidden { project: project.name.clone() });
@@ -220,7 +217,12 @@ pub(super) fn follow(
     proposed.sort();
     proposed.dedup();
     // With another fault, to write these Plugins would not be enough.
-    fault.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }))
+    let fault = fault.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }));
+    // What may not be used brings nobody, and lends nobody its rules.
+    if fault.is_none() {
+        required.extend(needed);
+    }
+    fault
 }
 
 /// Where the required dependencies of a release lead, the facts' included.

@@ -22,6 +22,7 @@ use crate::facts::VersionFact;
 use crate::overlay::Own;
 use crate::request::{PaperWish, Request};
 use crate::solve::set::IndexSet;
+use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 
 /// What does not depend on a single server.
@@ -99,6 +100,7 @@ type PaperBasis<'a> = (
     Option<&'a str>,
     Offer<'a>,
     Policy,
+    (&'a [UnmanagedJar], UnmanagedPlugins),
 );
 
 /// What the links of a plugin depend on where facts count: its sheet, what its Plugin says, the cluster's facts, and what
@@ -187,6 +189,7 @@ impl<'a> Desk<'a> {
             request.image.as_deref(),
             Offer::of(request, self.judgements.published),
             Policy::of(request),
+            (request.unmanaged.as_slice(), request.unmanaged_plugins),
         );
         if let Some((_, list, open)) = self.opened.iter().find(|(other, _, _)| *other == basis) {
             return (*list, open.clone());
