@@ -5,12 +5,16 @@
 use std::collections::BTreeMap;
 
 use resolver::explain::Explanation;
-use resolver::{Budget, Resolution, Unsolvable, resolve_within};
+use resolver::{Budget, Resolution, Unsolvable, resolve_fleet, resolve_within};
 
+#[path = "brute_force/census.rs"]
+mod census;
 #[path = "support/checker.rs"]
 mod checker;
 #[path = "brute_force/generate.rs"]
 mod generate;
+#[path = "brute_force/joint.rs"]
+mod joint;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "brute_force/oracle.rs"]
@@ -19,11 +23,16 @@ mod oracle;
 mod problem;
 #[path = "brute_force/properties.rs"]
 mod properties;
+#[path = "brute_force/ready.rs"]
+mod ready;
 #[path = "support/rules.rs"]
 mod rules;
+#[path = "brute_force/sites.rs"]
+mod sites;
 #[path = "support/texts.rs"]
 mod texts;
 
+use census::Census;
 use oracle::Outcome;
 use problem::Problem;
 use rules::Book;
@@ -94,13 +103,52 @@ impl Tally {
     }
 }
 
+/// One in so many seeds is tried as two servers, too.
+const ONE_IN: u64 = 8;
+
+/// Whether the answers of two servers are those that trying everything finds; `None`: nothing was to be tried.
+fn pair_fault(seed: u64, steps: u64) -> Option<Result<[Outcome; 2], String>> {
+    let pair = joint::pair(seed)?;
+    let expected = joint::expected(&pair)?;
+    let budget = Budget { steps, ..Budget::default() };
+    // By name, as the requests of a pair are.
+    let answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget);
+    let gave_up = |(_, answer): &(_, Result<Resolution, Unsolvable>)| matches!(answer, Err(Unsolvable::GaveUp(_)));
+    if steps < ENOUGH && answers.iter().any(gave_up) {
+        return pair_fault(seed, ENOUGH);
+    }
+    let found: Vec<Outcome> = answers.iter().map(|(_, answer)| outcome(answer)).collect();
+    if found[..] != expected[..] {
+        return Some(Err(format!("found {found:#?}\n best {expected:#?}")));
+    }
+    for ((_, answer), request) in answers.iter().zip(&pair.requests) {
+        let Ok(Resolution { lock, explanation: _ }) = answer else { continue };
+        let complaints = checker::complaints(&pair.catalog, request, pair.now, lock);
+        if !complaints.is_empty() {
+            return Some(Err(complaints.join("; ")));
+        }
+    }
+    Some(Ok(expected))
+}
+
 fn try_all(seeds: std::ops::Range<u64>) {
     let mut tally = Tally::default();
+    let mut census = Census::default();
     let all = seeds.end - seeds.start;
     for seed in seeds {
+        if seed % ONE_IN == 0 {
+            match pair_fault(seed, JUST_THE_SET * 4) {
+                Some(Err(fault)) => panic!("two servers of seed {seed}: {fault}"),
+                Some(Ok(outcomes)) => census.count_pair(&outcomes),
+                None => {}
+            }
+        }
         let problem = generate::problem(seed);
         match fault(&problem, JUST_THE_SET) {
-            Ok(outcome) => tally.count(&outcome),
+            Ok(outcome) => {
+                tally.count(&outcome);
+                census.count(&problem, &outcome);
+            }
             Err(first) => {
                 let small = problem.shrunk(|smaller| fault(smaller, ENOUGH).is_err());
                 let fault = fault(&small, ENOUGH).err().unwrap_or(first);
@@ -111,6 +159,7 @@ fn try_all(seeds: std::ops::Range<u64>) {
     // Else they would prove little.
     assert!(tally.chosen > all * 3 / 10 && tally.nothing > all / 5, "too much of one kind");
     assert!(tally.left_behind > all / 20 && tally.unknown > all / 200, "too few of a kind");
+    census.is_enough(all);
 }
 
 #[test]

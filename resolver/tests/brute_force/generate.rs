@@ -17,6 +17,7 @@ use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::range::Range;
 
 use super::problem::Problem;
+use super::sites;
 
 /// Papers that are built together, and what lists name beside them.
 const LINES: [(&[&str], &[&str]); 5] = [
@@ -55,15 +56,15 @@ impl Dice {
     }
 
     /// True in so many of 100 cases.
-    fn chance(&mut self, percent: usize) -> bool {
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    fn one<'x, T>(&mut self, of: &'x [T]) -> &'x T {
+    pub(crate) fn one<'x, T>(&mut self, of: &'x [T]) -> &'x T {
         &of[self.below(of.len())]
     }
 
-    fn some<'x, T>(&mut self, of: &'x [T], percent: usize) -> Vec<&'x T> {
+    pub(crate) fn some<'x, T>(&mut self, of: &'x [T], percent: usize) -> Vec<&'x T> {
         of.iter().filter(|_| self.chance(percent)).collect()
     }
 
@@ -83,7 +84,7 @@ fn hours_ago(hours: usize) -> Timestamp {
     now() - SignedDuration::from_hours(i64::try_from(hours).unwrap())
 }
 
-fn file(dice: &mut Dice, name: &str) -> Artifact {
+pub(crate) fn file(dice: &mut Dice, name: &str) -> Artifact {
     let hash = match dice.below(40) {
         0 => None,
         1 => Some("md5:0123".to_owned()),
@@ -108,6 +109,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
         let project = project(&mut dice, name, &on_lists);
         projects.push(project);
     }
+    sites::scatter(&mut dice, &mut projects);
     for at in 0..projects.len() {
         link(&mut dice, &mut projects, at);
     }
@@ -226,12 +228,12 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
 fn link(dice: &mut Dice, projects: &mut [Project], at: usize) {
     for place in 0..projects[at].releases.len() {
         let count = *dice.one(&[0, 0, 0, 1, 1, 2]);
-        let lines = (0..count).map(|_| line(dice, projects)).collect();
+        let lines = (0..count).map(|_| line(dice, projects, at)).collect();
         projects[at].releases[place].dependencies = lines;
     }
 }
 
-fn line(dice: &mut Dice, projects: &[Project]) -> Dependency {
+fn line(dice: &mut Dice, projects: &[Project], at: usize) -> Dependency {
     let kind = match dice.below(10) {
         0..5 => DependencyKind::Required,
         5 | 6 => DependencyKind::Optional,
@@ -245,7 +247,16 @@ fn line(dice: &mut Dice, projects: &[Project]) -> Dependency {
         3 | 4 => return Dependency { name: Some("PlugOfElsewhere".to_owned()), ..bare },
         _ => {}
     }
-    let to = dice.one(projects);
+    let own = projects[at].key.source;
+    let mut to = dice.one(projects);
+    if own != Source::Url && to.key.source != own {
+        // Mostly of the same site: of another one it is not known there, and the whole question without an answer.
+        let same: Vec<&Project> = projects.iter().filter(|project| project.key.source == own).collect();
+        to = if dice.chance(95) { *dice.one(&same) } else { to };
+    }
+    if own != Source::Modrinth {
+        return sites::line(dice, own, to, kind);
+    }
     let release = match dice.below(6) {
         0 | 1 => Some(dice.one(&to.releases).id.clone()),
         2 if dice.chance(20) => Some("gone".to_owned()),
@@ -397,6 +408,8 @@ fn facts(dice: &mut Dice, catalog: &Catalog) -> Vec<VersionFact> {
 
 fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> PluginWish {
     let pin = match dice.below(20) {
+        // A file is one release, and its checksum pins it.
+        _ if project.key.source == Source::Url => None,
         0 | 1 => Some(dice.one(&project.releases).version.clone()),
         2 => Some(format!("V{}", dice.one(&project.releases).version.trim_start_matches('v'))),
         3 if dice.chance(40) => Some("7.7.7".to_owned()),
@@ -405,7 +418,7 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
     PluginWish {
         object: format!("{}-{count}", dice.one(&["x", "y", "z"])),
         key: ProjectKey {
-            source: Source::Modrinth,
+            source: project.key.source,
             project: if dice.chance(20) { project.id.clone() } else { project.key.project.clone() },
         },
         version: match pin {

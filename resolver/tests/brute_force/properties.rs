@@ -11,6 +11,7 @@ use resolver::{Resolution, Unsolvable, resolve, why_not};
 
 use super::generate::{self, Dice, NAMES};
 use super::problem::Problem;
+use super::ready::is_ready;
 use super::rules::Book;
 use super::{checker, rules};
 
@@ -270,7 +271,11 @@ fn every_hint_of_a_no_makes_it_a_yes() {
 }
 
 /// The request with Paper forced to a version, and only some of its plugins.
-fn forced(problem: &Problem, minecraft: &resolver::version::Minecraft, keep: &dyn Fn(&PluginWish) -> bool) -> Problem {
+pub(super) fn forced(
+    problem: &Problem,
+    minecraft: &resolver::version::Minecraft,
+    keep: &dyn Fn(&PluginWish) -> bool,
+) -> Problem {
     let mut forced = problem.clone();
     // A pinned build of this version says more: it may be used whatever its channel.
     if !matches!(&forced.request.paper, PaperWish::BuildPin { version, .. } if version == minecraft) {
@@ -286,14 +291,14 @@ fn can_stand_alone(problem: &Problem) -> bool {
 }
 
 /// The Plugin objects that ask for the project of this name.
-fn objects_of(problem: &Problem, name: &str) -> Vec<String> {
+pub(super) fn objects_of(problem: &Problem, name: &str) -> Vec<String> {
     let named = |wish: &&PluginWish| {
         rules::place_of(&problem.catalog, &wish.key).is_some_and(|place| problem.catalog.projects[place].name == name)
     };
     problem.request.plugins.iter().filter(named).map(|wish| wish.object.clone()).collect()
 }
 
-fn is_no(problem: &Problem) -> bool {
+pub(super) fn is_no(problem: &Problem) -> bool {
     matches!(answer(problem), Err(Unsolvable::NoSolution(_)))
 }
 
@@ -399,17 +404,8 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
     if why.exists != book.papers.iter().any(|paper| *paper.minecraft == why.target) {
         return Err(format!("{}: exists {}", why.target, why.exists));
     }
-    for name in &why.ready {
-        // Of one that needs others the rest of the request decides: those may have terms of their own there.
-        let project = problem.catalog.projects.iter().find(|project| project.name == *name).unwrap();
-        let needs_others = project.releases.iter().any(|release| !release.dependencies.is_empty());
-        let facts =
-            !problem.request.facts.all().is_empty() || problem.request.plugins.iter().any(|w| !w.requires.is_empty());
-        if why.unusable.is_some() || needs_others || facts || name == "ViaBackwards" {
-            continue;
-        }
-        let objects = objects_of(problem, name);
-        if is_no(&forced(problem, &why.target, &|wish| objects.contains(&wish.object))) {
+    for name in why.ready.iter().filter(|_| why.unusable.is_none()) {
+        if !is_ready(problem, &why.target, name) {
             return Err(format!("{name} is not ready for {}", why.target));
         }
     }

@@ -29,6 +29,8 @@ pub(crate) struct Needs<'a> {
     pub(crate) asked: BTreeSet<usize>,
     /// What the Plugins that decide say themselves, by the places of their projects.
     pub(crate) own: BTreeMap<usize, &'a [Requirement]>,
+    /// What the plugins of the server are called, in small letters, by their places: what a JAR may mean.
+    pub(crate) called: BTreeMap<String, usize>,
 }
 
 enum Leads {
@@ -37,7 +39,7 @@ enum Leads {
     Unread,
     /// Nobody has tried to read it yet.
     Unknown,
-    /// A fact names what cannot be read: whoever wrote it has to look.
+    /// A fact names what cannot be read, or a JAR what nobody on the server is called: somebody has to look.
     Nobody,
     /// Not at this source, or not for Paper: nothing to choose.
     Nowhere,
@@ -163,6 +165,9 @@ impl<'a> Needs<'a> {
         if let Some(wish) = self.request.plugins.iter().find(|wish| wish.object.eq_ignore_ascii_case(name)) {
             return self.key(&wish.key);
         }
+        if source == Source::Url {
+            return Leads::Nobody;
+        }
         match self.key(&ProjectKey { source, project: name.to_owned() }) {
             Leads::Unread => Leads::Nobody,
             leads @ (Leads::To(_) | Leads::Unknown | Leads::Nobody | Leads::Nowhere) => leads,
@@ -185,8 +190,35 @@ impl<'a> Needs<'a> {
             .any(|name| name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(&key.project))
     }
 
+    /// What these plugins are called, each name for one of them: names before slugs and what JARs provide, and what is asked
+    /// for before what comes along.
+    pub(crate) fn names(&self, members: impl Iterator<Item = usize>) -> BTreeMap<String, usize> {
+        let mut members: Vec<usize> = members.collect();
+        members.retain(|at| self.catalog.projects[*at].releases.iter().any(runs_on_paper));
+        members.sort_by_key(|at| (!self.asked.contains(at), &self.catalog.projects[*at].key));
+        let mut names = BTreeMap::new();
+        for at in &members {
+            names.entry(self.catalog.projects[*at].name.to_lowercase()).or_insert(*at);
+        }
+        for at in &members {
+            let project = &self.catalog.projects[*at];
+            let slug = Some(&project.key.project).filter(|_| project.key.source != Source::Url);
+            for name in slug.into_iter().chain(project.releases.iter().flat_map(|release| &release.provides)) {
+                names.entry(name.to_lowercase()).or_insert(*at);
+            }
+        }
+        names
+    }
+
     fn line(&self, place: usize, line: &Dependency) -> Leads {
         let source = self.catalog.projects[place].key.source;
+        if source == Source::Url {
+            return match self.called.get(&line.name.clone().unwrap_or_default().to_lowercase()) {
+                Some(other) if *other == place => Leads::Nowhere,
+                Some(other) => Leads::To(*other),
+                None => Leads::Nobody,
+            };
+        }
         let keys: Vec<ProjectKey> = [&line.project_id, &line.name]
             .into_iter()
             .flatten()

@@ -17,9 +17,9 @@ use resolver::version::Minecraft;
 use super::needs::{Ask, Needs};
 use super::texts::{self, Key};
 
-/// When a release came out. The rules of a site: a file by its URL has no date.
+/// When a release came out. A file by its URL has no date: it has been there always.
 pub(crate) fn published(release: &Release) -> Timestamp {
-    release.published.expect("all of these come from a site")
+    release.published.unwrap_or(Timestamp::MIN)
 }
 
 /// One Minecraft version that has a build.
@@ -239,25 +239,14 @@ pub(crate) fn runs_on_paper(release: &Release) -> bool {
     release.loaders.is_empty() || release.loaders.iter().any(ours)
 }
 
-fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
-    says.releases.is_empty() || says.releases.contains(&release.version)
+/// What orders the releases of a project.
+pub(crate) fn age(release: &Release) -> (bool, Timestamp, Key, String) {
+    let (version, id) = (&release.version, release.id.clone());
+    (!texts::for_a_snapshot(version), published(release), Key::of(version), id)
 }
 
-/// The plugins of the page that belong together, by their names without case, spaces and dashes.
-const TOGETHER: [&str; 4] = [
-    "viaversion viabackwards viarewind",
-    "essentialsx essentialsxantibuild essentialsxchat essentialsxdiscord essentialsxdiscordlink essentialsxgeoip \
-     essentialsxprotect essentialsxspawn essentialsxxmpp",
-    "worldedit worldguard",
-    "geyser floodgate",
-];
-
-fn belong_together(a: &Project, b: &Project) -> bool {
-    let has = |group: &str, project: &Project| {
-        let name = project.name.to_lowercase().replace([' ', '-', '_'], "");
-        group.split_whitespace().any(|known| known == name)
-    };
-    TOGETHER.iter().any(|group| has(group, a) && has(group, b))
+fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
+    says.releases.is_empty() || says.releases.contains(&release.version)
 }
 
 /// Who takes part.
@@ -271,11 +260,12 @@ struct Membership<'a> {
 impl<'a> Membership<'a> {
     fn settle(self) -> Result<Vec<Member<'a>>, Unknown> {
         let asked = self.asked()?;
-        let needs = Needs {
+        let mut needs = Needs {
             catalog: self.catalog,
             request: self.request,
             asked: asked.keys().copied().collect(),
             own: asked.iter().map(|(place, (_, terms))| (*place, terms.requires)).collect(),
+            called: BTreeMap::new(),
         };
         let mut terms: BTreeMap<usize, Terms<'a>> =
             asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
@@ -283,6 +273,7 @@ impl<'a> Membership<'a> {
         // again and again, until nothing is loosened any more.
         let edges = loop {
             let mut loosened = terms.clone();
+            needs.called = needs.names(terms.keys().copied());
             let mut edges: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
             for (place, own) in &terms {
                 let judged = self.judge(*place, own, &needs);
@@ -391,7 +382,7 @@ impl<'a> Membership<'a> {
             })
             .collect();
         let belongs = |other: usize| {
-            belong_together(&projects[place], &projects[other])
+            texts::belong_together(&projects[place].name, &projects[other].name)
                 || said.iter().any(|group| group.contains(&place) && group.contains(&other))
         };
         let others = asked.iter().filter(|(other, _)| **other != place && belongs(**other));
@@ -406,15 +397,7 @@ impl<'a> Membership<'a> {
             .iter()
             .filter(|release| published(release) <= self.now || runs(self.request, release))
             .collect();
-        let order = |release: &&Release| {
-            (
-                !texts::for_a_snapshot(&release.version),
-                published(release),
-                Key::of(&release.version),
-                release.id.clone(),
-            )
-        };
-        out.sort_by_cached_key(order);
+        out.sort_by_cached_key(|release| age(release));
         out
     }
 
@@ -445,7 +428,10 @@ impl<'a> Membership<'a> {
                 night.any(|other| published(other).checked_add(*delay).unwrap() > self.now)
             });
             let stated = terms.says.is_some_and(|says| says.mode != OverrideMode::Remove && is_about(says, release));
-            let unlisted = self.request.unlisted == Unlisted::Refuse && release.minecraft.is_empty() && !stated;
+            // A file has no page that could have a list.
+            let paged = release.published.is_some();
+            let unlisted =
+                self.request.unlisted == Unlisted::Refuse && paged && release.minecraft.is_empty() && !stated;
             release.channel >= channel && ripe <= self.now && !replaced && !waits && !unlisted
         };
         let exempt = |release: &Release| {

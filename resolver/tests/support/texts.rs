@@ -165,3 +165,21 @@ pub(crate) fn image_for(images: &[ImageTag], java: u32, now: Timestamp) -> Optio
         .max_by(|(a, x), (b, y)| b.cmp(a).then_with(|| release(x).cmp(&release(y))).then_with(|| y.tag.cmp(&x.tag)))
         .map(|(_, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
 }
+
+/// The plugins of the page that belong together, by their names without case, spaces and dashes.
+const TOGETHER: [&str; 4] = [
+    "viaversion viabackwards viarewind",
+    "essentialsx essentialsxantibuild essentialsxchat essentialsxdiscord essentialsxdiscordlink essentialsxgeoip \
+     essentialsxprotect essentialsxspawn essentialsxxmpp",
+    "worldedit worldguard",
+    "geyser floodgate",
+];
+
+/// Whether the plugins of these names belong together.
+pub(crate) fn belong_together(a: &str, b: &str) -> bool {
+    let has = |group: &str, name: &str| {
+        let name = name.to_lowercase().replace([' ', '-', '_'], "");
+        group.split_whitespace().any(|known| known == name)
+    };
+    TOGETHER.iter().any(|group| has(group, a) && has(group, b))
+}

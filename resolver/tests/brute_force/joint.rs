@@ -1,0 +1,279 @@
+//! Pure. Two servers that share plugins with strategy `latest`, against trying everything: who goes with whom, and how.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use resolver::catalog::{Catalog, Release};
+use resolver::request::{PaperWish, Request, Running, VersionWish};
+
+use super::generate::{self, Dice};
+use super::oracle::{self, Outcome};
+use super::problem::Problem;
+use super::rules::{Book, age, place_of, runs};
+
+/// Two servers of one namespace, by name.
+pub(crate) struct Pair {
+    pub(crate) catalog: Catalog,
+    pub(crate) requests: [Request; 2],
+    pub(crate) now: Timestamp,
+}
+
+/// The pair of a seed; `None`: its servers share nothing.
+pub(crate) fn pair(seed: u64) -> Option<Pair> {
+    let Problem { catalog, mut request, now } = generate::problem(seed);
+    let mut dice = Dice::new(seed ^ 0x5EED);
+    for wish in &mut request.plugins {
+        if wish.version == VersionWish::Auto && dice.chance(70) {
+            wish.version = VersionWish::Latest;
+        }
+    }
+    // What a server leaves behind by its own strategy `latest` is tried with one server.
+    if request.paper == PaperWish::Latest {
+        request.paper = PaperWish::Auto;
+    }
+    let mut other = request.clone();
+    "games/arena".clone_into(&mut other.server);
+    other.plugins.retain(|_| dice.chance(85));
+    let paper = dice.one(&catalog.paper);
+    other.paper = if dice.chance(60) { PaperWish::Auto } else { PaperWish::Pin { version: paper.minecraft.clone() } };
+    other.floor = None;
+    other.unmanaged.clear();
+    other.image = None;
+    other.running = dice.chance(60).then(|| Running {
+        minecraft: paper.minecraft.clone(),
+        build: paper.builds[0].number,
+        releases: catalog.projects.iter().map(|project| dice.one(&project.releases).id.clone()).collect(),
+        image: None,
+        java: None,
+        since: None,
+    });
+    let shared = other.plugins.iter().any(|wish| wish.version == VersionWish::Latest);
+    shared.then_some(Pair { catalog, requests: [other, request], now })
+}
+
+/// What two servers should come to, in their order; `None`: something is not read, which is tried with one server.
+pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
+    let Pair { catalog, requests, now } = pair;
+    let book = |at: usize| Book::open(catalog, &requests[at], *now).ok();
+    let books = [book(0)?, book(1)?];
+    let both = Search { pair, books: &books, seats: &[0, 1], papers: [None, None], within: &BTreeMap::new() };
+    if let Some(found) = both.best() {
+        let [one, other] = [0, 1].map(|seat| found.outcome(&books[seat], seat));
+        return Some([one, other]);
+    }
+    // Each has as many strangers as the other, so the first by name goes first.
+    let alone = [oracle::best(&books[0]), oracle::best(&books[1])];
+    let able = [0, 1].map(|seat: usize| matches!(alone[seat], Outcome::Chosen { .. }));
+    let Some(taken) = (0..2).find(|&seat| able[seat]) else { return Some(alone) };
+    let aside = 1 - taken;
+    let none = BTreeMap::new();
+    let free = Search { pair, books: &books, seats: &[taken], papers: [None, None], within: &none }.best()?;
+    let mut papers = [None, None];
+    papers[taken] = Some(free.papers[taken]);
+    let bounds = both.bounds(aside);
+    let heeded = Search { pair, books: &books, seats: &[taken], papers, within: &bounds }.best();
+    let found = heeded.unwrap_or(free);
+    let mut outcomes = alone;
+    outcomes[taken] = found.outcome(&books[taken], taken);
+    if able[aside] && !both.is_below(aside, taken, &found) {
+        outcomes[aside] = Outcome::Nothing;
+    }
+    Some(outcomes)
+}
+
+/// One plugin on one server, or on both.
+struct Slot {
+    /// Per seat, the place of the member.
+    at: [Option<usize>; 2],
+}
+
+impl Slot {
+    fn take<'a>(&self, choice: Option<&'a Release>, releases: &mut [Vec<Option<&'a Release>>; 2]) {
+        for (member, releases) in self.at.iter().zip(releases) {
+            if let Some(member) = *member {
+                releases[member] = choice;
+            }
+        }
+    }
+}
+
+struct Search<'s, 'a> {
+    pair: &'a Pair,
+    books: &'s [Book<'a>; 2],
+    seats: &'s [usize],
+    /// Papers that are settled.
+    papers: [Option<usize>; 2],
+    /// By the place of a project, the ids within which what is shared stays.
+    within: &'s BTreeMap<usize, BTreeSet<&'a str>>,
+}
+
+struct Found<'a> {
+    papers: [usize; 2],
+    releases: [Vec<Option<&'a Release>>; 2],
+}
+
+impl Found<'_> {
+    fn outcome(&self, book: &Book<'_>, seat: usize) -> Outcome {
+        let paper = &book.papers[self.papers[seat]];
+        let mut releases: Vec<String> =
+            self.releases[seat].iter().flatten().map(|release| release.id.clone()).collect();
+        releases.sort();
+        let (minecraft, build) = (paper.minecraft.to_string(), paper.build.unwrap().number);
+        Outcome::Chosen { minecraft, build, releases, unfollowed: BTreeMap::new() }
+    }
+}
+
+impl<'a> Search<'_, 'a> {
+    /// The objects that want one release for all, of the member of a seat.
+    fn latest(&self, seat: usize, place: usize) -> BTreeSet<&'a str> {
+        let wishes = self.pair.requests[seat].plugins.iter().filter(|wish| wish.version == VersionWish::Latest);
+        let of_it = wishes.filter(|wish| place_of(&self.pair.catalog, &wish.key) == Some(place));
+        of_it.map(|wish| wish.object.as_str()).collect()
+    }
+
+    /// The member of the other seat that is one with this.
+    fn partner(&self, seat: usize, member: usize) -> Option<usize> {
+        let place = self.books[seat].members[member].place;
+        let other = self.books[1 - seat].members.iter().position(|member| member.place == place)?;
+        (!self.latest(seat, place).is_disjoint(&self.latest(1 - seat, place))).then_some(other)
+    }
+
+    /// All plugins, in the order in which they count.
+    fn slots(&self) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for &seat in self.seats {
+            for (member, one) in self.books[seat].members.iter().enumerate() {
+                let partner = self.partner(seat, member).filter(|_| self.seats.len() == 2);
+                if partner.is_some() && seat == 1 {
+                    continue;
+                }
+                let mut at = [None, None];
+                at[seat] = Some(member);
+                at[1 - seat] = partner;
+                let rank = |seat: usize, member: usize, objects: &[&'a str]| {
+                    (objects.is_empty(), objects.first().copied().unwrap_or_default(), seat, member)
+                };
+                let own = rank(seat, member, &one.objects);
+                let least = partner
+                    .map_or(own, |other| own.min(rank(1 - seat, other, &self.books[1 - seat].members[other].objects)));
+                slots.push((least, Slot { at }));
+            }
+        }
+        slots.sort_by_key(|(rank, _)| *rank);
+        slots.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    fn best(&self) -> Option<Found<'a>> {
+        let slots = self.slots();
+        let open = |seat: usize| -> Vec<usize> {
+            let book = &self.books[seat];
+            let wanted = |paper: &usize| match &book.request.paper {
+                PaperWish::Auto | PaperWish::Latest => true,
+                PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+                    book.papers[*paper].minecraft == version
+                }
+            };
+            let settled = |paper: &usize| self.papers[seat].is_none_or(|settled| settled == *paper);
+            let usable = (0..book.papers.len()).rev().filter(|&paper| book.papers[paper].build.is_some());
+            usable.filter(wanted).filter(settled).collect()
+        };
+        let second = |seat: usize| if self.seats.contains(&seat) { open(seat) } else { vec![0] };
+        for first in second(0) {
+            for &other in &second(1) {
+                let papers = [first, other];
+                let mut releases = [0, 1].map(|seat| vec![None; self.books[seat].members.len()]);
+                if self.deeper(&slots, 0, papers, &mut releases) {
+                    return Some(Found { papers, releases });
+                }
+            }
+        }
+        None
+    }
+
+    fn deeper(
+        &self,
+        slots: &[Slot],
+        at: usize,
+        papers: [usize; 2],
+        releases: &mut [Vec<Option<&'a Release>>; 2],
+    ) -> bool {
+        let Some(slot) = slots.get(at) else { return true };
+        let own = slot.at.iter().position(Option::is_some).unwrap();
+        let member = &self.books[own].members[slot.at[own].unwrap()];
+        let may = |release: &&'a Release| {
+            let bound = self.within.get(&member.place).filter(|_| !self.latest(own, member.place).is_empty());
+            let within = bound.is_none_or(|ids| ids.contains(release.id.as_str()));
+            within
+                && (0..2).all(|seat| slot.at[seat].is_none_or(|member| self.suits(seat, member, release, papers[seat])))
+        };
+        let absent = member.objects.is_empty().then_some(None);
+        let newest_first = member.usable.iter().rev().copied().filter(may).map(Some);
+        for choice in absent.into_iter().chain(newest_first) {
+            slot.take(choice, releases);
+            let decided = &slots[..=at];
+            if (0..2).all(|seat| slot.at[seat].is_none_or(|_| self.holds(seat, decided, &releases[seat])))
+                && self.deeper(slots, at + 1, papers, releases)
+            {
+                return true;
+            }
+        }
+        slot.take(None, releases);
+        false
+    }
+
+    fn suits(&self, seat: usize, member: usize, release: &Release, paper: usize) -> bool {
+        let book = &self.books[seat];
+        let usable = book.members[member].usable.iter().any(|usable| usable.id == release.id);
+        usable && book.meets_pin(member, release) && book.listed(member, release, paper)
+    }
+
+    /// Whether all that is decided on a server goes together.
+    fn holds(&self, seat: usize, decided: &[Slot], releases: &[Option<&'a Release>]) -> bool {
+        let members: Vec<usize> = decided.iter().filter_map(|slot| slot.at[seat]).collect();
+        members.iter().all(|&asking| {
+            let Some(release) = releases[asking] else { return true };
+            let member = &self.books[seat].members[asking];
+            let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
+            let asks = member.asks[place].iter().filter(|ask| members.contains(&ask.of));
+            asks.into_iter().all(|ask| match releases[ask.of] {
+                None => ask.or_absent,
+                Some(there) => ask.one_of.contains(there.id.as_str()),
+            })
+        })
+    }
+
+    /// What would work on a server that is set aside, of what it shares: what it runs, and what may be used and is listed for
+    /// the Paper that runs. Nothing for a server on which nothing runs.
+    fn bounds(&self, aside: usize) -> BTreeMap<usize, BTreeSet<&'a str>> {
+        let (book, request) = (&self.books[aside], &self.pair.requests[aside]);
+        let mut bounds = BTreeMap::new();
+        let Some(running) = &request.running else { return bounds };
+        let paper = book.papers.iter().position(|paper| *paper.minecraft == running.minecraft);
+        for (at, member) in book.members.iter().enumerate().filter(|(at, _)| self.partner(aside, *at).is_some()) {
+            let runs = member.project.releases.iter().filter(|release| runs(request, release));
+            let listed = member
+                .usable
+                .iter()
+                .copied()
+                .filter(|release| paper.is_some_and(|paper| book.listed(at, release, paper)));
+            let ids: BTreeSet<&str> = runs.chain(listed).map(|release| release.id.as_str()).collect();
+            if !ids.is_empty() {
+                bounds.insert(member.place, ids);
+            }
+        }
+        bounds
+    }
+
+    /// Whether what is shared is older there than what runs on the server that is set aside, and too old for it.
+    fn is_below(&self, aside: usize, taken: usize, found: &Found<'a>) -> bool {
+        (0..self.books[aside].members.len()).any(|at| {
+            let Some(chosen) = self.partner(aside, at).and_then(|other| found.releases[taken][other]) else {
+                return false;
+            };
+            let member = &self.books[aside].members[at];
+            let newest = member.usable.iter().rev().find(|release| runs(&self.pair.requests[aside], release));
+            let can = member.usable.iter().any(|usable| usable.id == chosen.id);
+            !can && newest.is_some_and(|newest| age(chosen) < age(newest))
+        })
+    }
+}

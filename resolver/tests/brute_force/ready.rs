@@ -1,0 +1,29 @@
+//! Pure. Whether a plugin that is called ready for a Paper really is.
+
+use resolver::request::VersionWish;
+use resolver::version::Minecraft;
+
+use super::problem::Problem;
+use super::properties::{forced, is_no, objects_of};
+
+/// Whether some set of what is asked for, with this plugin in it and with or without the pins of the others, goes on a Paper. Which
+/// of the others it takes is open: what a plugin needs by its page or by a fact, and on whose terms, is for those to say.
+pub(crate) fn is_ready(problem: &Problem, minecraft: &Minecraft, name: &str) -> bool {
+    let own = objects_of(problem, name);
+    let mut others: Vec<Vec<String>> =
+        problem.catalog.projects.iter().map(|of| objects_of(problem, &of.name)).collect();
+    others.retain(|objects| !objects.is_empty() && *objects != own);
+    let all = 1_usize << others.len();
+    // Alone, then with all of them: one of the two mostly shows it.
+    [0, all - 1].into_iter().chain(1..all - 1).any(|with| {
+        let taken: Vec<&String> =
+            (0..others.len()).filter(|at| with >> at & 1 == 1).flat_map(|at| &others[at]).collect();
+        let forced = forced(problem, minecraft, &|wish| own.contains(&wish.object) || taken.contains(&&wish.object));
+        let mut free = forced.clone();
+        for wish in free.request.plugins.iter_mut().filter(|wish| !own.contains(&wish.object)) {
+            wish.version = VersionWish::Auto;
+        }
+        // A pin may be what lets a release be used that is too young.
+        !is_no(&forced) || free != forced && !is_no(&free)
+    })
+}
