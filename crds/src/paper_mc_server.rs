@@ -97,6 +97,9 @@ pub struct PaperMCServerSpec {
     /// While true, nothing that runs is changed by itself, also in a window. Updates are planned and staged.
     #[serde(default)]
     pub suspend: bool,
+    /// Whether another set than the one that runs has to be approved before its window.
+    #[serde(default)]
+    pub approval: Approval,
     /// What players are told, and how much say they have.
     #[serde(default)]
     pub players: PlayersPolicy,
@@ -193,6 +196,16 @@ pub enum Dependencies {
     Propose,
     /// Refused, with the Plugin that would have to be written.
     Forbid,
+}
+
+/// Whether a set has to be approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Approval {
+    /// It does not.
+    #[default]
+    Automatic,
+    /// By the annotation `nightshift.dev/approve: <digest of the lock>`.
+    Required,
 }
 
 /// Whether an image that was chosen may change by itself.

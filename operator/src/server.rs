@@ -29,6 +29,7 @@ pub(crate) mod build;
 pub(crate) mod change;
 pub(crate) mod check;
 mod company;
+pub(crate) mod consent;
 pub(crate) mod files;
 pub(crate) mod observe;
 pub(crate) mod outlook;
@@ -39,6 +40,7 @@ pub(crate) mod report;
 pub(crate) mod rollout;
 mod strangers;
 
+use consent::Consent;
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
 use rollout::{Done, GoalParts, Hand};
@@ -215,7 +217,11 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return Ok(Outcome::Acted);
     }
 
-    let gate = plan::gate(&checked, by_hand, at);
+    let before = report::status_before(ctx, server);
+    let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
+    let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, at);
+    let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
+    let gate = plan::gate(&checked, &consent, by_hand, at);
     let mut plan = Plan::new(
         &checked,
         &seen,
@@ -223,11 +229,12 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         goal,
         rendered,
         gate,
+        consent,
         SignedDuration::from_secs(i64::from(ctx.config.settle_seconds)),
         at,
     );
     plan.files_problem = files_problem;
-    plan.refused = plan::refused_by_blackout(server, &checked.windows, at);
+    plan.refused = plan::refused_by_blackout(server, &plan.consent, &checked.windows, at);
     set_alarm(ctx, server, &checked, gate, at).await;
     let step = next_step(&plan.goal, &plan.seen, gate, at);
     let hand = Hand {

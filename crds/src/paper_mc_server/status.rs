@@ -215,6 +215,14 @@ pub struct LastHandled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub apply_now_accepted: Option<String>,
+    /// Of `nightshift.dev/apply`, for as long as it stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub apply: Option<String>,
+    /// When that was first seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub apply_seen_at: Option<Timestamp>,
 }
 
 /// Copy of the facts on the `StatefulSet`, for one that was deleted.

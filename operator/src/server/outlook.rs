@@ -70,9 +70,12 @@ mod tests {
         let told = Outlook::of(&server, now);
         assert!(told.is_suspended && told.next_opening.is_none() && !told.is_spoilt);
         let shut = scheduler::gate::Gate::Shut { opens: None };
-        assert_eq!(crate::server::plan::gate(&server, None, now), shut, "although a window is open");
+        let said_nothing =
+            crate::server::consent::Consent { needs_approval: false, apply_since: None, applies_another: None };
+        let gate = |by_hand| crate::server::plan::gate(&server, &said_nothing, by_hand, now);
+        assert_eq!(gate(None), shut, "although a window is open");
         let by_hand = scheduler::gate::Gate::by_hand(now, false, now);
-        assert_eq!(Some(crate::server::plan::gate(&server, by_hand, now)), by_hand, "a person may all the same");
+        assert_eq!(Some(gate(by_hand)), by_hand, "a person may all the same");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use scheduler::seen::{DataVersion, Door, Goal, Seen, World};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
+use super::consent::Consent;
 use super::observe::Observed;
 use super::outlook::Outlook;
 use super::proof::{Expected, Proof, prove};
@@ -129,10 +130,19 @@ pub(crate) fn requested_by_hand(server: &PaperMCServer, windows: &Windows, now: 
 }
 
 /// A request to apply now that would count if no blackout were on, or had been on since; it names its instant.
-pub(crate) fn refused_by_blackout(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Timestamp> {
-    let (asked_at, accepted) = request_by_hand(server)?;
-    let counts = Gate::by_hand(asked_at, accepted, now).is_some();
-    (counts && windows.by_hand(asked_at, accepted, now).is_none()).then_some(asked_at)
+pub(crate) fn refused_by_blackout(
+    server: &PaperMCServer,
+    consent: &Consent,
+    windows: &Windows,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let of_a_set = consent.apply_since.map(|since| (since, true));
+    let mut requests = request_by_hand(server).into_iter().chain(of_a_set);
+    let is_refused = |&(asked_at, accepted): &(Timestamp, bool)| {
+        let counts = Gate::by_hand(asked_at, accepted, now).is_some();
+        counts && windows.by_hand(asked_at, accepted, now).is_none()
+    };
+    requests.find(is_refused).map(|(asked_at, _)| asked_at)
 }
 
 /// The request to apply now that was not served yet, and whether it was accepted.
@@ -170,8 +180,12 @@ pub(crate) fn too_young(server: &PaperMCServer, seen: &Observed, now: Timestamp)
     (fresh && now < created + SETTLES_IN).then_some(created + SETTLES_IN)
 }
 
-/// The gate of this pass. A person's request outranks `spec.suspend`, which is about what happens by itself.
-pub(crate) fn gate(server: &CheckedServer, by_hand: Option<Gate>, now: Timestamp) -> Gate {
+/// The gate of this pass. A person's request outranks `spec.suspend`, which is about what happens by itself, and not the
+/// want of an approval, which is about the set.
+pub(crate) fn gate(server: &CheckedServer, consent: &Consent, by_hand: Option<Gate>, now: Timestamp) -> Gate {
+    if consent.needs_approval {
+        return Gate::Shut { opens: None };
+    }
     if let Some(gate) = by_hand {
         return gate;
     }
@@ -195,6 +209,7 @@ pub(crate) struct Plan {
     pub(crate) proof: Proof,
     pub(crate) gate: Gate,
     pub(crate) outlook: Outlook,
+    pub(crate) consent: Consent,
     /// The instant of a request to apply now that a blackout refuses.
     pub(crate) refused: Option<Timestamp>,
 }
@@ -208,6 +223,7 @@ impl Plan {
         record: Arc<LockRecord>,
         rendered: Rendered,
         gate: Gate,
+        consent: Consent,
         settle: SignedDuration,
         now: Timestamp,
     ) -> Self {
@@ -259,6 +275,7 @@ impl Plan {
             proof,
             gate,
             outlook: Outlook::of(server, now),
+            consent,
             refused: None,
             record,
         }

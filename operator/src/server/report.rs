@@ -90,7 +90,7 @@ pub(crate) async fn report(
     let before = status_before(ctx, server);
     let mut status = status::build_status(server, checked, report, &before);
     status.basis = basis(ctx, report.seen);
-    status.conditions = conditions::build_conditions(server, report, &before.conditions);
+    status.conditions = conditions::build_conditions(server, checked, report, &before.conditions);
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -140,7 +140,7 @@ pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &
 }
 
 /// The status as we wrote it last: newer than any cache.
-fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
+pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
     let key = (server.namespace().unwrap_or_default(), server.name_any());
     ctx.memory
         .status

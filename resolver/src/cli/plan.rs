@@ -65,6 +65,12 @@ enum When {
     },
     /// Only when somebody asks for it: no window is switched on.
     ByHand,
+    /// In a window after somebody has approved the set: `spec.approval` is `Required`.
+    Approval {
+        /// The digest of what the operator plans, for the annotation `nightshift.dev/approve`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
     /// Only when somebody asks for it, or resumes: `spec.suspend` is true.
     Suspended,
 }
@@ -209,10 +215,12 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
 }
 
 fn when(is_new: bool, is_same: bool, schedule: Option<&Schedule>, now: Timestamp) -> When {
-    let Schedule { windows, blackouts, is_suspended, next, is_open } = schedule.cloned().unwrap_or_default();
+    let Schedule { windows, blackouts, is_suspended, unapproved, next, is_open } =
+        schedule.cloned().unwrap_or_default();
     match next {
         _ if is_same => When::Never,
         _ if is_new => When::FirstStart,
+        _ if unapproved.is_some() => When::Approval { digest: unapproved.and_then(|it| it.digest) },
         // With a request of somebody, the operator says that one is open.
         _ if is_suspended && !is_open => When::Suspended,
         _ if windows.is_empty() => When::ByHand,
@@ -243,6 +251,10 @@ fn in_sentences(plan: &Plan) -> String {
             windows.join("; "),
             blackouts.join("; ")
         ),
+        When::Approval { digest: None } => "is restarted in a window after the set is approved".to_owned(),
+        When::Approval { digest: Some(digest) } => {
+            format!("is restarted in a window after the set is approved: `nightshift.dev/approve={digest}`")
+        }
         When::Suspended => "is restarted when somebody asks for it: it is suspended (`spec.suspend`)".to_owned(),
         When::ByHand => "is restarted when somebody asks for it: no window is switched on".to_owned(),
     };
@@ -275,6 +287,7 @@ fn change_in_words(change: &Change) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::schedule::Unapproved;
     use super::*;
 
     #[test]
@@ -286,6 +299,7 @@ mod tests {
             blackouts: vec!["@yearly UTC, for 24h".to_owned()],
             next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
             is_suspended: false,
+            unapproved: None,
             is_open: false,
         };
         let before = at("2026-01-21T12:00:00Z");
@@ -297,6 +311,8 @@ mod tests {
         );
         let open = Schedule { is_open: true, ..schedule.clone() };
         assert_eq!(when(&open, before), When::Open);
+        let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
+        assert_eq!(when(&unapproved, before), When::Approval { digest: None });
         assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(super::when(true, false, Some(&schedule), before), When::FirstStart);

@@ -3,7 +3,7 @@
 //! Windows are computed in one place, the operator's scheduler. This command only repeats what it said.
 
 use crds::PaperMCServer;
-use crds::paper_mc_server::{Blackout, MaintenanceWindow, NamedWindow};
+use crds::paper_mc_server::{Approval, Blackout, MaintenanceWindow, NamedWindow};
 use jiff::Timestamp;
 
 /// When a server may be restarted.
@@ -15,18 +15,43 @@ pub(super) struct Schedule {
     pub(super) blackouts: Vec<String>,
     /// `spec.suspend`: never by itself for now.
     pub(super) is_suspended: bool,
+    /// `approval: Required`, and what the operator plans is not approved.
+    pub(super) unapproved: Option<Unapproved>,
     /// The next opening, with the operator's words for it.
     pub(super) next: Option<(Timestamp, String)>,
     /// The operator says that one is open.
     pub(super) is_open: bool,
 }
 
+/// A set that waits for somebody's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unapproved {
+    /// Its digest, as the operator tells it. The answer of this command may be another set.
+    pub(super) digest: Option<String>,
+}
+
+fn unapproved(server: &PaperMCServer) -> Option<Unapproved> {
+    if server.spec.approval == Approval::Automatic {
+        return None;
+    }
+    let planned = server.status.as_ref().and_then(|status| status.available_update.as_ref());
+    let digest = planned.map(|planned| planned.digest.clone());
+    let said = |annotation: &str| server.metadata.annotations.as_ref()?.get(annotation);
+    // As the operator reads it: 16 digits name a set.
+    let is_it = |said: &String| {
+        said.trim().len() >= 16 && digest.as_ref().is_some_and(|digest| digest.starts_with(said.trim()))
+    };
+    let is_approved = ["nightshift.dev/approve", "nightshift.dev/apply"].into_iter().filter_map(said).any(is_it);
+    (!is_approved).then_some(Unapproved { digest })
+}
+
 /// What the object says.
 pub(super) fn of(server: &PaperMCServer) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
+    let unapproved = unapproved(server);
     if maintenance.is_some_and(|window| !window.enabled) {
-        return Schedule { is_suspended: spec.suspend, ..Schedule::default() };
+        return Schedule { is_suspended: spec.suspend, unapproved, ..Schedule::default() };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -58,6 +83,7 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         windows,
         blackouts: blackouts.collect(),
         is_suspended: spec.suspend,
+        unapproved,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
     }
@@ -106,6 +132,23 @@ mod tests {
         let mut suspended = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         suspended.spec.suspend = true;
         assert!(of(&suspended).is_suspended);
+    }
+
+    #[test]
+    fn where_approval_is_required_the_set_that_the_operator_plans_needs_it_by_its_own_digest() {
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        assert_eq!(of(&server).unapproved, None);
+        server.spec.approval = Approval::Required;
+        assert_eq!(of(&server).unapproved, Some(Unapproved { digest: None }), "the operator has told nothing yet");
+        let digest = "2222222222222222222222222222222222222222222222222222222222222222";
+        let planned = json!({"digest": digest, "version": "1.21.10", "build": 1, "oneWay": false, "summary": "x", "staged": true});
+        server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
+        assert_eq!(of(&server).unapproved, Some(Unapproved { digest: Some(digest.to_owned()) }));
+        let approve = |digest: &str| Some([("nightshift.dev/approve".to_owned(), digest.to_owned())].into());
+        server.metadata.annotations = approve(&digest[..15]);
+        assert!(of(&server).unapproved.is_some());
+        server.metadata.annotations = approve(&digest[..16]);
+        assert_eq!(of(&server).unapproved, None);
     }
 
     #[test]

@@ -18,6 +18,10 @@ fn windows() -> Windows {
     Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() }
 }
 
+fn silence() -> Consent {
+    Consent { needs_approval: false, apply_since: None, applies_another: None }
+}
+
 fn at(minutes: i64) -> Timestamp {
     asked_at(ASKED).unwrap() + SignedDuration::from_mins(minutes)
 }
@@ -51,11 +55,32 @@ fn a_request_that_a_blackout_refuses_is_told_as_refused_and_others_are_not() {
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
     assert_eq!(requested_by_hand(&fresh, &dark, at(1)), Some(Gate::Open { opened_at: at(0), until: at(2) }));
-    assert_eq!(refused_by_blackout(&fresh, &dark, at(1)), None);
+    assert_eq!(refused_by_blackout(&fresh, &silence(), &dark, at(1)), None);
     for (server, now) in [(&fresh, at(3)), (&accepted, at(3)), (&accepted, at(11))] {
         assert_eq!(requested_by_hand(server, &dark, now), None);
-        assert_eq!(refused_by_blackout(server, &dark, now), Some(at(0)));
+        assert_eq!(refused_by_blackout(server, &silence(), &dark, now), Some(at(0)));
     }
-    assert_eq!(refused_by_blackout(&fresh, &dark, at(6)), None, "too old to count anyway");
-    assert_eq!(refused_by_blackout(&server(&json!({"applyNow": ASKED})), &dark, at(3)), None, "served already");
+    assert_eq!(refused_by_blackout(&fresh, &silence(), &dark, at(6)), None, "too old to count anyway");
+    assert_eq!(
+        refused_by_blackout(&server(&json!({"applyNow": ASKED})), &silence(), &dark, at(3)),
+        None,
+        "served already"
+    );
+}
+
+#[test]
+fn a_request_for_one_set_is_refused_by_a_blackout_too_and_nothing_outranks_the_want_of_an_approval() {
+    let blackout = scheduler::gate::Blackout::once("event", at(2), at(10)).unwrap();
+    let dark = Windows { blackouts: vec![blackout], ..windows() };
+    let mut other = server(&json!({}));
+    (other.metadata.annotations, other.metadata.uid) = (None, Some("uid".to_owned()));
+    let applies = Consent { apply_since: Some(at(1)), ..silence() };
+    assert_eq!(refused_by_blackout(&other, &applies, &dark, at(3)), Some(at(1)));
+    assert_eq!(refused_by_blackout(&other, &applies, &windows(), at(3)), None);
+    let checked = crate::server::check::check(&other).unwrap();
+    let by_hand = windows().by_hand(at(0), true, at(1));
+    let open = gate(&checked, &silence(), by_hand, at(1));
+    assert_eq!(Some(open), by_hand);
+    let unapproved = Consent { needs_approval: true, ..silence() };
+    assert_eq!(gate(&checked, &unapproved, by_hand, at(1)), Gate::Shut { opens: None });
 }

@@ -8,13 +8,20 @@ use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Life, Verdict};
 
+use super::notes::approval_needed;
 use super::{Report, condition, in_words, is_open};
 use crate::chain::cut;
 use crate::server::change;
+use crate::server::check::CheckedServer;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 
 /// Conditions of a pass that went all the way.
-pub(super) fn build_conditions(server: &PaperMCServer, report: &Report<'_>, before: &[Condition]) -> Vec<Condition> {
+pub(super) fn build_conditions(
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+    before: &[Condition],
+) -> Vec<Condition> {
     let plan = report.plan;
     let now = report.now;
     let of = |of, holds, reason: &str, message: String| condition(server, of, holds, reason, message, now, before);
@@ -48,6 +55,9 @@ pub(super) fn build_conditions(server: &PaperMCServer, report: &Report<'_>, befo
     conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
+    }
+    if plan.consent.needs_approval {
+        conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));
     }
     if plan.outlook.is_suspended {
         conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
@@ -233,6 +243,10 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
 fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &'static str, String) {
     let plan = report.plan;
     let outlook = &plan.outlook;
+    if plan.consent.needs_approval {
+        let message = format!("the set {} is not approved; see ApprovalNeeded", plan.record.files.lock);
+        return (false, "ApprovalNeeded", message);
+    }
     let next = match opens {
         Some(opens) => format!("the window opens at {opens}"),
         None if is_open(plan.gate) => "what is left of the window is too short for the countdown".to_owned(),

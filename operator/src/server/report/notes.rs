@@ -7,10 +7,13 @@ use scheduler::rollout::Step;
 
 use super::status::for_people;
 use super::{Report, in_words};
+use crate::chain::cut;
 use crate::k8s::events::Note;
+use crate::k8s::labels;
 use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::outlook::{SPOILT, SUSPENDED};
+use crate::server::plan::Plan;
 use crate::server::proof::enabled;
 use crate::server::rollout::Done;
 
@@ -55,6 +58,13 @@ fn of_the_schedule(
         };
         warning("RequestRefused", text)
     });
+    let plan = report.plan;
+    let another = plan.consent.applies_another.as_ref().map(|digest| {
+        let planned = &plan.record.files.lock;
+        let text = format!("`nightshift.dev/apply` names the set {digest}, and what is planned is {planned}");
+        warning("RequestRefused", text)
+    });
+    let unapproved = plan.consent.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, outlook.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
@@ -62,11 +72,26 @@ fn of_the_schedule(
         (true, true) | (false, false) => None,
     };
     let spoilt = outlook.is_spoilt.then(|| warning("WindowsSpoilt", SPOILT.to_owned()));
-    refused.into_iter().chain(suspended).chain(spoilt)
+    // One of the two: what was said last for a reason is not said again.
+    refused.or(another).into_iter().chain(unapproved).chain(suspended).chain(spoilt)
+}
+
+/// What is to be approved, and how.
+pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
+    let CheckedServer { name, namespace, .. } = server;
+    format!(
+        "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
+        cut(&change::in_words(&plan.changes), 640),
+        labels::APPROVE,
+        plan.record.files.lock
+    )
 }
 
 fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     let what = change::in_words(&report.plan.changes);
+    if report.plan.consent.needs_approval {
+        return format!("needs approval: {what}");
+    }
     match report.plan.outlook.next_opening {
         Some(opens) => format!("{}: {what}", for_people(opens, &server.zone, report.now)),
         None if report.plan.outlook.is_suspended => format!("suspended: {what}"),

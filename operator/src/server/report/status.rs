@@ -19,6 +19,7 @@ use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
 use crate::server::check::CheckedServer;
+use crate::server::consent::noted;
 use crate::server::plan::{opens, running_version};
 use crate::server::rollout::Done;
 use crate::server::strangers::{kept, strangers};
@@ -37,7 +38,7 @@ pub(super) fn build_status(
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let opens = plan.outlook.next_opening;
+    let opens = plan.outlook.next_opening.filter(|_| !plan.consent.needs_approval);
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // A server that is down has not changed its version: the last word stands.
@@ -59,6 +60,8 @@ pub(super) fn build_status(
         update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
         next_window: if is_open(plan.gate) && update {
             Some("now".to_owned())
+        } else if plan.consent.needs_approval {
+            Some("needs approval".to_owned())
         } else if plan.outlook.is_suspended {
             Some("suspended".to_owned())
         } else {
@@ -252,17 +255,18 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
 
 /// A request that came in time is accepted, and served when nothing is left to apply.
 fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastHandled> {
-    let before = before.last_handled.clone();
-    let Some(request) = server.annotations().get(labels::APPLY_NOW) else { return before };
-    if !opens(request, report.plan.gate) {
-        return before;
+    let (apply, apply_seen_at) = noted(server, before.last_handled.as_ref(), report.now).unzip();
+    let mut handled = LastHandled { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
+    let request = server.annotations().get(labels::APPLY_NOW).filter(|request| opens(request, report.plan.gate));
+    if let Some(request) = request {
+        let request = Some(cut(request, 253));
+        if matches!(report.step, Step::Settled) {
+            (handled.apply_now, handled.apply_now_accepted) = (request, None);
+        } else {
+            handled.apply_now_accepted = request;
+        }
     }
-    let request = cut(request, 253);
-    Some(if matches!(report.step, Step::Settled) {
-        LastHandled { apply_now: Some(request), apply_now_accepted: None }
-    } else {
-        LastHandled { apply_now_accepted: Some(request), ..before.unwrap_or_default() }
-    })
+    (handled != LastHandled::default()).then_some(handled)
 }
 
 /// The copy of the facts for a `StatefulSet` that is deleted; None while nothing is worth keeping.

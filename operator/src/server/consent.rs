@@ -1,0 +1,153 @@
+//! Pure. What a person has said about one exact set: that it may come (`nightshift.dev/approve`), or that it shall come now
+//! (`nightshift.dev/apply`). Both name the digest of its lock, so neither can be about another set than the one that was
+//! looked at.
+
+use crds::PaperMCServer;
+use crds::paper_mc_server::{Approval, LastHandled};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use crate::k8s::labels;
+
+/// The fewest digits of a digest that name a set: what names of objects hold of it.
+const ENOUGH_DIGITS: usize = 16;
+
+/// How long a request for a set that is not planned is worth a word: as long as it would have opened the gate.
+const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
+
+/// What was said about the set that is planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Consent {
+    /// `approval: Required`, and nobody has approved this set.
+    pub(crate) needs_approval: bool,
+    /// `nightshift.dev/apply` names this set: when that was first seen.
+    pub(crate) apply_since: Option<Timestamp>,
+    /// `nightshift.dev/apply` names another set than the one that is planned, and than the one that runs, and was written
+    /// lately: one that was served once may stand there for ever.
+    pub(crate) applies_another: Option<String>,
+}
+
+impl Consent {
+    /// About the set `planned`, where `runs` is settled. A first start needs no approval, and neither do other settings of the
+    /// pod for the set that runs.
+    pub(crate) fn of(
+        server: &PaperMCServer,
+        before: Option<&LastHandled>,
+        planned: &str,
+        runs: Option<&str>,
+        now: Timestamp,
+    ) -> Self {
+        let said = |annotation: &str| server.annotations().get(annotation).map(String::as_str);
+        let apply = said(labels::APPLY);
+        let is_another_set = runs.is_some_and(|runs| runs != planned);
+        let is_approved = [said(labels::APPROVE), apply].into_iter().flatten().any(|digest| names(digest, planned));
+        Self {
+            needs_approval: server.spec.approval == Approval::Required && is_another_set && !is_approved,
+            apply_since: apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now)),
+            applies_another: apply
+                .filter(|digest| !names(digest, planned) && !runs.is_some_and(|runs| names(digest, runs)))
+                .filter(|digest| now < first_seen(before, digest, now) + WORTH_A_WORD)
+                .map(str::to_owned),
+        }
+    }
+}
+
+/// The request for one exact set, with the instant at which it was first seen, for the status. A request that is taken away
+/// is forgotten, and counts again when it is written again.
+pub(crate) fn noted(
+    server: &PaperMCServer,
+    before: Option<&LastHandled>,
+    now: Timestamp,
+) -> Option<(String, Timestamp)> {
+    let digest = server.annotations().get(labels::APPLY)?;
+    let kept = crate::chain::cut(digest, 253);
+    Some((kept, first_seen(before, digest, now)))
+}
+
+fn first_seen(before: Option<&LastHandled>, digest: &str, now: Timestamp) -> Timestamp {
+    let same = before.filter(|before| before.apply.as_deref() == Some(crate::chain::cut(digest, 253).as_str()));
+    // Whole seconds, as all openings of the gate are.
+    same.and_then(|before| before.apply_seen_at).or_else(|| Timestamp::from_second(now.as_second()).ok()).unwrap_or(now)
+}
+
+/// Whether somebody means this digest: all of its digits, or the first 16 at least.
+fn names(written: &str, digest: &str) -> bool {
+    let written = written.trim();
+    written.len() >= ENOUGH_DIGITS && digest.starts_with(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const RUNS: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+    const PLANNED: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+
+    fn server(approval: &str, annotations: &Value) -> PaperMCServer {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby", "annotations": annotations},
+            "spec": {"updateStrategy": "auto", "approval": approval},
+        }))
+        .unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn needs(server: &PaperMCServer, planned: &str, runs: Option<&str>) -> bool {
+        Consent::of(server, None, planned, runs, at(0)).needs_approval
+    }
+
+    #[test]
+    fn another_set_than_the_one_that_runs_needs_an_approval_of_exactly_it_where_that_is_required() {
+        let required = |annotations: Value| server("Required", &annotations);
+        assert!(needs(&required(json!({})), PLANNED, Some(RUNS)));
+        assert!(!needs(&server("Automatic", &json!({})), PLANNED, Some(RUNS)));
+        assert!(!needs(&required(json!({})), PLANNED, None), "a first start");
+        assert!(!needs(&required(json!({})), RUNS, Some(RUNS)), "other settings for what runs");
+        for annotation in ["nightshift.dev/approve", "nightshift.dev/apply"] {
+            assert!(!needs(&required(json!({annotation: PLANNED})), PLANNED, Some(RUNS)));
+            assert!(!needs(&required(json!({annotation: &PLANNED[..16]})), PLANNED, Some(RUNS)));
+            assert!(needs(&required(json!({annotation: &PLANNED[..15]})), PLANNED, Some(RUNS)), "too few digits");
+            assert!(needs(&required(json!({annotation: RUNS})), PLANNED, Some(RUNS)), "that was the set before");
+        }
+        assert!(needs(&required(json!({"nightshift.dev/apply-now": "0"})), PLANNED, Some(RUNS)));
+    }
+
+    #[test]
+    fn a_request_for_a_set_counts_from_when_it_was_first_seen_and_again_when_it_is_written_again() {
+        let asks = server("Automatic", &json!({"nightshift.dev/apply": PLANNED}));
+        let half = SignedDuration::from_millis(500);
+        let since =
+            |before: Option<&LastHandled>| Consent::of(&asks, before, PLANNED, Some(RUNS), at(100) + half).apply_since;
+        assert_eq!(since(None), Some(at(100)), "whole seconds");
+        let handled = |digest: &str| LastHandled {
+            apply: Some(digest.to_owned()),
+            apply_seen_at: Some(at(7)),
+            ..LastHandled::default()
+        };
+        assert_eq!(since(Some(&handled(PLANNED))), Some(at(7)));
+        assert_eq!(since(Some(&handled(RUNS))), Some(at(100)), "that was another request");
+        assert_eq!(noted(&asks, Some(&handled(PLANNED)), at(100)), Some((PLANNED.to_owned(), at(7))));
+        assert_eq!(noted(&server("Automatic", &json!({})), Some(&handled(PLANNED)), at(100)), None, "taken away");
+    }
+
+    #[test]
+    fn a_request_for_a_set_that_is_not_planned_is_told_unless_it_runs() {
+        let asks = |digest: &str| server("Automatic", &json!({"nightshift.dev/apply": digest}));
+        let another = |digest| Consent::of(&asks(digest), None, PLANNED, Some(RUNS), at(0)).applies_another;
+        assert_eq!(another("333333333333333333"), Some("333333333333333333".to_owned()));
+        assert_eq!((another(RUNS), another(PLANNED)), (None, None));
+        let old = LastHandled {
+            apply: Some("333333333333333333".to_owned()),
+            apply_seen_at: Some(at(0)),
+            ..LastHandled::default()
+        };
+        let asked = asks("333333333333333333");
+        let told = |second| Consent::of(&asked, Some(&old), PLANNED, Some(RUNS), at(second)).applies_another.is_some();
+        assert_eq!((told(1799), told(1800)), (true, false), "it may have been served long ago");
+    }
+}
