@@ -28,7 +28,7 @@ pub(crate) use hint::apply_to_others;
 pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
 pub use refusal::{
-    Down, Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
+    Down, Hint, HintStep, Impossible, OneVersion, PaperPin, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
     Unanswerable, WhyNot,
 };
 
@@ -296,18 +296,6 @@ pub struct NewerPaper {
     pub ready: usize,
     /// Whether there is a way back: false when a world opened by it cannot return to the chosen one.
     pub one_way: bool,
-}
-
-/// A pin of Paper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PaperPin {
-    /// `spec.version`
-    pub version: Minecraft,
-    /// `spec.build`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub build: Option<u32>,
 }
 
 /// A plugin that holds a Paper.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, ListedRelease, PaperName, PaperPin};
+use super::{Holder, ListedRelease, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
 use crate::unusable::Unusable;
@@ -432,6 +432,18 @@ pub struct WhyNot {
     /// What can be done; each was proven by solving with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+}
+
+/// A pin of Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PaperPin {
+    /// `spec.version`
+    pub version: Minecraft,
+    /// `spec.build`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<u32>,
 }
 
 /// Why no metadata answers the question.

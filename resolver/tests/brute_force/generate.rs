@@ -240,6 +240,11 @@ fn line(dice: &mut Dice, projects: &[Project], at: usize) -> Dependency {
         7 | 8 => DependencyKind::Incompatible,
         _ => DependencyKind::Embedded,
     };
+    let own = projects[at].key.source;
+    if own == Source::Url {
+        let to = dice.one(projects);
+        return sites::line(dice, own, to, kind);
+    }
     let bare = Dependency { project_id: None, name: None, version_id: None, kind };
     match dice.below(100) {
         0 => return Dependency { project_id: Some("nobody-read-it".to_owned()), ..bare },
@@ -247,9 +252,8 @@ fn line(dice: &mut Dice, projects: &[Project], at: usize) -> Dependency {
         3 | 4 => return Dependency { name: Some("PlugOfElsewhere".to_owned()), ..bare },
         _ => {}
     }
-    let own = projects[at].key.source;
     let mut to = dice.one(projects);
-    if own != Source::Url && to.key.source != own {
+    if to.key.source != own {
         // Mostly of the same site: of another one it is not known there, and the whole question without an answer.
         let same: Vec<&Project> = projects.iter().filter(|project| project.key.source == own).collect();
         to = if dice.chance(95) { *dice.one(&same) } else { to };

@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use resolver::explain::{Because, Explanation, Hint, HintStep, Impossible, Solved, WhyNot, human};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Unlisted,
+    VersionWish,
 };
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve, why_not};
@@ -298,6 +298,10 @@ pub(super) fn objects_of(problem: &Problem, name: &str) -> Vec<String> {
     problem.request.plugins.iter().filter(named).map(|wish| wish.object.clone()).collect()
 }
 
+pub(super) fn is_yes(problem: &Problem) -> bool {
+    answer(problem).is_ok()
+}
+
 pub(super) fn is_no(problem: &Problem) -> bool {
     matches!(answer(problem), Err(Unsolvable::NoSolution(_)))
 }
@@ -307,7 +311,7 @@ fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
         if newer.held_by.is_empty() {
             continue;
         }
-        if !is_no(&forced(problem, &newer.minecraft, &|_| true)) {
+        if is_yes(&forced(problem, &newer.minecraft, &|_| true)) {
             return Err(format!("{} can be forced although it is held", newer.minecraft));
         }
         if !can_stand_alone(problem) {
@@ -327,11 +331,11 @@ fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
                 together.extend(holder.together_with.iter().flat_map(|name| objects_of(problem, name)));
                 continue;
             }
-            if !is_no(&forced(problem, &newer.minecraft, &|wish| objects.contains(&wish.object))) {
+            if is_yes(&forced(problem, &newer.minecraft, &|wish| objects.contains(&wish.object))) {
                 return Err(format!("{} alone does not hold {}", holder.name, newer.minecraft));
             }
         }
-        if !together.is_empty() && !is_no(&forced(problem, &newer.minecraft, &|wish| together.contains(&wish.object))) {
+        if !together.is_empty() && is_yes(&forced(problem, &newer.minecraft, &|wish| together.contains(&wish.object))) {
             return Err(format!("{together:?} do not hold {} together", newer.minecraft));
         }
     }
@@ -439,13 +443,8 @@ fn names_enough(problem: &Problem, impossible: &Impossible) -> Result<(), String
         let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
         text.contains(&problem.catalog.projects[place].name)
     });
-    // Who is called by the name of a Plugin is nobody when that is taken away.
-    let objects = |request: &Request| request.plugins.iter().map(|wish| wish.object.clone()).collect::<Vec<_>>();
-    let (before, after) = (objects(&problem.request), objects(&fewer.request));
-    for wish in &mut fewer.request.plugins {
-        wish.requires.retain(|line| !before.contains(&line.plugin) || after.contains(&line.plugin));
-    }
-    if impossible.more == 0 && !is_no(&fewer) {
+    // A name that a fact uses may mean nobody any more: then nobody knows, which is no yes.
+    if impossible.more == 0 && is_yes(&fewer) {
         return Err("the plugins that are named do not rule it out".to_owned());
     }
     Ok(())

@@ -4,7 +4,7 @@ use resolver::request::VersionWish;
 use resolver::version::Minecraft;
 
 use super::problem::Problem;
-use super::properties::{forced, is_no, objects_of};
+use super::properties::{forced, is_no, is_yes, objects_of};
 
 /// Whether some set of what is asked for, with this plugin in it and with or without the pins of the others, goes on a Paper. Which
 /// of the others it takes is open: what a plugin needs by its page or by a fact, and on whose terms, is for those to say.
@@ -13,6 +13,11 @@ pub(crate) fn is_ready(problem: &Problem, minecraft: &Minecraft, name: &str) -> 
     let mut others: Vec<Vec<String>> =
         problem.catalog.projects.iter().map(|of| objects_of(problem, &of.name)).collect();
     others.retain(|objects| !objects.is_empty() && *objects != own);
+    // A fact may name a plugin of another site, which is known by that name only while it is asked for: without it nobody
+    // knows, and with it that plugin may be the one that is not ready.
+    let request = &problem.request;
+    let named = !request.facts.all().is_empty() || request.plugins.iter().any(|wish| !wish.requires.is_empty());
+    let goes = |problem: &Problem| if named { !is_no(problem) } else { is_yes(problem) };
     let all = 1_usize << others.len();
     // Alone, then with all of them: one of the two mostly shows it.
     [0, all - 1].into_iter().chain(1..all - 1).any(|with| {
@@ -24,6 +29,6 @@ pub(crate) fn is_ready(problem: &Problem, minecraft: &Minecraft, name: &str) -> 
             wish.version = VersionWish::Auto;
         }
         // A pin may be what lets a release be used that is too young.
-        !is_no(&forced) || free != forced && !is_no(&free)
+        goes(&forced) || free != forced && goes(&free)
     })
 }
