@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Holder, ListedRelease, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
+use crate::request::Hold;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -115,6 +116,13 @@ pub enum HintStep {
     AllowDowngrade {
         /// Plugin object.
         object: String,
+    },
+    /// Take a hold away.
+    Release {
+        /// Plugin object.
+        object: String,
+        /// Where the hold is written: on the Plugin, or on the server for it.
+        by: Hold,
     },
     /// `spec.version` of a pin that does not exist.
     PinServer {
