@@ -13,10 +13,6 @@ pub(crate) const LOCK_DIGEST: &str = "nightshift.dev/lock-digest";
 pub(crate) const FACTS: &str = "nightshift.dev/facts";
 /// A person's request to apply what is planned now: unix seconds (L112). Never removed by us.
 pub(crate) const APPLY_NOW: &str = "nightshift.dev/apply-now";
-/// A person's word that a set may come in its window, where that is required: digest of the lock. Never removed by us.
-pub(crate) const APPROVE: &str = "nightshift.dev/approve";
-/// A person's request that one exact set comes now: digest of the lock. Never removed by us.
-pub(crate) const APPLY: &str = "nightshift.dev/apply";
 
 /// The labels that select the one pod of a server. Immutable in a StatefulSet, so from the first commit.
 pub(crate) fn selector(server: &str) -> BTreeMap<String, String> {

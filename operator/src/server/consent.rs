@@ -3,14 +3,10 @@
 //! looked at.
 
 use crds::PaperMCServer;
+use crds::approval::{APPLY, APPROVE, names};
 use crds::paper_mc_server::{Approval, LastHandled};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-
-use crate::k8s::labels;
-
-/// The fewest digits of a digest that name a set: what names of objects hold of it.
-const ENOUGH_DIGITS: usize = 16;
 
 /// How long a request for a set that is not planned is worth a word: as long as it would have opened the gate.
 const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
@@ -38,9 +34,9 @@ impl Consent {
         now: Timestamp,
     ) -> Self {
         let said = |annotation: &str| server.annotations().get(annotation).map(String::as_str);
-        let apply = said(labels::APPLY);
+        let apply = said(APPLY);
         let is_another_set = runs.is_some_and(|runs| runs != planned);
-        let is_approved = [said(labels::APPROVE), apply].into_iter().flatten().any(|digest| names(digest, planned));
+        let is_approved = [said(APPROVE), apply].into_iter().flatten().any(|digest| names(digest, planned));
         Self {
             needs_approval: server.spec.approval == Approval::Required && is_another_set && !is_approved,
             apply_since: apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now)),
@@ -59,7 +55,7 @@ pub(crate) fn noted(
     before: Option<&LastHandled>,
     now: Timestamp,
 ) -> Option<(String, Timestamp)> {
-    let digest = server.annotations().get(labels::APPLY)?;
+    let digest = server.annotations().get(APPLY)?;
     let kept = crate::chain::cut(digest, 253);
     Some((kept, first_seen(before, digest, now)))
 }
@@ -68,12 +64,6 @@ fn first_seen(before: Option<&LastHandled>, digest: &str, now: Timestamp) -> Tim
     let same = before.filter(|before| before.apply.as_deref() == Some(crate::chain::cut(digest, 253).as_str()));
     // Whole seconds, as all openings of the gate are.
     same.and_then(|before| before.apply_seen_at).or_else(|| Timestamp::from_second(now.as_second()).ok()).unwrap_or(now)
-}
-
-/// Whether somebody means this digest: all of its digits, or the first 16 at least.
-fn names(written: &str, digest: &str) -> bool {
-    let written = written.trim();
-    written.len() >= ENOUGH_DIGITS && digest.starts_with(written)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Windows are computed in one place, the operator's scheduler. This command only repeats what it said.
 
 use crds::PaperMCServer;
+use crds::approval;
 use crds::paper_mc_server::{Approval, Blackout, MaintenanceWindow, NamedWindow};
 use jiff::Timestamp;
 
@@ -37,11 +38,8 @@ fn unapproved(server: &PaperMCServer) -> Option<Unapproved> {
     let planned = server.status.as_ref().and_then(|status| status.available_update.as_ref());
     let digest = planned.map(|planned| planned.digest.clone());
     let said = |annotation: &str| server.metadata.annotations.as_ref()?.get(annotation);
-    // As the operator reads it: 16 digits name a set.
-    let is_it = |said: &String| {
-        said.trim().len() >= 16 && digest.as_ref().is_some_and(|digest| digest.starts_with(said.trim()))
-    };
-    let is_approved = ["nightshift.dev/approve", "nightshift.dev/apply"].into_iter().filter_map(said).any(is_it);
+    let is_it = |said: &String| digest.as_ref().is_some_and(|digest| approval::names(said, digest));
+    let is_approved = [approval::APPROVE, approval::APPLY].into_iter().filter_map(said).any(is_it);
     (!is_approved).then_some(Unapproved { digest })
 }
 

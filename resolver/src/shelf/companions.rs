@@ -109,7 +109,9 @@ pub(super) fn held_back(catalog: &Catalog, release: &Release, rules: &Rules<'_>,
         other.channel == release.channel
             && other.published.is_some_and(|at| at <= now && at.duration_since(published).abs() <= SAME_RELEASE_NIGHT)
     };
-    let nights = rules.together.iter().flat_map(|companion| {
+    // Of most nights all is old enough for long, whatever came out in them: nobody's releases have to be read for that.
+    let may_wait = |companion: &&Companion<'_>| ripe_at(ripe_at(published, companion.delay), SAME_RELEASE_NIGHT) > now;
+    let nights = rules.together.iter().filter(may_wait).flat_map(|companion| {
         let releases = catalog.projects[companion.place].releases.iter().filter(that_night);
         releases.filter_map(move |other| Some((ripe_at(other.published?, companion.delay), companion, other)))
     });

@@ -9,7 +9,6 @@ use super::status::for_people;
 use super::{Report, in_words};
 use crate::chain::cut;
 use crate::k8s::events::Note;
-use crate::k8s::labels;
 use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::outlook::{SPOILT, SUSPENDED};
@@ -82,7 +81,7 @@ pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
     format!(
         "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
         cut(&change::in_words(&plan.changes), 640),
-        labels::APPROVE,
+        crds::approval::APPROVE,
         plan.record.files.lock
     )
 }

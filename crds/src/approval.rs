@@ -1,0 +1,15 @@
+//! Pure. A person's word about one exact set: which annotations carry it, and which set a digest in them names.
+
+/// A person's word that a set may come in its window, where that is required: digest of the lock. Never removed by us.
+pub const APPROVE: &str = "nightshift.dev/approve";
+/// A person's request that one exact set comes now: digest of the lock. It approves the set as well. Never removed by us.
+pub const APPLY: &str = "nightshift.dev/apply";
+
+/// The fewest digits of a digest that name a set: what names of objects hold of it.
+const ENOUGH_DIGITS: usize = 16;
+
+/// Whether somebody means this digest: all of its digits, or the first 16 at least.
+pub fn names(written: &str, digest: &str) -> bool {
+    let written = written.trim();
+    written.len() >= ENOUGH_DIGITS && digest.starts_with(written)
+}
