@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 use crate::catalog::{BuildChannel, Channel};
 use crate::facts::Facts;
 use crate::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Running, Unlisted, VersionWish,
 };
 use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;

@@ -9,8 +9,8 @@ use super::{
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::{Says, UsedFact};
 use crate::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Unlisted, VersionWish,
 };
 use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;

@@ -157,9 +157,8 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         gap: Gap::default(),
     };
     let floor = floor(&verdicts, rules, request.running.as_ref());
-    let runs_now = |release: &Release| {
-        request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
-    };
+    let runs_now =
+        |release: &Release| request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
     let held = verdicts.releases.iter().rev().find(|(release, _)| runs_now(release));
     let held = held.map(|(release, _)| release.version.clone());
     for (at, (release, mut unusable)) in verdicts.releases.into_iter().enumerate() {

@@ -9,8 +9,8 @@ use resolver::catalog::{
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Running, Unlisted, VersionWish,
 };
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
