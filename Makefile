@@ -23,7 +23,7 @@ lint: ## Formatting, clippy, licences, and no crate in two versions without a re
 
 generate: ## Write the CRD manifests, the JSON Schemas, the page of reasons and the picture
 	cargo run -p crds --bin crdgen
-	for of in lock explanation difference plan outdated ready verify; do cargo run -q -p resolver --features cluster -- schema $$of > target/$$of.schema.json && mv target/$$of.schema.json docs/reference/schemas/ || exit 1; done
+	mkdir -p target; for of in lock explanation difference plan outdated ready verify; do cargo run -q -p resolver --features cluster -- schema $$of > target/$$of.schema.json && mv target/$$of.schema.json docs/reference/schemas/ || exit 1; done
 	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --test scenarios -- page_of_reasons
 	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --features cluster --test cli -- the_picture_in_the_documentation
 

@@ -155,6 +155,7 @@ pub fn wish(project: &str, version: VersionWish) -> PluginWish {
         compatibility: None,
         requires: Vec::new(),
         allow_downgrade: false,
+        hold: None,
         delay_together: Vec::new(),
         selector: None,
     }

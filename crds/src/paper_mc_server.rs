@@ -97,6 +97,10 @@ pub struct PaperMCServerSpec {
     /// While true, nothing that runs is changed by itself, also in a window. Updates are planned and staged.
     #[serde(default)]
     pub suspend: bool,
+    /// Plugins that stay at the release that runs here, by the names of their Plugin objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::object_names")]
+    pub hold: Vec<String>,
     /// Whether another set than the one that runs has to be approved before its window.
     #[serde(default)]
     pub approval: Approval,

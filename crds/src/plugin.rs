@@ -75,6 +75,10 @@ pub struct PluginSpec {
     /// what only others need for it. Plugins rarely read what a newer release of them wrote.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
+    /// While true, each server stays at the release that it runs, whatever else is written here. Where none runs it changes
+    /// nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
     /// What you say about Minecraft versions, against or beside the page's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility_override: Option<CompatibilityOverride>,

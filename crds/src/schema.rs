@@ -72,6 +72,14 @@ pub fn plugin_names(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "maxItems": 16, "items": plugin_name(generator)})
 }
 
+/// Names of objects, each once.
+pub fn object_names(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"},
+    })
+}
+
 /// A range of versions: conditions with commas between them. That no two of them exclude each other is checked by the
 /// operator, which points at the place.
 pub fn version_range(_: &mut SchemaGenerator) -> Schema {

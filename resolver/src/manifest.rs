@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 use crate::catalog::{BuildChannel, Channel};
 use crate::facts::Facts;
 use crate::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Running, Unlisted, VersionWish,
 };
 use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;
@@ -70,7 +70,12 @@ pub fn request<'a>(
     let mut wishes = Vec::new();
     for plugin in matching(server, plugins) {
         desk.object = object_name("Plugin", &plugin_name(plugin));
-        wishes.extend(desk.plugin(plugin, delay.unwrap_or_default()));
+        let mut wish = desk.plugin(plugin, delay.unwrap_or_default());
+        if let Some(wish) = wish.as_mut().filter(|wish| spec.hold.contains(&wish.object)) {
+            // The server's word is the nearer one; the Plugin's is left when that is taken away.
+            wish.hold = wish.hold.or(Some(Hold::Server));
+        }
+        wishes.extend(wish);
     }
     match paper {
         Some(paper) if desk.complaints.is_empty() => Ok(Request {
@@ -228,6 +233,7 @@ impl Desk {
                 plugin::PluginChannel::Alpha => Channel::Alpha,
             },
             allow_downgrade: spec.allow_downgrade,
+            hold: spec.hold.then_some(Hold::Plugin),
             compatibility: spec.compatibility_override.as_ref().and_then(compatibility),
             requires,
             delay_together: spec.delay_together.clone(),

@@ -111,6 +111,9 @@ pub struct PluginWish {
     /// Whether a release older than the one that runs may be used, of this plugin and of what only others need for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_downgrade: bool,
+    /// Whose word it is that it stays at the release that runs, if somebody's. Where none runs it counts for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
     /// What the user says about Minecraft versions, against or beside the list.
     #[serde(default)]
     pub compatibility: Option<CompatibilityOverride>,
@@ -139,6 +142,16 @@ pub enum VersionWish {
         /// `spec.version`
         version: String,
     },
+}
+
+/// Who holds a plugin at the release that runs (`spec.hold`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub enum Hold {
+    /// Its Plugin, on all servers.
+    Plugin,
+    /// The server, for itself alone.
+    Server,
 }
 
 /// `compatibilityOverride` of a Plugin.

@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Channel, Project, Release};
 use crate::explain::Warning;
 use crate::facts::{Says, UsedFact};
 use crate::overlay::Own;
-use crate::request::{CompatibilityOverride, Request, Unlisted};
+use crate::request::{CompatibilityOverride, Hold, Request, Unlisted};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -66,6 +66,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) delay: SignedDuration,
     /// Whether it may go below what runs.
     pub(crate) may_go_down: bool,
+    /// The Plugin object that is held at the release that runs, and whose word that is; none where none runs.
+    pub(crate) hold: Option<(&'a str, Hold)>,
     pub(crate) compatibility: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
     /// What its Plugin object says about its versions and those of others.

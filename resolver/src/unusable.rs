@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::Says;
-use crate::request::ImagePolicy;
+use crate::request::{Hold, ImagePolicy};
 use crate::version::Minecraft;
 
 /// Why a release exists but may not be used. It takes part in the solve with this reason, so that the answer can name it.
@@ -46,6 +46,15 @@ pub enum Unusable {
     Older {
         /// The version that runs.
         than: String,
+    },
+    /// Somebody holds the plugin at the release that runs.
+    Held {
+        /// The version that runs.
+        at: String,
+        /// The Plugin object.
+        object: String,
+        /// Whose word it is.
+        by: Hold,
     },
     /// A patch of it came out within its delay: the patch's own date counts.
     Superseded {
@@ -172,6 +181,7 @@ impl Unusable {
             | Self::HeldBack { .. }
             | Self::HeldBackTogether { .. }
             | Self::Older { .. }
+            | Self::Held { .. }
             | Self::Superseded { .. }
             | Self::ApiVersion { .. }
             | Self::NeedsUnread { .. }
@@ -203,6 +213,7 @@ impl Unusable {
             Self::Channel { .. }
             | Self::HeldBack { .. }
             | Self::Older { .. }
+            | Self::Held { .. }
             | Self::Superseded { .. }
             | Self::NoFile
             | Self::NoChecksum

@@ -13,6 +13,7 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::NeedsProposed { projects } => format!("needs {}, which nobody asks for", list(&names(projects), 3)),
         Unusable::Unlisted => "lists no Minecraft version".to_owned(),
         Unusable::Older { than } => format!("older than {than}, which runs"),
+        Unusable::Held { at, .. } => format!("you hold it at {at}"),
         Unusable::Superseded { by } => format!("replaced by {by}"),
         Unusable::NoFile => "no file at its source".to_owned(),
         Unusable::NoChecksum => "no checksum at its source".to_owned(),

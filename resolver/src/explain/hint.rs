@@ -9,8 +9,8 @@ use super::{
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::{Says, UsedFact};
 use crate::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Unlisted, VersionWish,
 };
 use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;
@@ -178,6 +178,7 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
         }),
         HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
         HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
+        HintStep::Release { object, by } => on(object, &|wish| wish.hold = wish.hold.filter(|holds| holds != by)),
         HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
         HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
             on(object, &|wish| wish.version = VersionWish::Auto);
@@ -206,6 +207,7 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
                 delay: request.delay,
                 channel: plugin.channel,
                 allow_downgrade: false,
+                hold: None,
                 compatibility: None,
                 requires: Vec::new(),
                 delay_together: Vec::new(),
@@ -231,12 +233,14 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         HintStep::AllowMinecraft { .. }
         | HintStep::NoPluginDelay { .. }
         | HintStep::AllowDowngrade { .. }
+        | HintStep::Release { object: _, by: Hold::Plugin }
         | HintStep::PluginChannel { .. }
         | HintStep::UnpinPlugin { .. }
         | HintStep::PluginPerServer { .. }
         | HintStep::DropRequirement { .. }
         | HintStep::PinPlugin { .. } => apply(request, &mut Timestamp::MIN.clone(), step),
         HintStep::WaitUntil { .. }
+        | HintStep::Release { object: _, by: Hold::Server }
         | HintStep::NoServerDelay
         | HintStep::ServerChannel { .. }
         | HintStep::UnpinServer
@@ -332,6 +336,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         }
         Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
         Unusable::Older { .. } => vec![HintStep::AllowDowngrade { object }],
+        Unusable::Held { at: _, object, by } => vec![HintStep::Release { object: object.clone(), by: *by }],
         Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
         Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
@@ -425,6 +430,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         | Unusable::NeedsProposed { .. }
         | Unusable::Unlisted
         | Unusable::Older { .. }
+        | Unusable::Held { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile
         | Unusable::NoChecksum

@@ -1,5 +1,7 @@
 //! Pure. Who holds a Paper back: found by solving, described from the lists.
 
+use std::collections::VecDeque;
+
 use pubgrub::VersionSet;
 
 use super::{Asked, Holder, ListedRelease, Nearly};
@@ -126,17 +128,11 @@ pub(super) fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, pa
 fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, index: usize, paper: usize) -> Holder {
     let world = asked.world;
     let shelf = &world.shelves[at];
-    let links = shelf.releases[index - 1].links.iter().filter(|link| link.kind == LinkKind::Required);
-    for link in links {
-        let other = &world.shelves[link.to];
-        // Not one that runs there at all, whatever is asked of it: two that chase each other would never end here.
-        let usable = other.supports[paper].intersection(&other.usable);
-        if usable.is_disjoint(&IndexSet::present()) {
-            let described = describe(asked, &question.only(|_| false), link.to, paper);
-            let mut needed_by = described.needed_by.clone();
-            needed_by.push(shelf.name().to_owned());
-            return Holder { needed_by, ..described };
-        }
+    if let Some(missing) = missing_there(world, at, index - 1, paper) {
+        let described = describe(asked, &question.only(|_| false), missing, paper);
+        let mut needed_by = described.needed_by.clone();
+        needed_by.push(shelf.name().to_owned());
+        return Holder { needed_by, ..described };
     }
     let links = &shelf.releases[index - 1].links;
     Holder {
@@ -144,6 +140,29 @@ fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, ind
         facts: links.iter().filter_map(|link| world.fact(at, index - 1, link)).collect(),
         ..bare(world, at, paper)
     }
+}
+
+/// The nearest shelf that a release needs, itself or through others, and that has nothing for the Paper.
+fn missing_there(world: &World<'_>, at: usize, release: usize, paper: usize) -> Option<usize> {
+    let mut found = vec![at];
+    let mut next = VecDeque::from([(at, release)]);
+    while let Some((at, release)) = next.pop_front() {
+        let links = world.shelves[at].releases[release].links.iter();
+        for link in links.filter(|link| link.kind == LinkKind::Required) {
+            let other = &world.shelves[link.to];
+            let would_do = other.supports[paper].intersection(&other.usable);
+            // 0 stands for "not installed".
+            let Some(newest) = would_do.highest(other.releases.len()).and_then(|index| index.checked_sub(1)) else {
+                return Some(link.to);
+            };
+            // Two that need each other are looked at once.
+            if !found.contains(&link.to) {
+                found.push(link.to);
+                next.push_back((link.to, newest));
+            }
+        }
+    }
+    None
 }
 
 /// A plugin with its newest release, and nothing about why it holds.

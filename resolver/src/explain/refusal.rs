@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Holder, ListedRelease, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
+use crate::request::Hold;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -23,7 +24,7 @@ pub struct Hint {
     pub no_way_back_to: Option<Minecraft>,
 }
 
-/// One field to set, or an instant to wait for.
+/// One field to set, or an instant to wait for. The order is that of the hints: what risks least comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -32,6 +33,13 @@ pub enum HintStep {
     WaitUntil {
         /// The instant.
         at: Timestamp,
+    },
+    /// Take a hold away.
+    Release {
+        /// Plugin object.
+        object: String,
+        /// Where the hold is written: on the Plugin, or on the server for it.
+        by: Hold,
     },
     /// `compatibilityOverride` with `mode: Add` on a Plugin.
     AllowMinecraft {

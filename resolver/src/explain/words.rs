@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use super::Span;
 use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
 use crate::facts::{Says, UsedFact};
-use crate::request::ImagePolicy;
+use crate::request::{Hold, ImagePolicy};
 use crate::unusable::Unusable;
 use crate::version::range::Range;
 
@@ -139,6 +139,14 @@ pub(crate) fn in_a_shell(word: &str) -> String {
     }
 }
 
+/// Where a hold is written.
+fn holds(object: &str, by: Hold) -> String {
+    match by {
+        Hold::Plugin => format!("`spec.hold` of Plugin {object}"),
+        Hold::Server => format!("{object} in `spec.hold` of the server"),
+    }
+}
+
 /// As `spec.imagePolicy` spells it.
 pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
     match policy {
@@ -197,6 +205,9 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         }
         Unusable::Older { than } => {
             format!("is older than {than}, which runs; it may not read what {than} has written (`spec.allowDowngrade`)")
+        }
+        Unusable::Held { at, object, by } => {
+            format!("is not {at}, which runs and where you hold it ({})", holds(object, *by))
         }
         Unusable::NeedsProposed { projects } => {
             let projects = list(&names(projects), 5);

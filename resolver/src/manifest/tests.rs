@@ -57,7 +57,7 @@ fn a_requirement_that_cannot_be_read_is_pointed_at() {
 fn a_server_and_its_plugins_become_a_request() {
     let server = server(&json!({
         "updateStrategy": "build-pin", "version": "1.21.10", "build": 130, "updateDelay": "72h", "channel": "Beta",
-        "dependencies": "Propose", "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
+        "dependencies": "Propose", "hold": ["claims", "nobody"], "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
     }));
     let plugins = [
         plugin("claims", "games", &json!({"updateStrategy": "build-pin", "version": "2.0", "updateDelay": "0s"})),
@@ -68,7 +68,7 @@ fn a_server_and_its_plugins_become_a_request() {
                 "source": {"type": "hangar", "project": "Anvil"}, "channel": "Alpha",
                 "compatibilityOverride": {"enabled": true, "mode": "Add", "minecraftVersions": ["1.21.x"], "releases": ["3"]},
                 "requires": [{"plugin": " WorldEdit", "version": ">=7.4, <7.5"}], "delayTogether": ["Hammer"],
-                "allowDowngrade": true,
+                "allowDowngrade": true, "hold": true,
             }),
         ),
     ];
@@ -102,6 +102,7 @@ fn a_server_and_its_plugins_become_a_request() {
                 }),
                 requires: vec![Requirement { plugin: "WorldEdit".to_owned(), version: ">=7.4, <7.5".parse().unwrap() }],
                 allow_downgrade: true,
+                hold: Some(Hold::Plugin),
                 delay_together: vec!["Hammer".to_owned()],
                 selector: Some("{}".to_owned()),
             },
@@ -114,6 +115,7 @@ fn a_server_and_its_plugins_become_a_request() {
                 compatibility: None,
                 requires: Vec::new(),
                 allow_downgrade: false,
+                hold: Some(Hold::Server),
                 delay_together: Vec::new(),
                 selector: Some("{}".to_owned()),
             },

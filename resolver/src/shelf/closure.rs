@@ -11,7 +11,7 @@ use super::{Asked, Rules};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use crate::explain::Warning;
 use crate::facts::Says;
-use crate::request::{Dependencies, PluginWish, Request, VersionWish};
+use crate::request::{Dependencies, PluginWish, Request, Running, VersionWish};
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
@@ -135,17 +135,22 @@ fn asked_for<'a>(
                 decides: decides.object.clone(),
             });
         }
+        let hold = wishes.iter().find_map(|wish| Some((wish.object.as_str(), wish.hold?)));
+        let hold = hold.filter(|_| runs_any(request, &judgements.catalog.projects[place]));
         let rules = Rules {
             channel: decides.channel,
             delay: decides.delay,
             may_go_down: decides.allow_downgrade,
+            hold,
             compatibility: decides.compatibility.as_ref(),
-            pin: pin(decides),
+            // What runs stays, also where a pin names another one.
+            pin: pin(decides).filter(|_| hold.is_none()),
             unlisted: request.unlisted,
             together: Vec::new(),
             requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
         };
-        let latest = wishes.iter().filter(|wish| wish.version == VersionWish::Latest);
+        // A plugin that is held here is no part of what is one release on several servers.
+        let latest = wishes.iter().filter(|wish| wish.version == VersionWish::Latest && hold.is_none());
         let latest = latest.map(|wish| wish.object.as_str()).collect();
         (place, (Asked { objects, decides: &decides.object, latest }, rules))
     });
@@ -157,6 +162,12 @@ fn pin(wish: &PluginWish) -> Option<&str> {
         VersionWish::Pin { version } => Some(version),
         VersionWish::Latest | VersionWish::Auto => None,
     }
+}
+
+/// Whether the server runs a release of a project.
+pub(crate) fn runs_any(request: &Request, project: &Project) -> bool {
+    let runs = |running: &Running| project.releases.iter().any(|release| running.releases.contains(&release.id));
+    request.running.as_ref().is_some_and(runs)
 }
 
 pub(super) fn find(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
@@ -341,6 +352,7 @@ fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion
         channel,
         delay: rules.delay,
         may_go_down: rules.may_go_down,
+        hold: None,
         compatibility: None,
         pin: None,
         requires: None,

@@ -157,12 +157,20 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         gap: Gap::default(),
     };
     let floor = floor(&verdicts, rules, request.running.as_ref());
+    let runs_now =
+        |release: &Release| request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
+    let held = verdicts.releases.iter().rev().find(|(release, _)| runs_now(release));
+    let held = held.map(|(release, _)| release.version.clone());
     for (at, (release, mut unusable)) in verdicts.releases.into_iter().enumerate() {
         let mut outside = Vec::new();
-        let runs = request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
+        let runs = runs_now(release);
         let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
         if !exempt && matches!(unusable, None | Some(Unusable::HeldBack { .. })) {
             unusable = companions::held_back(catalog, release, rules, now).or(unusable);
+        }
+        // Who takes the hold away is told next what else there is.
+        if let Some((object, by)) = rules.hold.filter(|_| !runs && unusable.is_none()) {
+            unusable = held.clone().map(|at| Unusable::Held { at, object: object.to_owned(), by });
         }
         // Last of all: who allows it can then have it.
         if let Some((_, than)) = floor.as_ref().filter(|(floor, _)| !exempt && unusable.is_none() && at < *floor) {

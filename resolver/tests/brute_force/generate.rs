@@ -9,8 +9,8 @@ use resolver::catalog::{
 };
 use resolver::facts::{Requirement, VersionFact};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Running, Unlisted, VersionWish,
 };
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 
@@ -433,6 +433,7 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
         delay: SignedDuration::from_hours(*dice.one(&[0, 0, 0, 24, 72])),
         channel: *dice.one(&[Channel::Release, Channel::Release, Channel::Beta, Channel::Alpha]),
         allow_downgrade: dice.chance(30),
+        hold: dice.chance(10).then_some(Hold::Plugin),
         compatibility: dice.chance(15).then(|| says(dice, project, named)),
         requires: Vec::new(),
         delay_together: Vec::new(),

@@ -124,11 +124,15 @@ impl Found<'_> {
 }
 
 impl<'a> Search<'_, 'a> {
-    /// The objects that want one release for all, of the member of a seat.
+    /// The objects that want one release for all, of the member of a seat. A server that holds what it runs has no part in it.
     fn latest(&self, seat: usize, place: usize) -> BTreeSet<&'a str> {
-        let wishes = self.pair.requests[seat].plugins.iter().filter(|wish| wish.version == VersionWish::Latest);
-        let of_it = wishes.filter(|wish| place_of(&self.pair.catalog, &wish.key) == Some(place));
-        of_it.map(|wish| wish.object.as_str()).collect()
+        let Pair { catalog, requests, .. } = self.pair;
+        let of_it = || requests[seat].plugins.iter().filter(|wish| place_of(catalog, &wish.key) == Some(place));
+        let runs_one = catalog.projects[place].releases.iter().any(|release| runs(&requests[seat], release));
+        if runs_one && of_it().any(|wish| wish.hold.is_some()) {
+            return BTreeSet::new();
+        }
+        of_it().filter(|wish| wish.version == VersionWish::Latest).map(|wish| wish.object.as_str()).collect()
     }
 
     /// The member of the other seat that is one with this.

@@ -76,6 +76,7 @@ impl Problem {
             with(&|p| p.request.plugins[at].requires.clear());
             with(&|p| p.request.plugins[at].delay_together.clear());
             with(&|p| p.request.plugins[at].allow_downgrade = false);
+            with(&|p| p.request.plugins[at].hold = None);
             with(&|p| p.request.plugins[at].delay = SignedDuration::ZERO);
             with(&|p| p.request.plugins[at].channel = Channel::Release);
         }

@@ -188,6 +188,7 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                         compatibility: None,
                         requires: Vec::new(),
                         allow_downgrade: false,
+                        hold: None,
                         delay_together: Vec::new(),
                         selector: None,
                     });
@@ -213,6 +214,7 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                 on(object, &|wish| wish.requires.retain(|requirement| requirement.plugin != *plugin));
             }
             HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
+            HintStep::Release { object, by: _ } => on(object, &|wish| wish.hold = None),
             HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
             HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
             // One server alone is never offered it.

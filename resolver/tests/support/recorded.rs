@@ -170,6 +170,7 @@ pub(crate) fn wish(slug: &str) -> PluginWish {
         compatibility: None,
         requires: Vec::new(),
         allow_downgrade: false,
+        hold: None,
         delay_together: Vec::new(),
         selector: None,
     }

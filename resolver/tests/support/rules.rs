@@ -53,6 +53,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) requires: &'a [Requirement],
     /// Whether it may go below what runs.
     pub(crate) may_go_down: bool,
+    /// Whether it stays at what runs.
+    pub(crate) held: bool,
     /// The projects (by place) that belong to it, with their delays.
     pub(crate) together: Vec<(usize, SignedDuration)>,
 }
@@ -287,6 +289,7 @@ impl<'a> Membership<'a> {
                         pin: None,
                         requires: &[],
                         may_go_down: own.may_go_down,
+                        held: false,
                         together: self.together(*needed, &asked),
                     });
                     known.channel = known.channel.min(channel);
@@ -339,13 +342,17 @@ impl<'a> Membership<'a> {
                     _ => decides,
                 };
             }
+            // To hold what does not run means nothing.
+            let held = wishes.iter().any(|wish| wish.hold.is_some())
+                && self.catalog.projects[place].releases.iter().any(|release| runs(self.request, release));
             let terms = Terms {
                 channel: decides.channel,
                 delay: decides.delay,
                 says: decides.compatibility.as_ref(),
-                pin: pin(&decides),
+                pin: pin(&decides).filter(|_| !held),
                 requires: &decides.requires,
                 may_go_down: decides.allow_downgrade,
+                held,
                 together: Vec::new(),
             };
             (place, (wishes.iter().map(|wish| wish.object.as_str()).collect(), terms))
@@ -446,7 +453,8 @@ impl<'a> Membership<'a> {
         let above = stays_above.and_then(|least| out.iter().position(|release| release.id == least.id)).unwrap_or(0);
         let below = |release: &Release| out[..above].iter().any(|older| older.id == release.id);
         let ripe: Vec<&'a Release> = (out.iter().copied())
-            .filter(|release| sound(release) && (exempt(release) || by_rule(release) && !below(release)))
+            .filter(|release| sound(release) && (!terms.held || runs(self.request, release)))
+            .filter(|release| exempt(release) || by_rule(release) && !below(release))
             .collect();
         let usable = ripe.iter().copied().filter(|release| needs.can_be_met(place, release)).collect();
         Judged { channel, ripe, usable }

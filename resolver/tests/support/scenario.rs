@@ -9,8 +9,8 @@ use resolver::catalog::{
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
-    Running, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
+    Request, Running, Unlisted, VersionWish,
 };
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
@@ -95,6 +95,9 @@ pub(crate) struct Wanted {
     unmanaged: Vec<UnmanagedJar>,
     #[serde(default)]
     unmanaged_plugins: UnmanagedPlugins,
+    /// As `spec.hold` of the server has it.
+    #[serde(default)]
+    hold: Vec<String>,
     /// `*`, `latest` (one version on all servers), or `=version`.
     plugins: BTreeMap<String, String>,
 }
@@ -119,6 +122,9 @@ struct PluginFields {
     /// As `spec.allowDowngrade` has it.
     #[serde(default, rename = "allow-downgrade")]
     allow_downgrade: bool,
+    /// As `spec.hold` has it.
+    #[serde(default)]
+    hold: bool,
     #[serde(rename = "override")]
     says: Option<Says>,
 }
@@ -396,6 +402,10 @@ impl Scenario {
                 }),
                 requires: fields.map(|fields| fields.requires.clone()).unwrap_or_default(),
                 allow_downgrade: fields.is_some_and(|fields| fields.allow_downgrade),
+                hold: match fields {
+                    Some(fields) if fields.hold => Some(Hold::Plugin),
+                    _ => wanted.hold.contains(name).then_some(Hold::Server),
+                },
                 delay_together: fields.map(|fields| fields.delay_together.clone()).unwrap_or_default(),
                 selector: None,
             }

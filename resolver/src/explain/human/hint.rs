@@ -4,6 +4,7 @@ use super::super::words::{build_channel, channel, in_a_shell, instant};
 use super::super::{Hint, HintStep, Proposal};
 use super::{Page, paper, short};
 use crate::catalog::Channel;
+use crate::request::Hold;
 
 /// The section with all of them.
 pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_listed: bool) {
@@ -62,6 +63,8 @@ pub(super) fn field(step: &HintStep) -> String {
         HintStep::AllowDowngrade { object } => {
             format!("set `spec.allowDowngrade: true` on Plugin {object}; keep a copy of the plugin's folder first")
         }
+        HintStep::Release { object, by: Hold::Plugin } => format!("take `spec.hold` away from Plugin {object}"),
+        HintStep::Release { object, by: Hold::Server } => format!("take {object} out of `spec.hold` of the server"),
         HintStep::PluginChannel { object, channel: to } => {
             format!("set `spec.channel: {}` on Plugin {object}", channel(*to))
         }

@@ -72,6 +72,7 @@ fn wish(name: &str) -> PluginWish {
         compatibility: None,
         requires: Vec::new(),
         allow_downgrade: false,
+        hold: None,
         delay_together: Vec::new(),
         selector: None,
     }

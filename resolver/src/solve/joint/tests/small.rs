@@ -169,6 +169,7 @@ pub(super) fn fleet(seed: u64) -> Small {
                 compatibility: None,
                 requires: Vec::new(),
                 allow_downgrade: go_down[*project],
+                hold: None,
                 delay_together: Vec::new(),
                 selector: None,
             })
