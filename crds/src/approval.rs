@@ -4,6 +4,10 @@
 pub const APPROVE: &str = "nightshift.dev/approve";
 /// A person's request that one exact set comes now: digest of the lock. It approves the set as well. Never removed by us.
 pub const APPLY: &str = "nightshift.dev/apply";
+/// A person's request to go back to an earlier set and to stay there: digest of its lock, or [`PREVIOUS`]. Never removed by us.
+pub const ROLLBACK_TO: &str = "nightshift.dev/rollback-to";
+/// In [`ROLLBACK_TO`]: the set that ran before the one that runs.
+pub const PREVIOUS: &str = "previous";
 
 /// The fewest digits of a digest that name a set: what names of objects hold of it.
 const ENOUGH_DIGITS: usize = 16;

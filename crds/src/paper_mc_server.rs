@@ -18,8 +18,8 @@ pub use settings::{
     ServiceKind, ServiceWish, Storage, UpdateSchedule,
 };
 pub use status::{
-    AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState,
-    PluginStateKind, RolloutFacts, UpdateBlocked,
+    AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PastSet, PlannedPlugin,
+    PluginState, PluginStateKind, RolloutFacts, UpdateBlocked,
 };
 pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 

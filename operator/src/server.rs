@@ -39,11 +39,13 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod rollout;
 mod strangers;
+pub(crate) mod undo;
 
 use consent::Consent;
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
 use rollout::{Done, GoalParts, Hand};
+use undo::Undo;
 
 /// How old what was seen may be when a step is decided upon it.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
@@ -196,8 +198,19 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         // All of them are looked at right after the start; a server that was solved without them might take too much.
         return Ok(Outcome::Under { until: None });
     }
+    let before = report::status_before(ctx, server);
+    let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
+    let undo = Undo::of(server, &before, settled, at);
+    if let Some(noted) = undo.as_ref().and_then(|undo| undo.to_note(server, before.last_handled.as_ref())) {
+        report::note_handled(ctx, server, &before, noted).await.map_err(PassError::Report)?;
+        return Ok(Outcome::Acted);
+    }
     let resolved = solve(ctx, snapshot, &request, together, at).await?;
-    let answer = plan::answer(resolved, &runs);
+    let mut answer = plan::answer(resolved, &runs);
+    let undo = match undo {
+        Some(undo) => Some(bring_back(ctx, &checked, undo, &mut answer, &runs).await?),
+        None => None,
+    };
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
         let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
@@ -217,9 +230,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return Ok(Outcome::Acted);
     }
 
-    let before = report::status_before(ctx, server);
-    let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
-    let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, at);
+    let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
     let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
     let gate = plan::gate(&checked, &consent, by_hand, at);
     let mut plan = Plan::new(
@@ -234,6 +245,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         at,
     );
     plan.files_problem = files_problem;
+    plan.undo = undo;
     plan.refused = plan::refused_by_blackout(server, &plan.consent, &checked.windows, at);
     set_alarm(ctx, server, &checked, gate, at).await;
     let step = next_step(&plan.goal, &plan.seen, gate, at);
@@ -251,7 +263,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let key = (checked.namespace.clone(), checked.name.clone());
     if step == Step::Settled && ctx.memory.cleaned.get(&key) != Some(plan.goal.revision) {
         // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
-        apply::clean_up(ctx, &checked, &seen, &bundle).await?;
+        let history = &report::status_before(ctx, server).history;
+        apply::clean_up(ctx, &checked, &seen, &bundle, history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
     Ok(outcome_of(step, done == Done::StagingAsked || plan.is_staging(&seen)))
@@ -271,6 +284,27 @@ async fn solve(
     };
     ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
     ctx.solver.ask(snapshot, together, &request.server, at).await
+}
+
+/// Puts the set that a person asked for in the place of what the solve chose. One whose lock is gone is not known any more.
+async fn bring_back(
+    ctx: &Context,
+    server: &check::CheckedServer,
+    undo: Undo,
+    answer: &mut plan::Answer,
+    runs: &WhatRuns,
+) -> Result<Undo, PassError> {
+    let (undo, record) = match undo {
+        Undo::To { digest, since } => {
+            match files::kept(ctx, &server.namespace, &server.name, &digest).await.map_err(files::FilesError::Record)? {
+                Some(record) => (Undo::To { digest, since }, Some(record)),
+                None => (Undo::Unknown { asked: digest }, runs.lock.clone()),
+            }
+        }
+        unknown @ Undo::Unknown { .. } => (unknown, runs.lock.clone()),
+    };
+    answer.lock = record.map(|record| record.lock.clone());
+    Ok(undo)
 }
 
 /// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a

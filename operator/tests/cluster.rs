@@ -27,6 +27,7 @@ mod cluster {
     mod stops;
     mod suspended;
     mod two_servers;
+    mod undo;
     mod update;
     mod upstream;
     mod wait;

@@ -71,6 +71,10 @@ pub struct PaperMCServerStatus {
     /// The last update that was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update: Option<LastUpdate>,
+    /// The sets that ran here, the one that runs first. Their locks are kept, and `nightshift.dev/rollback-to` brings them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["lock"]))]
+    pub history: Vec<PastSet>,
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<LastHandled>,
@@ -90,7 +94,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `Drifted`, `NamesShared`, `RconExposed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `Drifted`, `NamesShared`, `RconExposed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -202,6 +206,21 @@ pub struct LastUpdate {
     pub message: String,
 }
 
+/// A set that was proven here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PastSet {
+    /// Digest of its lock: 64 hex digits.
+    #[schemars(schema_with = "schema::text64")]
+    pub lock: String,
+    /// Its Paper, `1.21.10-130`.
+    #[schemars(schema_with = "schema::text64")]
+    pub version: String,
+    /// When it was proven last.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub settled_at: Timestamp,
+}
+
 /// Values of request annotations that were served. The annotations themselves are never removed by us: git would put
 /// them back, and they would run again.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -223,6 +242,18 @@ pub struct LastHandled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub apply_seen_at: Option<Timestamp>,
+    /// Of `nightshift.dev/rollback-to`, for as long as it stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub rollback_to: Option<String>,
+    /// The set that it named when it was first seen: `previous` means another one afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub rollback_digest: Option<String>,
+    /// When that was first seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub rollback_seen_at: Option<Timestamp>,
 }
 
 /// Copy of the facts on the `StatefulSet`, for one that was deleted.

@@ -3,6 +3,7 @@
 
 use std::fmt::Debug;
 
+use crds::paper_mc_server::PastSet;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTemplateSpec, Secret, Service};
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::build::Bundle;
+use super::build::lock_map::lock_map_name;
 use super::build::secret::build_secret;
 use super::build::stateful_set::build_stateful_set;
 use super::check::CheckedServer;
@@ -138,14 +140,16 @@ pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: 
 }
 
 /// Deletes the `ConfigMap`s of ours that nothing names any more: no template, no history entry of a pod, no settled
-/// revision, no goal. A lock that is missing when a pod starts keeps it from starting for ever.
+/// revision, no goal, and none of the sets that a person can go back to. A lock that is missing when a pod starts keeps it from starting for ever.
 pub(crate) async fn clean_up(
     ctx: &Context,
     server: &CheckedServer,
     seen: &Observed,
     goal: &Bundle,
+    history: &[PastSet],
 ) -> Result<(), ApplyError> {
     let mut named: Vec<String> = vec![goal.lock.name_any()];
+    named.extend(history.iter().map(|past| lock_map_name(&server.name, &past.lock)));
     let templates = [
         seen.set.as_ref().and_then(|set| set.spec.as_ref()).map(|spec| &spec.template),
         seen.settled.as_ref().map(|record| &record.template),

@@ -23,7 +23,7 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
     if before.as_deref() != Some(paper(to).as_str()) {
         changes.push(Change {
             what: "Paper".to_owned(),
-            one_way: from.is_some_and(|from| from.minecraft != to.minecraft),
+            one_way: from.is_some_and(|from| from.minecraft < to.minecraft),
             from: before,
             to: Some(paper(to)),
         });

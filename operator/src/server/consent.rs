@@ -8,6 +8,8 @@ use crds::paper_mc_server::{Approval, LastHandled};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
+use super::undo::Undo;
+
 /// How long a request for a set that is not planned is worth a word: as long as it would have opened the gate.
 const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
 
@@ -16,7 +18,7 @@ const WORTH_A_WORD: SignedDuration = SignedDuration::from_mins(30);
 pub(crate) struct Consent {
     /// `approval: Required`, and nobody has approved this set.
     pub(crate) needs_approval: bool,
-    /// `nightshift.dev/apply` names this set: when that was first seen.
+    /// `nightshift.dev/apply` or `nightshift.dev/rollback-to` names this set: when that was first seen.
     pub(crate) apply_since: Option<Timestamp>,
     /// `nightshift.dev/apply` names another set than the one that is planned, and than the one that runs, and was written
     /// lately: one that was served once may stand there for ever.
@@ -31,15 +33,23 @@ impl Consent {
         before: Option<&LastHandled>,
         planned: &str,
         runs: Option<&str>,
+        undo: Option<&Undo>,
         now: Timestamp,
     ) -> Self {
         let said = |annotation: &str| server.annotations().get(annotation).map(String::as_str);
         let apply = said(APPLY);
         let is_another_set = runs.is_some_and(|runs| runs != planned);
         let is_approved = [said(APPROVE), apply].into_iter().flatten().any(|digest| names(digest, planned));
+        let apply_since = apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now));
+        let undo_since = undo.and_then(|undo| match undo {
+            Undo::To { digest, since } if digest == planned => Some(*since),
+            Undo::To { .. } | Undo::Unknown { .. } => None,
+        });
+        let is_asked_for = is_approved || undo_since.is_some();
         Self {
-            needs_approval: server.spec.approval == Approval::Required && is_another_set && !is_approved,
-            apply_since: apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now)),
+            needs_approval: server.spec.approval == Approval::Required && is_another_set && !is_asked_for,
+            // Of two requests for it the later one opens the gate for longer.
+            apply_since: apply_since.max(undo_since),
             applies_another: apply
                 .filter(|digest| !names(digest, planned) && !runs.is_some_and(|runs| names(digest, runs)))
                 .filter(|digest| now < first_seen(before, digest, now) + WORTH_A_WORD)
@@ -88,7 +98,7 @@ mod tests {
     }
 
     fn needs(server: &PaperMCServer, planned: &str, runs: Option<&str>) -> bool {
-        Consent::of(server, None, planned, runs, at(0)).needs_approval
+        Consent::of(server, None, planned, runs, None, at(0)).needs_approval
     }
 
     #[test]
@@ -108,11 +118,27 @@ mod tests {
     }
 
     #[test]
+    fn who_goes_back_to_a_set_approves_it_and_opens_the_gate_for_it_and_for_no_other() {
+        let required = server("Required", &json!({"nightshift.dev/apply": PLANNED}));
+        let back = |digest: &str, second| Undo::To { digest: digest.to_owned(), since: at(second) };
+        let said = |server: &PaperMCServer, undo: &Undo| {
+            let consent = Consent::of(server, None, PLANNED, Some(RUNS), Some(undo), at(100));
+            (consent.needs_approval, consent.apply_since)
+        };
+        let silent = server("Required", &json!({}));
+        assert_eq!(said(&silent, &back(PLANNED, 7)), (false, Some(at(7))));
+        assert_eq!(said(&silent, &back(RUNS, 7)), (true, None));
+        assert_eq!(said(&silent, &Undo::Unknown { asked: PLANNED.to_owned() }), (true, None));
+        assert_eq!(said(&required, &back(PLANNED, 7)), (false, Some(at(100))), "asked for twice");
+    }
+
+    #[test]
     fn a_request_for_a_set_counts_from_when_it_was_first_seen_and_again_when_it_is_written_again() {
         let asks = server("Automatic", &json!({"nightshift.dev/apply": PLANNED}));
         let half = SignedDuration::from_millis(500);
-        let since =
-            |before: Option<&LastHandled>| Consent::of(&asks, before, PLANNED, Some(RUNS), at(100) + half).apply_since;
+        let since = |before: Option<&LastHandled>| {
+            Consent::of(&asks, before, PLANNED, Some(RUNS), None, at(100) + half).apply_since
+        };
         assert_eq!(since(None), Some(at(100)), "whole seconds");
         let handled = |digest: &str| LastHandled {
             apply: Some(digest.to_owned()),
@@ -128,7 +154,7 @@ mod tests {
     #[test]
     fn a_request_for_a_set_that_is_not_planned_is_told_unless_it_runs() {
         let asks = |digest: &str| server("Automatic", &json!({"nightshift.dev/apply": digest}));
-        let another = |digest| Consent::of(&asks(digest), None, PLANNED, Some(RUNS), at(0)).applies_another;
+        let another = |digest| Consent::of(&asks(digest), None, PLANNED, Some(RUNS), None, at(0)).applies_another;
         assert_eq!(another("333333333333333333"), Some("333333333333333333".to_owned()));
         assert_eq!((another(RUNS), another(PLANNED)), (None, None));
         let old = LastHandled {
@@ -137,7 +163,8 @@ mod tests {
             ..LastHandled::default()
         };
         let asked = asks("333333333333333333");
-        let told = |second| Consent::of(&asked, Some(&old), PLANNED, Some(RUNS), at(second)).applies_another.is_some();
+        let told =
+            |second| Consent::of(&asked, Some(&old), PLANNED, Some(RUNS), None, at(second)).applies_another.is_some();
         assert_eq!((told(1799), told(1800)), (true, false), "it may have been served long ago");
     }
 }

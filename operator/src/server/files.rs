@@ -51,9 +51,7 @@ pub(crate) async fn complete(
     lock: &Lock,
 ) -> Result<Arc<LockRecord>, FilesError> {
     let digest = lock.digest();
-    let name = lock_map_name(server, digest.as_str());
-    if let Some(known) = record::read_lock(&ctx.client, &ctx.memory, namespace, &name).await? {
-        ctx.store.register(all(&known.files));
+    if let Some(known) = kept(ctx, namespace, server, digest.as_str()).await? {
         return Ok(known);
     }
     let paper_file = file_of(&lock.paper, format!(".nightshift/server/{}", lock.paper.name));
@@ -115,6 +113,21 @@ pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &Report) -> Result<
         None => Ok(record),
         Some(clash) => Err(FilesError::SharedName { clash }),
     }
+}
+
+/// What an earlier pass wrote about a lock, with its files known to the store; None when nothing of it is kept.
+pub(crate) async fn kept(
+    ctx: &Context,
+    namespace: &str,
+    server: &str,
+    digest: &str,
+) -> Result<Option<Arc<LockRecord>>, RecordError> {
+    let name = lock_map_name(server, digest);
+    let known = record::read_lock(&ctx.client, &ctx.memory, namespace, &name).await?;
+    if let Some(known) = &known {
+        ctx.store.register(all(&known.files));
+    }
+    Ok(known)
 }
 
 async fn fetch(ctx: &Context, file: &File) -> Result<std::path::PathBuf, FilesError> {

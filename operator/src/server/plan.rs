@@ -26,6 +26,7 @@ use super::proof::{Expected, Proof, prove};
 use super::record::LockRecord;
 use super::rollout::start_deadline;
 use super::strangers::strangers;
+use super::undo::Undo;
 use crate::Config;
 use crate::k8s::labels;
 use crate::memory::Rendered;
@@ -210,6 +211,8 @@ pub(crate) struct Plan {
     pub(crate) gate: Gate,
     pub(crate) outlook: Outlook,
     pub(crate) consent: Consent,
+    /// The earlier set that a person wants back, instead of what the solve chose.
+    pub(crate) undo: Option<Undo>,
     /// The instant of a request to apply now that a blackout refuses.
     pub(crate) refused: Option<Timestamp>,
 }
@@ -276,6 +279,7 @@ impl Plan {
             gate,
             outlook: Outlook::of(server, now),
             consent,
+            undo: None,
             refused: None,
             record,
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::Basis;
+use crds::paper_mc_server::{Basis, LastHandled};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -90,7 +90,7 @@ pub(crate) async fn report(
     let before = status_before(ctx, server);
     let mut status = status::build_status(server, checked, report, &before);
     status.basis = basis(ctx, report.seen);
-    status.conditions = conditions::build_conditions(server, checked, report, &before.conditions);
+    status.conditions = conditions::build_conditions(server, checked, report, &before);
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -123,6 +123,16 @@ pub(crate) async fn report_trouble(
         ctx.events.publish(server, &Note { reason, warning: true, text: message }, now).await;
     }
     write(ctx, server, &before, status).await
+}
+
+/// Writes down which request is about to be served, before anything is done about it.
+pub(crate) async fn note_handled(
+    ctx: &Context,
+    server: &PaperMCServer,
+    before: &PaperMCServerStatus,
+    handled: LastHandled,
+) -> Result<(), kube::Error> {
+    write(ctx, server, before, PaperMCServerStatus { last_handled: Some(handled), ..before.clone() }).await
 }
 
 fn basis(ctx: &Context, seen: &Observed) -> Option<Basis> {

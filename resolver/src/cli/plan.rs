@@ -65,6 +65,8 @@ enum When {
     },
     /// Only when somebody asks for it: no window is switched on.
     ByHand,
+    /// Not while `nightshift.dev/rollback-to` holds it at an earlier set.
+    Held,
     /// In a window after somebody has approved the set: `spec.approval` is `Required`.
     Approval {
         /// The digest of what the operator plans, for the annotation `nightshift.dev/approve`.
@@ -215,11 +217,12 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
 }
 
 fn when(is_new: bool, is_same: bool, schedule: Option<&Schedule>, now: Timestamp) -> When {
-    let Schedule { windows, blackouts, is_suspended, unapproved, next, is_open } =
+    let Schedule { windows, blackouts, is_suspended, is_held, unapproved, next, is_open } =
         schedule.cloned().unwrap_or_default();
     match next {
         _ if is_same => When::Never,
         _ if is_new => When::FirstStart,
+        _ if is_held => When::Held,
         _ if unapproved.is_some() => When::Approval { digest: unapproved.and_then(|it| it.digest) },
         // With a request of somebody, the operator says that one is open.
         _ if is_suspended && !is_open => When::Suspended,
@@ -251,6 +254,7 @@ fn in_sentences(plan: &Plan) -> String {
             windows.join("; "),
             blackouts.join("; ")
         ),
+        When::Held => "goes on when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned(),
         When::Approval { digest: None } => "is restarted in a window after the set is approved".to_owned(),
         When::Approval { digest: Some(digest) } => {
             format!("is restarted in a window after the set is approved: `nightshift.dev/approve={digest}`")
@@ -299,6 +303,7 @@ mod tests {
             blackouts: vec!["@yearly UTC, for 24h".to_owned()],
             next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
             is_suspended: false,
+            is_held: false,
             unapproved: None,
             is_open: false,
         };
@@ -313,6 +318,7 @@ mod tests {
         assert_eq!(when(&open, before), When::Open);
         let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
         assert_eq!(when(&unapproved, before), When::Approval { digest: None });
+        assert_eq!(when(&Schedule { is_held: true, ..unapproved.clone() }, before), When::Held);
         assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(super::when(true, false, Some(&schedule), before), When::FirstStart);

@@ -16,6 +16,8 @@ pub(super) struct Schedule {
     pub(super) blackouts: Vec<String>,
     /// `spec.suspend`: never by itself for now.
     pub(super) is_suspended: bool,
+    /// `nightshift.dev/rollback-to`: it stays at an earlier set.
+    pub(super) is_held: bool,
     /// `approval: Required`, and what the operator plans is not approved.
     pub(super) unapproved: Option<Unapproved>,
     /// The next opening, with the operator's words for it.
@@ -37,10 +39,14 @@ fn unapproved(server: &PaperMCServer) -> Option<Unapproved> {
     }
     let planned = server.status.as_ref().and_then(|status| status.available_update.as_ref());
     let digest = planned.map(|planned| planned.digest.clone());
-    let said = |annotation: &str| server.metadata.annotations.as_ref()?.get(annotation);
+    let said = |annotation: &str| annotation_of(server, annotation);
     let is_it = |said: &String| digest.as_ref().is_some_and(|digest| approval::names(said, digest));
     let is_approved = [approval::APPROVE, approval::APPLY].into_iter().filter_map(said).any(is_it);
     (!is_approved).then_some(Unapproved { digest })
+}
+
+fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String> {
+    server.metadata.annotations.as_ref()?.get(name)
 }
 
 /// What the object says.
@@ -48,8 +54,9 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
     let unapproved = unapproved(server);
+    let is_held = annotation_of(server, approval::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
     if maintenance.is_some_and(|window| !window.enabled) {
-        return Schedule { is_suspended: spec.suspend, unapproved, ..Schedule::default() };
+        return Schedule { is_suspended: spec.suspend, is_held, unapproved, ..Schedule::default() };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -81,6 +88,7 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         windows,
         blackouts: blackouts.collect(),
         is_suspended: spec.suspend,
+        is_held,
         unapproved,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
@@ -130,6 +138,16 @@ mod tests {
         let mut suspended = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         suspended.spec.suspend = true;
         assert!(of(&suspended).is_suspended);
+    }
+
+    #[test]
+    fn a_server_that_somebody_took_back_is_told_as_held_until_the_request_is_taken_away() {
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        for (asked, is_held) in [(Some("previous"), true), (Some(" "), false), (None, false)] {
+            let annotation = asked.map(|asked| ("nightshift.dev/rollback-to".to_owned(), asked.to_owned()));
+            server.metadata.annotations = Some(annotation.into_iter().collect());
+            assert_eq!(of(&server).is_held, is_held, "{asked:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pure. The conditions of a server.
 
-use crds::PaperMCServer;
+use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning};
@@ -20,8 +20,9 @@ pub(super) fn build_conditions(
     server: &PaperMCServer,
     checked: &CheckedServer,
     report: &Report<'_>,
-    before: &[Condition],
+    before: &PaperMCServerStatus,
 ) -> Vec<Condition> {
+    let (history, before) = (&before.history, before.conditions.as_slice());
     let plan = report.plan;
     let now = report.now;
     let of = |of, holds, reason: &str, message: String| condition(server, of, holds, reason, message, now, before);
@@ -55,6 +56,10 @@ pub(super) fn build_conditions(
     conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
+    }
+    if let Some(undo) = &plan.undo {
+        let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
+        conditions.push(of("HeldAtSet", Some(true), undo.reason(), message));
     }
     if plan.consent.needs_approval {
         conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));

@@ -15,6 +15,7 @@ use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
 use crate::server::proof::enabled;
 use crate::server::rollout::Done;
+use crate::server::undo::Undo;
 
 /// Everything worth an Event in this pass.
 pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
@@ -70,9 +71,23 @@ fn of_the_schedule(
         (true, false) => Some(normal("Resumed", "updates are applied in their windows again".to_owned())),
         (true, true) | (false, false) => None,
     };
+    let undone = of_the_way_back(server, report, before);
     let spoilt = outlook.is_spoilt.then(|| warning("WindowsSpoilt", SPOILT.to_owned()));
     // One of the two: what was said last for a reason is not said again.
-    refused.or(another).into_iter().chain(unapproved).chain(suspended).chain(spoilt)
+    refused.or(another).into_iter().chain(unapproved).chain(undone).chain(suspended).chain(spoilt)
+}
+
+/// Both ends of a stay at an earlier set.
+fn of_the_way_back(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+    let was_held = before.conditions.iter().any(|condition| condition.type_ == "HeldAtSet");
+    let CheckedServer { name, namespace, .. } = server;
+    match &report.plan.undo {
+        Some(undo @ Undo::To { .. }) => Some(normal("HeldAtSet", undo.in_words(namespace, name, &before.history))),
+        Some(undo @ Undo::Unknown { .. }) => {
+            Some(warning("RequestRefused", undo.in_words(namespace, name, &before.history)))
+        }
+        None => was_held.then(|| normal("Resumed", "updates are applied in their windows again".to_owned())),
+    }
 }
 
 /// What is to be approved, and how.
@@ -90,6 +105,9 @@ fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     let what = change::in_words(&report.plan.changes);
     if report.plan.consent.needs_approval {
         return format!("needs approval: {what}");
+    }
+    if report.plan.undo.is_some() {
+        return format!("asked for: {what}");
     }
     match report.plan.outlook.next_opening {
         Some(opens) => format!("{}: {what}", for_people(opens, &server.zone, report.now)),

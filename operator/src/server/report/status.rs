@@ -23,6 +23,7 @@ use crate::server::consent::noted;
 use crate::server::plan::{opens, running_version};
 use crate::server::rollout::Done;
 use crate::server::strangers::{kept, strangers};
+use crate::server::undo::{history, still_noted};
 
 /// The whole status but its conditions.
 pub(super) fn build_status(
@@ -62,6 +63,8 @@ pub(super) fn build_status(
             Some("now".to_owned())
         } else if plan.consent.needs_approval {
             Some("needs approval".to_owned())
+        } else if plan.undo.is_some() && !update {
+            Some("held".to_owned())
         } else if plan.outlook.is_suspended {
             Some("suspended".to_owned())
         } else {
@@ -85,6 +88,7 @@ pub(super) fn build_status(
         }),
         update_blocked: blocked(report),
         last_update: last_update(report, before),
+        history: history(&before.history, report.seen.settled_lock.as_deref(), report.now),
         last_handled: last_handled(server, report, before),
         rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
         // The same for every end of a pass, so it is added there.
@@ -257,6 +261,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
 fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastHandled> {
     let (apply, apply_seen_at) = noted(server, before.last_handled.as_ref(), report.now).unzip();
     let mut handled = LastHandled { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
+    handled = still_noted(server, handled);
     let request = server.annotations().get(labels::APPLY_NOW).filter(|request| opens(request, report.plan.gate));
     if let Some(request) = request {
         let request = Some(cut(request, 253));

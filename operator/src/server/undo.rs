@@ -1,0 +1,255 @@
+//! Pure. The way back by a person's word (`nightshift.dev/rollback-to`): which sets are kept, and which of them it names.
+
+use crds::approval::{PREVIOUS, ROLLBACK_TO, names};
+use crds::paper_mc_server::{LastHandled, PastSet};
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use super::record::LockRecord;
+use crate::chain::cut;
+
+/// So many sets are kept whatever their age.
+const KEPT: usize = 5;
+/// And those that were proven within this time.
+const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// Of a server that changes every day, too.
+const MOST: usize = 20;
+
+/// What a person asks to go back to. The server stays there for as long as the annotation does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// A set that is kept.
+    To {
+        /// Digest of its lock.
+        digest: String,
+        /// When the request was first seen.
+        since: Timestamp,
+    },
+    /// None that is kept. What runs stays: whoever wants to go back does not want to go on.
+    Unknown {
+        /// As it is written.
+        asked: String,
+    },
+}
+
+impl Undo {
+    /// What the server's annotation asks for, where `runs` is settled. A server that has never settled has no way back.
+    pub(crate) fn of(
+        server: &PaperMCServer,
+        before: &PaperMCServerStatus,
+        runs: Option<&str>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let asked = written(server)?;
+        let runs = runs?;
+        let handled = before.last_handled.as_ref().filter(|handled| handled.rollback_to.as_ref() == Some(&asked));
+        if let Some((digest, since)) = handled.and_then(|it| it.rollback_digest.clone().zip(it.rollback_seen_at)) {
+            return Some(Self::To { digest, since });
+        }
+        let found = before.history.iter().find(|past| match asked.as_str() {
+            PREVIOUS => past.lock != runs,
+            digest => names(digest, &past.lock),
+        });
+        // Whole seconds, as all openings of the gate are.
+        let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        Some(match found {
+            Some(past) => Self::To { digest: past.lock.clone(), since },
+            None => Self::Unknown { asked },
+        })
+    }
+
+    /// One word for the condition.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::To { .. } => "RollbackTo",
+            Self::Unknown { .. } => "UnknownSet",
+        }
+    }
+
+    /// What it means for a server whose sets are these, and the way out of it.
+    pub(crate) fn in_words(&self, namespace: &str, name: &str, history: &[PastSet]) -> String {
+        let way_on = format!(
+            "updates go on when the annotation is taken away: `kubectl -n {namespace} annotate papermcserver {name} \
+             {ROLLBACK_TO}-`"
+        );
+        match self {
+            Self::To { digest, since: _ } => {
+                let set = history.iter().find(|past| past.lock == *digest).map_or_else(|| digest.clone(), one_in_words);
+                format!("`{ROLLBACK_TO}` holds the server at the set {set}; {way_on}")
+            }
+            Self::Unknown { asked } => {
+                let kept: Vec<String> = history.iter().take(KEPT).map(one_in_words).collect();
+                let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+                format!("`{ROLLBACK_TO}` is `{asked}`, and no set of that name is kept; kept are: {kept}. {way_on}")
+            }
+        }
+    }
+
+    /// What has to stand in the status before anything is done about it; `None` while it does. `previous` would name
+    /// another set as soon as the server has gone back.
+    pub(crate) fn to_note(&self, server: &PaperMCServer, before: Option<&LastHandled>) -> Option<LastHandled> {
+        let Self::To { digest, since } = self else { return None };
+        let noted = LastHandled {
+            rollback_to: written(server),
+            rollback_digest: Some(digest.clone()),
+            rollback_seen_at: Some(*since),
+            ..before.cloned().unwrap_or_default()
+        };
+        (Some(&noted) != before).then_some(noted)
+    }
+}
+
+/// The request as it is kept in the status.
+fn written(server: &PaperMCServer) -> Option<String> {
+    let asked = server.annotations().get(ROLLBACK_TO)?.trim();
+    (!asked.is_empty()).then(|| cut(asked, 253))
+}
+
+/// What the status goes on to say of a request: nothing once it is taken away or names something else, so that it counts
+/// again when it is written again.
+pub(crate) fn still_noted(server: &PaperMCServer, handled: LastHandled) -> LastHandled {
+    if handled.rollback_to.is_some() && handled.rollback_to == written(server) {
+        return handled;
+    }
+    LastHandled { rollback_to: None, rollback_digest: None, rollback_seen_at: None, ..handled }
+}
+
+/// The sets that ran here, with the one that runs in front, and without those that are too old to be kept.
+pub(crate) fn history(before: &[PastSet], runs: Option<&LockRecord>, now: Timestamp) -> Vec<PastSet> {
+    let mut history = before.to_vec();
+    if let Some(LockRecord { lock, files }) = runs
+        && history.first().is_none_or(|newest| newest.lock != files.lock)
+    {
+        history.retain(|past| past.lock != files.lock);
+        let version = cut(&format!("{}-{}", lock.minecraft, lock.build), 64);
+        history.insert(0, PastSet { lock: files.lock.clone(), version, settled_at: now });
+    }
+    let mut place = 0;
+    history.retain(|past| {
+        place += 1;
+        place <= KEPT || place <= MOST && past.settled_at + KEPT_FOR > now
+    });
+    history
+}
+
+/// Enough digits to ask for it, and what people know it by.
+fn one_in_words(past: &PastSet) -> String {
+    format!("{} ({})", past.lock.get(..16).unwrap_or(&past.lock), past.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+    const RUNS: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+
+    fn server(annotations: &Value) -> PaperMCServer {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby", "annotations": annotations}, "spec": {"updateStrategy": "auto"},
+        }))
+        .unwrap()
+    }
+
+    fn asks(what: &str) -> PaperMCServer {
+        server(&json!({"nightshift.dev/rollback-to": what}))
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn past(lock: &str, second: i64) -> PastSet {
+        PastSet { lock: lock.to_owned(), version: "1.21.10-130".to_owned(), settled_at: at(second) }
+    }
+
+    fn status(history: &[&str], handled: Option<LastHandled>) -> PaperMCServerStatus {
+        let history = history.iter().map(|lock| past(lock, 0)).collect();
+        PaperMCServerStatus { history, last_handled: handled, ..PaperMCServerStatus::default() }
+    }
+
+    fn to(digest: &str, second: i64) -> Undo {
+        Undo::To { digest: digest.to_owned(), since: at(second) }
+    }
+
+    #[test]
+    fn a_set_is_named_by_its_digest_by_enough_of_it_or_as_the_one_before() {
+        let kept = status(&[RUNS, OLD], None);
+        for asked in [OLD, &OLD[..16], "previous", " previous\n"] {
+            assert_eq!(Undo::of(&asks(asked), &kept, Some(RUNS), at(5)), Some(to(OLD, 5)), "{asked}");
+        }
+        assert_eq!(Undo::of(&asks(RUNS), &kept, Some(RUNS), at(5)), Some(to(RUNS, 5)), "to stay is a wish too");
+        for (asked, kept) in [(&OLD[..15], &kept), ("previous", &status(&[RUNS], None)), (OLD, &status(&[RUNS], None))]
+        {
+            let unknown = Some(Undo::Unknown { asked: asked.to_owned() });
+            assert_eq!(Undo::of(&asks(asked), kept, Some(RUNS), at(5)), unknown, "{asked}");
+        }
+        assert_eq!(Undo::of(&asks(OLD), &kept, None, at(5)), None, "nothing has settled yet");
+        assert_eq!(Undo::of(&asks(" "), &kept, Some(RUNS), at(5)), None);
+        assert_eq!(Undo::of(&server(&json!({})), &kept, Some(RUNS), at(5)), None);
+    }
+
+    #[test]
+    fn the_one_before_stays_the_same_set_when_the_server_has_gone_back_to_it() {
+        let server = asks("previous");
+        let first = Undo::of(&server, &status(&[RUNS, OLD], None), Some(RUNS), at(5)).unwrap();
+        let noted = first.to_note(&server, None).unwrap();
+        let back = status(&[OLD, RUNS], Some(noted.clone()));
+        assert_eq!(Undo::of(&server, &back, Some(OLD), at(99)), Some(to(OLD, 5)));
+        assert_eq!(first.to_note(&server, Some(&noted)), None, "it stands there");
+        assert_eq!(still_noted(&server, noted.clone()), noted);
+        for other in [super::tests::server(&json!({})), asks(RUNS)] {
+            assert_eq!(
+                still_noted(&other, noted.clone()),
+                LastHandled::default(),
+                "and counts again when it comes again"
+            );
+        }
+    }
+
+    #[test]
+    fn five_sets_are_kept_and_those_of_a_month_up_to_twenty() {
+        let day = 24 * 60 * 60;
+        let of = |days: &[i64]| -> Vec<PastSet> {
+            days.iter().map(|ago| past(&format!("{ago:064}"), (1_000 - ago) * day)).collect()
+        };
+        let kept = |days: &[i64]| history(&of(days), None, at(1_000 * day)).len();
+        assert_eq!(kept(&[40, 50, 60, 70, 80, 90]), 5);
+        assert_eq!(kept(&[1, 2, 3, 4, 5, 29, 30, 31]), 6);
+        assert_eq!(kept(&(1..29).collect::<Vec<_>>()), 20);
+    }
+
+    #[test]
+    fn what_runs_stands_in_front_once() {
+        let lock = serde_json::from_value(json!({
+            "server": "games/lobby", "minecraft": "1.21.10", "build": 129, "java": 21,
+            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
+        }));
+        let file = json!({"path": "paper.jar", "hash": "sha256:00", "url": ""});
+        let files =
+            json!({"lock": RUNS, "minecraft": "1.21.10", "build": 129, "server": file, "support": [], "plugins": []});
+        let record = LockRecord { lock: lock.unwrap(), files: serde_json::from_value(files).unwrap() };
+        let locks = |history: &[PastSet]| history.iter().map(|past| past.lock.clone()).collect::<Vec<_>>();
+        let first = history(&[past(OLD, 1)], Some(&record), at(7));
+        assert_eq!(locks(&first), [RUNS, OLD]);
+        assert_eq!((first[0].version.as_str(), first[0].settled_at), ("1.21.10-129", at(7)));
+        assert_eq!(history(&first, Some(&record), at(9)), first, "nothing has changed");
+        let back = [past(OLD, 1), past(RUNS, 7)];
+        assert_eq!(locks(&history(&back, Some(&record), at(9))), [RUNS, OLD]);
+    }
+
+    #[test]
+    fn who_names_a_set_that_is_not_kept_is_told_which_are() {
+        let unknown = Undo::Unknown { asked: "abc".to_owned() };
+        let told = unknown.in_words("games", "lobby", &[past(RUNS, 0), past(OLD, 0)]);
+        assert!(told.contains("`abc`") && told.contains("1111111111111111 (1.21.10-130)"), "{told}");
+        assert!(
+            told.ends_with("`kubectl -n games annotate papermcserver lobby nightshift.dev/rollback-to-`"),
+            "{told}"
+        );
+        assert!(unknown.in_words("games", "lobby", &[]).contains("kept are: none"));
+    }
+}

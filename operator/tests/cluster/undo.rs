@@ -1,0 +1,66 @@
+//! Edge (writes). The way back by a person's word: to an earlier set, announced, and the server stays there until it is let go.
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, server, viabackwards};
+use super::server::Server;
+use super::update::updated;
+use super::wait::{AN_UPDATE, SOON, until};
+use super::witness::Witness;
+use super::world::{World, in_a_world};
+
+async fn roll_back_to(world: &World, set: &str) {
+    let annotation = format!("nightshift.dev/rollback-to{set}");
+    world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &annotation], "").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it_is_let_go() {
+    in_a_world("undo", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, ALWAYS), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let before = lobby.set().await;
+        world.upstream.set_now(AFTER).await;
+        updated(world, &lobby).await;
+        let after = lobby.set().await;
+        assert_ne!(before.lock, after.lock);
+
+        roll_back_to(world, "=0123456789abcdef").await;
+        let refused = lobby.condition_is("HeldAtSet", "True", "UnknownSet").await;
+        assert!(refused.contains(&before.lock[..16]) && refused.contains(&after.lock[..16]), "{refused}");
+
+        let witness = Witness::of(&lobby).await;
+        let runs = witness.runs();
+        roll_back_to(world, "=previous").await;
+        until("the set before is back", AN_UPDATE, async || {
+            let runs = lobby.object().await.status.unwrap_or_default().lock;
+            if runs.as_ref() == Some(&before.lock) { Ok(()) } else { Err(format!("{runs:?}")) }
+        })
+        .await;
+        lobby.settled().await;
+        assert_eq!(lobby.set().await, before);
+        assert_eq!(witness.runs(), runs + 1, "one restart:\n{}", witness.console());
+        world.note(LOBBY, "PlayersWarned").await;
+
+        // A window is open all the time, and the newer set is still what the solve chooses.
+        let held = lobby.condition_is("HeldAtSet", "True", "RollbackTo").await;
+        assert!(held.contains(&before.lock[..16]) && held.contains("nightshift.dev/rollback-to-"), "{held}");
+        world.look_again(LOBBY).await;
+        assert_eq!((lobby.set().await, witness.runs()), (before, runs + 1), "it stays");
+        assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("held"));
+
+        roll_back_to(world, "-").await;
+        until("the newer set is back", AN_UPDATE, async || {
+            let runs = lobby.object().await.status.unwrap_or_default().lock;
+            if runs.as_ref() == Some(&after.lock) { Ok(()) } else { Err(format!("{runs:?}")) }
+        })
+        .await;
+        lobby.settled().await;
+        assert_eq!(lobby.set().await, after);
+        until("the condition goes", SOON, async || match lobby.condition("HeldAtSet").await {
+            None => Ok(()),
+            Some(held) => Err(held.message),
+        })
+        .await;
+    })
+    .await;
+}
