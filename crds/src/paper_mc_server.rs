@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::{pod_template, schema};
 
 mod blackout;
+mod notify;
 mod settings;
 mod status;
 mod unmanaged;
 
 pub use blackout::Blackout;
+pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
 pub use settings::{
     AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
     ServiceKind, ServiceWish, Storage, UpdateSchedule,
@@ -107,6 +109,10 @@ pub struct PaperMCServerSpec {
     /// What players are told, and how much say they have.
     #[serde(default)]
     pub players: PlayersPolicy,
+    /// Channels of a chat that are told what happens to the server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub notify: Vec<NotifyChannel>,
     /// How the server is stopped.
     #[serde(default)]
     pub graceful_shutdown: GracefulShutdown,

@@ -56,6 +56,11 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_FACTS", value_name = "FILE")]
     pub facts: Option<PathBuf>,
 
+    /// Origins (scheme, host, port) that webhooks of `spec.notify` may have beside public addresses over https, such as
+    /// `http://mattermost.chat.svc:8065`; commas between them.
+    #[arg(long, env = "NIGHTSHIFT_NOTIFY_ORIGINS", value_name = "URL", value_delimiter = ',')]
+    pub notify_origins: Vec<String>,
+
     /// How often upstreams are asked for news, in seconds. Their own cache times are honoured on top.
     #[arg(long, env = "NIGHTSHIFT_REFRESH_SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub refresh_seconds: u32,
@@ -127,6 +132,19 @@ impl Config {
         })
     }
 
+    /// Where webhooks may lead besides; empty ones are what an empty variable gives.
+    pub(crate) fn notify_origins(&self) -> anyhow::Result<Vec<Url>> {
+        let given = self.notify_origins.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+        given
+            .map(|text| match Url::parse(text) {
+                Ok(url) if matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none() => Ok(url),
+                Ok(_) | Err(_) => anyhow::bail!(
+                    "--notify-origins: `{text}` is no origin; write scheme, host and port, such as `http://mattermost.chat.svc:8065`"
+                ),
+            })
+            .collect()
+    }
+
     /// How metadata is read: as the upstreams wish, but not more rarely than `--refresh-seconds` says.
     pub(crate) fn fetch_settings(&self) -> anyhow::Result<Settings> {
         let refresh = SignedDuration::from_secs(i64::from(self.refresh_seconds));
@@ -150,6 +168,16 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn origins_for_webhooks_are_scheme_host_and_port_and_nothing_more() {
+        let of = |text: &str| Config::parse_from(["operator", "--notify-origins", text]).notify_origins();
+        assert_eq!(of("").unwrap(), Vec::<Url>::new(), "as the chart writes none");
+        assert_eq!(of("http://a.chat.svc:8065, https://b.chat.svc").unwrap().len(), 2);
+        for wrong in ["mattermost.chat.svc", "http://a.chat.svc/hooks/x", "ftp://a", "http://a?x"] {
+            assert!(of(wrong).unwrap_err().to_string().contains("--notify-origins: `"), "{wrong}");
+        }
+    }
 
     #[test]
     fn docker_hub_is_asked_only_when_the_java_is_ours_to_choose() {

@@ -13,6 +13,8 @@ use crate::Config;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::k8s::events::Publisher;
 use crate::memory::Memory;
+use crate::notify::Messenger;
+use crate::notify::office::Cluster;
 use crate::solver::Solver;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
@@ -31,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) memory: Memory,
     pub(crate) events: Publisher,
     pub(crate) metrics: Metrics,
+    /// Tells channels of a chat.
+    pub(crate) messenger: Messenger<Cluster>,
     /// All Plugins that are watched.
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.

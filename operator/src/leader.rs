@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use anyhow::Context as _;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use kube::api::Api;
@@ -23,6 +24,38 @@ pub(crate) struct Led {
     pub(crate) fence: u64,
     /// Ends when the Lease is lost.
     pub(crate) lost: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+/// Who a leader is, by its Lease.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    /// Where the Lease is.
+    pub(crate) namespace: String,
+    /// Who holds it.
+    pub(crate) identity: String,
+    /// How many leaders there were before.
+    pub(crate) fence: u64,
+}
+
+/// What has to be left of a Lease when something is sent that nobody can fence: longer than sending may take.
+const ROOM: SignedDuration = SignedDuration::from_secs(5);
+
+impl Standing {
+    /// Whether the Lease is still held by this leader, and for a while to come. A process that was asleep learns it so before
+    /// its own clock tells.
+    pub(crate) async fn is_held(&self, client: &Client, now: Timestamp) -> Result<bool, kube::Error> {
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &self.namespace);
+        Ok(self.is_held_by(&leases.get(LEASE).await?, now))
+    }
+
+    fn is_held_by(&self, lease: &Lease, now: Timestamp) -> bool {
+        let Some(spec) = &lease.spec else { return false };
+        let duration = SignedDuration::from_secs(i64::from(spec.lease_duration_seconds.unwrap_or(0)));
+        let until = spec.renew_time.as_ref().map(|renewed| renewed.0 + duration);
+        spec.holder_identity.as_deref() == Some(self.identity.as_str())
+            && transitions(lease) == self.fence
+            && until.is_some_and(|until| until >= now + ROOM)
+    }
 }
 
 /// Waits until this process leads.
@@ -56,6 +89,35 @@ pub(crate) async fn lead(client: Client, namespace: &str, identity: &str) -> any
 async fn read_fence(client: Client, namespace: &str) -> anyhow::Result<u64> {
     let leases: Api<Lease> = Api::namespaced(client, namespace);
     let lease = leases.get(LEASE).await.with_context(|| format!("could not read Lease `{LEASE}`"))?;
-    let transitions = lease.spec.and_then(|spec| spec.lease_transitions).unwrap_or(0);
-    Ok(u64::try_from(transitions).unwrap_or(0))
+    Ok(transitions(&lease))
+}
+
+fn transitions(lease: &Lease) -> u64 {
+    let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions).unwrap_or(0);
+    u64::try_from(transitions).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_lease_counts_for_its_holder_alone_and_not_in_its_last_seconds() {
+        let lease: Lease = serde_json::from_value(json!({"spec": {
+            "holderIdentity": "operator-b", "leaseTransitions": 7, "leaseDurationSeconds": 15,
+            "renewTime": "2026-11-22T04:00:00.000000Z",
+        }}))
+        .unwrap();
+        let holds = |identity: &str, fence, seconds| {
+            let standing = Standing { namespace: "n".to_owned(), identity: identity.to_owned(), fence };
+            let renewed: Timestamp = "2026-11-22T04:00:00Z".parse().unwrap();
+            standing.is_held_by(&lease, renewed + SignedDuration::from_secs(seconds))
+        };
+        assert!(holds("operator-b", 7, 0) && holds("operator-b", 7, 10));
+        assert!(!holds("operator-a", 7, 0), "another holds it");
+        assert!(!holds("operator-b", 6, 0), "it was lost in between");
+        assert!(!holds("operator-b", 7, 11), "it may be another's before a message has gone");
+    }
 }

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
+use kube::runtime::reflector::ObjectRef;
 use resolver::facts::Facts;
 use resolver::upstream::{Fetcher, StartError};
 use scheduler::alarm::Alarm;
@@ -26,6 +27,7 @@ mod controllers;
 mod k8s;
 mod leader;
 mod memory;
+mod notify;
 mod plugin;
 mod quantity;
 mod requests;
@@ -44,6 +46,9 @@ use context::Context;
 use controllers::Controllers;
 use k8s::events::Publisher;
 use k8s::scope::scoped;
+use leader::Standing;
+use notify::office::Cluster;
+use notify::{Messenger, Post};
 use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
@@ -80,6 +85,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let pause = Duration::from_secs(u64::from(config.refresh_seconds));
     tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
+    let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone())?;
     let controllers = Controllers::new(&client, &config);
     let ctx = Arc::new(Context {
         events: Publisher::new(client.clone(), config.identity.clone()),
@@ -95,6 +101,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         solver: Solver::start(metrics.solves.clone()).context("no thread for the solver")?,
         catalog,
         store,
+        messenger,
         metrics,
         wake,
     });
@@ -102,6 +109,23 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
         () = lease.lost => anyhow::bail!("the Lease is lost: another replica leads, and two must not write"),
     }
+}
+
+/// Tells channels for as long as this process leads. What it learns is noted by a pass.
+fn messenger(
+    client: &Client,
+    config: &Config,
+    fence: u64,
+    metrics: &telemetry::metrics::Metrics,
+    wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
+) -> anyhow::Result<Messenger<Cluster>> {
+    let standing = Standing { namespace: config.namespace.clone(), identity: config.identity.clone(), fence };
+    let post = Post::new(config.notify_origins()?).context("could not make the client for webhooks")?;
+    let wake = Box::new(move |(namespace, name): &memory::Key| {
+        // Nobody listens any more only when the process ends.
+        drop(wake.send(ObjectRef::new(name).within(namespace)));
+    });
+    Ok(Messenger::new(Cluster { client: client.clone(), standing }, post, wake, metrics.tolds.clone()))
 }
 
 /// The cluster's facts. An operator that went on without them would install what they rule out, so it stops at a mistake.

@@ -146,6 +146,9 @@ pub(crate) async fn reconcile(
     }
     .instrument(span)
     .await;
+    if server.metadata.deletion_timestamp.is_none() {
+        report::tell(&ctx, &server);
+    }
     company::end_of_pass(&ctx, &namespace);
     ctx.metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: outcome.name() }).inc();
     ctx.metrics.reconcile_seconds.observe(started.elapsed().as_secs_f64());
@@ -158,6 +161,7 @@ pub(crate) async fn reconcile(
 /// Forgets a server that is gone. Mostly it is simply not there any more, and the end of its children tells so.
 pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&str>) {
     ctx.memory.forget(namespace, name);
+    ctx.messenger.forget(&(namespace.to_owned(), name.to_owned()));
     company::gone(ctx, namespace, name);
     if let Some(uid) = uid {
         ctx.events.forget(uid);
@@ -267,7 +271,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         apply::clean_up(ctx, &checked, &seen, &bundle, history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
-    Ok(outcome_of(step, done == Done::StagingAsked || plan.is_staging(&seen)))
+    let outcome = outcome_of(step, done == Done::StagingAsked || plan.is_staging(&seen));
+    Ok(report::notices::in_time_to_tell(outcome, &server.spec.notify, at))
 }
 
 /// Asks the solver, about all servers that share a plugin at once. Without any catalog its answer is "not known yet", and

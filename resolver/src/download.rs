@@ -20,7 +20,7 @@ use crate::upstream::{StartError, client};
 mod address;
 mod error;
 
-use address::{NotPublic, PublicOnly, is_inside};
+pub use address::{NotPublic, PublicOnly, is_inside};
 pub use error::DownloadError;
 
 /// The folder, beside those of the algorithms, for what is not complete yet. No algorithm is called so.

@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::notify::Notice;
 use super::unmanaged::UnmanagedFile;
 use crate::schema;
 
@@ -78,6 +79,10 @@ pub struct PaperMCServerStatus {
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<LastHandled>,
+    /// What the channels of `spec.notify` are told and were told lately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["occasion", "about"]))]
+    pub notices: Vec<Notice>,
     /// What the rollout must remember should its `StatefulSet` be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutFacts>,
@@ -94,7 +99,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `Drifted`, `NamesShared`, `RconExposed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -22,11 +22,15 @@ use crate::chain::cut;
 use crate::context::Context;
 use crate::k8s::events::Note;
 use crate::k8s::ssa::Writer;
+use crate::memory::Key;
 use crate::requeue::Outcome;
 
 mod conditions;
 mod notes;
+pub(crate) mod notices;
 mod status;
+
+use notices::{Situation, next_notices, what_is_in_the_way};
 
 /// The longest message of a condition.
 const LONGEST_MESSAGE: usize = 1_024;
@@ -91,6 +95,16 @@ pub(crate) async fn report(
     let mut status = status::build_status(server, checked, report, &before);
     status.basis = basis(ctx, report.seen);
     status.conditions = conditions::build_conditions(server, checked, report, &before);
+    let situation = Situation::of(checked, report, &before, &status);
+    let channels = &server.spec.notify;
+    status.notices = next_notices(&before.notices, channels, &situation, report.now);
+    let troubles = ctx.messenger.look(&key_of(server), channels, report.now).await;
+    if let Some((reason, message)) = what_is_in_the_way(&troubles, &status.notices, report.now) {
+        let note = Note { reason: "NotifyFailed", warning: true, text: message.clone() };
+        ctx.events.publish(server, &note, report.now).await;
+        let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
+        status.conditions.push(failed);
+    }
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -109,6 +123,8 @@ pub(crate) async fn report_trouble(
     let mut status = (*before).clone();
     status.observed_generation = server.metadata.generation;
     status.rollout = status::rollout_facts(&seen.facts).or(status.rollout);
+    let situation = Situation::of_the_end(seen, &before);
+    status.notices = next_notices(&before.notices, &server.spec.notify, &situation, now);
     status.basis = basis(ctx, seen);
     let (reason, message) = match trouble {
         Trouble::Spec(words) => ("SpecInvalid", words.clone()),
@@ -149,12 +165,20 @@ pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &
     }
 }
 
+fn key_of(server: &PaperMCServer) -> Key {
+    (server.namespace().unwrap_or_default(), server.name_any())
+}
+
+/// Lets the channels be told what the status says is to be told, as it was written last.
+pub(crate) fn tell(ctx: &Context, server: &PaperMCServer) {
+    ctx.messenger.offer(&key_of(server), &server.spec.notify, &status_before(ctx, server).notices);
+}
+
 /// The status as we wrote it last: newer than any cache.
 pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
-    let key = (server.namespace().unwrap_or_default(), server.name_any());
     ctx.memory
         .status
-        .get(&key)
+        .get(&key_of(server))
         .filter(|(uid, _)| Some(uid) == server.uid().as_ref())
         .map_or_else(|| Arc::new(server.status.clone().unwrap_or_default()), |(_, status)| status)
 }
@@ -163,8 +187,9 @@ async fn write(
     ctx: &Context,
     server: &PaperMCServer,
     before: &PaperMCServerStatus,
-    status: PaperMCServerStatus,
+    mut status: PaperMCServerStatus,
 ) -> Result<(), kube::Error> {
+    ctx.messenger.note(&key_of(server), &mut status.notices);
     // Nothing is written for the number of players alone: on a busy fleet it changes each minute.
     let same = PaperMCServerStatus { players: before.players, ..status.clone() } == *before;
     let namespace = server.namespace().unwrap_or_default();

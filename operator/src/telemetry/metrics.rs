@@ -30,6 +30,16 @@ pub(crate) struct Fetch {
     pub(crate) category: &'static str,
 }
 
+/// What became of telling a channel something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Told {
+    pub(crate) channel: &'static str,
+    pub(crate) outcome: &'static str,
+}
+
+/// How often channels were told.
+pub(crate) type Tolds = Family<Told, Counter>;
+
 /// How long solving takes.
 #[derive(Clone)]
 pub(crate) struct Solves {
@@ -51,6 +61,7 @@ pub(crate) struct Metrics {
     pub(crate) fetch_failures: Family<Fetch, Counter>,
     pub(crate) store_downloads: Gauge,
     pub(crate) store_hits: Gauge,
+    pub(crate) tolds: Tolds,
 }
 
 impl Default for Metrics {
@@ -68,6 +79,7 @@ impl Default for Metrics {
             fetch_failures: Family::default(),
             store_downloads: Gauge::default(),
             store_hits: Gauge::default(),
+            tolds: Family::default(),
             registry: Arc::default(),
         };
         registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
@@ -92,6 +104,7 @@ impl Default for Metrics {
         registry.register("fetch_failures", "Files that could not be brought", metrics.fetch_failures.clone());
         registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
         registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
+        registry.register("notices", "Messages to channels of a chat by what became of them", metrics.tolds.clone());
         Self { registry: Arc::new(registry), ..metrics }
     }
 }

@@ -254,7 +254,9 @@ fn in_sentences(plan: &Plan) -> String {
             windows.join("; "),
             blackouts.join("; ")
         ),
-        When::Held => "goes on when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned(),
+        When::Held => {
+            "goes on when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
+        }
         When::Approval { digest: None } => "is restarted in a window after the set is approved".to_owned(),
         When::Approval { digest: Some(digest) } => {
             format!("is restarted in a window after the set is approved: `nightshift.dev/approve={digest}`")

@@ -8,9 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// All addresses of a name lie inside.
+/// All addresses of a name lie inside. It stands among the causes of the client's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NotPublic(pub(super) String);
+pub struct NotPublic(pub(super) String);
 
 impl fmt::Display for NotPublic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,7 +23,7 @@ impl std::error::Error for NotPublic {}
 /// Looks names up as the system does, and keeps the public addresses. The connection goes to exactly these: a name that
 /// means something else a moment later changes nothing.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PublicOnly;
+pub struct PublicOnly;
 
 impl Resolve for PublicOnly {
     fn resolve(&self, name: Name) -> Resolving {
@@ -41,7 +41,7 @@ impl Resolve for PublicOnly {
 }
 
 /// Whether the host of an address is an IP address inside. Names are looked at when they are looked up.
-pub(super) fn is_inside(host: &str) -> bool {
+pub fn is_inside(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse().is_ok_and(|address: IpAddr| !is_public(address))
 }

@@ -181,7 +181,7 @@ fn running(report: &Report<'_>, first: bool) -> String {
 }
 
 /// From the end of the old process to the first answer of the new one, both by the agent's clock.
-fn downtime(agent: Option<&protocol::Report>) -> Option<SignedDuration> {
+pub(super) fn downtime(agent: Option<&protocol::Report>) -> Option<SignedDuration> {
     let agent = agent?;
     let stopped = agent.last_stop.as_ref()?.at;
     match &agent.server {

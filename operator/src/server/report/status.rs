@@ -90,6 +90,8 @@ pub(super) fn build_status(
         last_update: last_update(report, before),
         history: history(&before.history, report.seen.settled_lock.as_deref(), report.now),
         last_handled: last_handled(server, report, before),
+        // They follow from the whole status, so they are added last.
+        notices: Vec::new(),
         rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
         // The same for every end of a pass, so it is added there.
         basis: None,

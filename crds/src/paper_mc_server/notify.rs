@@ -1,0 +1,187 @@
+//! Pure. Channels of a chat that are told about a server: where they are, what they are told, and what they were told.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::SecretKey;
+use crate::schema;
+
+/// A channel that is told what happens to a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NotifyChannel {
+    /// Its name, for messages; no two are the same.
+    #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// The form of its messages.
+    #[serde(rename = "type")]
+    pub kind: ChatKind,
+    /// Where the webhook's address is. It is a password: whoever has it may write there.
+    pub secret: SecretKey,
+    /// What it is told; everything when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
+    pub on: Vec<Occasion>,
+    /// Words of your own.
+    #[serde(default, skip_serializing_if = "NoticeTexts::is_empty")]
+    pub texts: NoticeTexts,
+}
+
+impl NotifyChannel {
+    /// Whether it is told about this.
+    pub fn wants(&self, occasion: Occasion) -> bool {
+        self.on.is_empty() || self.on.contains(&occasion)
+    }
+}
+
+/// The form of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ChatKind {
+    /// Discord's.
+    Discord,
+    /// Slack's, which Mattermost and others understand too.
+    Slack,
+}
+
+impl ChatKind {
+    /// As it stands in a spec.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Discord => "Discord",
+            Self::Slack => "Slack",
+        }
+    }
+}
+
+/// What a channel is told about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Occasion {
+    /// Another set is going to be applied.
+    Planned,
+    /// Ten minutes before the window in which it is.
+    Soon,
+    /// It was applied and proven.
+    Done,
+    /// It did not work here, and what ran before comes back.
+    RolledBack,
+    /// It did not work here, and does not go back by itself: a person has to decide.
+    Failed,
+    /// Nothing newer has been possible for 14 days.
+    Blocked,
+}
+
+impl Occasion {
+    /// All of them, in the order in which they happen.
+    pub const ALL: [Self; 6] = [Self::Planned, Self::Soon, Self::Done, Self::RolledBack, Self::Failed, Self::Blocked];
+
+    /// As it stands in a spec.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "Planned",
+            Self::Soon => "Soon",
+            Self::Done => "Done",
+            Self::RolledBack => "RolledBack",
+            Self::Failed => "Failed",
+            Self::Blocked => "Blocked",
+        }
+    }
+}
+
+/// Words of one's own, by occasion. Several languages are several lines. `{namespace}`, `{server}`, `{what}`, `{when}`,
+/// `{down}` and `{why}` are replaced; one that does not apply becomes `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NoticeTexts {
+    /// With `{what}` and `{when}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub planned: Option<String>,
+    /// With `{what}` and `{when}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub soon: Option<String>,
+    /// With `{what}` and `{down}`, such as `21 s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub done: Option<String>,
+    /// With `{what}` and `{why}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub rolled_back: Option<String>,
+    /// With `{what}` and `{why}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub failed: Option<String>,
+    /// With `{what}`: who holds, or why nothing is possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub blocked: Option<String>,
+}
+
+impl NoticeTexts {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The words for one occasion.
+    pub fn of(&self, occasion: Occasion) -> Option<&str> {
+        let Self { planned, soon, done, rolled_back, failed, blocked } = self;
+        match occasion {
+            Occasion::Planned => planned,
+            Occasion::Soon => soon,
+            Occasion::Done => done,
+            Occasion::RolledBack => rolled_back,
+            Occasion::Failed => failed,
+            Occasion::Blocked => blocked,
+        }
+        .as_deref()
+    }
+}
+
+/// A text with the places that are known, and no other brace: a misspelt place is refused where it is written.
+fn text(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    const PATTERN: &str = r"^([^{}]|\{(namespace|server|what|when|down|why)\})+$";
+    schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": 1000, "pattern": PATTERN})
+}
+
+/// Something that channels are told, and how far that is. What was told stays here, so that it is told once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// What happened, or will.
+    pub occasion: Occasion,
+    /// Which one of its kind: a revision, an instant. Once for each.
+    #[schemars(schema_with = "schema::text64")]
+    pub about: String,
+    /// Since when it is to be told.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Timestamp,
+    /// When it is not worth telling any more.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub until: Timestamp,
+    /// What changes, or who holds.
+    #[schemars(length(max = 512))]
+    pub what: String,
+    /// When it is to happen, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub when: Option<String>,
+    /// How long the server was down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub down: Option<String>,
+    /// Why it did not work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub why: Option<String>,
+    /// The channels that are still to be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(max = 40)))]
+    pub pending: Vec<String>,
+    /// The channels that could not be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(max = 40)))]
+    pub given_up: Vec<String>,
+}

@@ -1,0 +1,112 @@
+//! Pure. What a channel reads: our words or the user's, in the form that its chat understands.
+//!
+//! Names of plugins and texts of proofs come from strangers. None of them may call people, become a link or change the look
+//! of a message: the values are escaped, the words around them are the admin's own.
+
+use std::fmt::Write as _;
+
+use crds::paper_mc_server::{ChatKind, Notice, NotifyChannel, Occasion};
+use serde_json::{Value, json};
+
+/// Discord refuses longer ones. It counts as JavaScript does.
+const DISCORD_LIMIT: usize = 2_000;
+/// Slack cuts longer ones itself, and refuses much longer ones.
+const SLACK_LIMIT: usize = 40_000;
+/// `SUPPRESS_EMBEDS` of Discord: no preview of whatever looks like a link.
+const NO_PREVIEWS: u32 = 1 << 2;
+
+/// The whole body of the request.
+pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str, notice: &Notice) -> Value {
+    let kind = channel.kind;
+    let escape = |value: &str| escape(kind, value);
+    let words = channel.texts.of(notice.occasion).map_or_else(|| ours(notice), str::to_owned);
+    let text = fill(&words, |place| {
+        Some(match place {
+            "namespace" => escape(namespace),
+            "server" => escape(server),
+            "what" => escape(&notice.what),
+            "when" => escape(notice.when.as_deref().unwrap_or("-")),
+            "down" => escape(notice.down.as_deref().unwrap_or("-")),
+            "why" => escape(notice.why.as_deref().unwrap_or("-")),
+            _ => return None,
+        })
+    });
+    match kind {
+        ChatKind::Discord => json!({
+            "content": cut(&text, DISCORD_LIMIT), "allowed_mentions": {"parse": []}, "flags": NO_PREVIEWS,
+        }),
+        ChatKind::Slack => json!({"text": cut(&text, SLACK_LIMIT), "unfurl_links": false}),
+    }
+}
+
+/// What is said where the user says nothing.
+fn ours(notice: &Notice) -> String {
+    let what = match notice.occasion {
+        Occasion::Planned => "update planned, {when}: {what}",
+        Occasion::Soon => "an update begins at {when}: {what}",
+        Occasion::Done if notice.down.is_some() => "updated, down for {down}: {what}",
+        Occasion::Done => "updated: {what}",
+        Occasion::RolledBack => "an update did not work here, and what ran before comes back: {what}. {why}",
+        Occasion::Failed => {
+            "an update did not work here and does not go back by itself; somebody has to decide: {what}. {why}"
+        }
+        Occasion::Blocked => "nothing newer for 14 days: {what}",
+    };
+    format!("{{namespace}}/{{server}}: {what}")
+}
+
+/// Puts values into their places. What is no place stays as it is.
+fn fill(words: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut text = String::new();
+    let mut rest = words;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let filled = after.split_once('}').and_then(|(place, left)| Some((value(place)?, left)));
+        rest = if let Some((value, left)) = filled {
+            text.push_str(&value);
+            left
+        } else {
+            text.push('{');
+            after
+        };
+    }
+    text.push_str(rest);
+    text
+}
+
+/// A value as plain text. A zero-width space behind `@`: receivers of Slack's form read names from plain text.
+fn escape(kind: ChatKind, value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for character in value.chars().map(|it| if it.is_control() { ' ' } else { it }) {
+        match (kind, character) {
+            (_, '@') => escaped.push_str("@\u{200b}"),
+            (ChatKind::Discord, '\\' | '*' | '_' | '~' | '`' | '|' | '<' | '>' | '#' | '[' | ']') => {
+                write!(escaped, "\\{character}").expect("writing into a String cannot fail");
+            }
+            (ChatKind::Slack, '&') => escaped.push_str("&amp;"),
+            (ChatKind::Slack, '<') => escaped.push_str("&lt;"),
+            (ChatKind::Slack, '>') => escaped.push_str("&gt;"),
+            (ChatKind::Discord | ChatKind::Slack, plain) => escaped.push(plain),
+        }
+    }
+    escaped
+}
+
+/// At most `limit` units of UTF-16.
+fn cut(text: &str, limit: usize) -> String {
+    if text.encode_utf16().count() <= limit {
+        return text.to_owned();
+    }
+    let mut left = limit - '…'.len_utf16();
+    let kept = text.chars().take_while(|character| match left.checked_sub(character.len_utf16()) {
+        Some(after) => {
+            left = after;
+            true
+        }
+        None => false,
+    });
+    kept.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests;

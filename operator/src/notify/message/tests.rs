@@ -1,0 +1,105 @@
+//! Pure. What channels read.
+
+use crds::paper_mc_server::{ChatKind, Notice, NotifyChannel, Occasion};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn channel(kind: ChatKind, texts: &Value) -> NotifyChannel {
+    serde_json::from_value(json!({
+        "name": "team", "type": kind.as_str(), "secret": {"name": "chat", "key": "address"}, "texts": texts,
+    }))
+    .unwrap()
+}
+
+fn notice(occasion: Occasion, more: &Value) -> Notice {
+    let mut notice = json!({
+        "occasion": occasion.as_str(), "about": "0123456789abcdef", "at": "2026-11-22T03:00:00Z",
+        "until": "2026-11-23T03:00:00Z", "what": "ViaVersion 5.6.0 -> 5.7.1",
+    });
+    notice.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(notice).unwrap()
+}
+
+fn said(kind: ChatKind, texts: &Value, notice: &Notice) -> String {
+    let body = build_body(&channel(kind, texts), "games", "lobby", notice);
+    let field = if kind == ChatKind::Discord { "content" } else { "text" };
+    body[field].as_str().unwrap().to_owned()
+}
+
+fn slack(occasion: Occasion, more: &Value) -> String {
+    said(ChatKind::Slack, &json!({}), &notice(occasion, more))
+}
+
+#[test]
+fn our_own_words_name_the_server_and_what_there_is_to_know() {
+    let bad = json!({"why": "CoreProtect 23.1 did not enable"});
+    let lines = [
+        slack(Occasion::Planned, &json!({"when": "Sun 22 Nov 04:00 CET"})),
+        slack(Occasion::Soon, &json!({"when": "Sun 22 Nov 04:00 CET"})),
+        slack(Occasion::Done, &json!({"down": "21 s"})),
+        slack(Occasion::Done, &json!({})),
+        slack(Occasion::RolledBack, &bad),
+        slack(Occasion::Failed, &bad),
+        slack(Occasion::Blocked, &json!({"what": "Paper 26.2 is held by GriefPrevention"})),
+    ];
+    insta::assert_snapshot!(lines.join("\n").replace("-&gt;", "->"), @r"
+    games/lobby: update planned, Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
+    games/lobby: an update begins at Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
+    games/lobby: updated, down for 21 s: ViaVersion 5.6.0 -> 5.7.1
+    games/lobby: updated: ViaVersion 5.6.0 -> 5.7.1
+    games/lobby: an update did not work here, and what ran before comes back: ViaVersion 5.6.0 -> 5.7.1. CoreProtect 23.1 did not enable
+    games/lobby: an update did not work here and does not go back by itself; somebody has to decide: ViaVersion 5.6.0 -> 5.7.1. CoreProtect 23.1 did not enable
+    games/lobby: nothing newer for 14 days: Paper 26.2 is held by GriefPrevention
+    ");
+}
+
+#[test]
+fn the_users_words_come_in_as_many_languages_as_they_have_lines() {
+    let texts =
+        json!({"done": "**{server}** is back after {down}: {what}\n{server} ist nach {down} wieder da ({why})"});
+    let done = notice(Occasion::Done, &json!({"down": "21 s", "what": "Via_Version 5.7.1"}));
+    let text = said(ChatKind::Discord, &texts, &done);
+    assert_eq!(text, "**lobby** is back after 21 s: Via\\_Version 5.7.1\nlobby ist nach 21 s wieder da (-)");
+    let soon = said(ChatKind::Discord, &texts, &notice(Occasion::Soon, &json!({})));
+    assert!(soon.starts_with("games/lobby: "), "ours where there are none: {soon}");
+}
+
+#[test]
+fn what_is_no_place_stays_and_a_value_is_not_looked_at_for_places() {
+    let texts = json!({"done": "{who} {what} } { {down"});
+    let done = notice(Occasion::Done, &json!({"what": "{server}"}));
+    assert_eq!(said(ChatKind::Discord, &texts, &done), "{who} {server} } { {down");
+}
+
+#[test]
+fn a_name_from_a_page_calls_nobody_links_nowhere_and_changes_no_look() {
+    let evil = "@everyone <!channel> <@1> [x](https://example.org) **a** `b` & \u{7}\nend";
+    let evil = notice(Occasion::Done, &json!({"what": evil, "down": "1 s"}));
+    let discord = build_body(&channel(ChatKind::Discord, &json!({})), "games", "lobby", &evil);
+    assert_eq!(discord["allowed_mentions"], json!({"parse": []}));
+    assert_eq!(discord["flags"], 4);
+    let text = discord["content"].as_str().unwrap();
+    let expected =
+        "@\u{200b}everyone \\<!channel\\> \\<@\u{200b}1\\> \\[x\\](https://example.org) \\*\\*a\\*\\* \\`b\\` &   end";
+    assert!(text.ends_with(expected), "{text}");
+    let text = said(ChatKind::Slack, &json!({}), &evil);
+    assert!(
+        text.ends_with(
+            "@\u{200b}everyone &lt;!channel&gt; &lt;@\u{200b}1&gt; [x](https://example.org) **a** `b` &amp;   end"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn no_message_is_longer_than_its_chat_takes() {
+    let texts = json!({"done": "{what}".repeat(166)});
+    for what in ["x", "ä", "😀", "<", "&", "*"] {
+        let done = notice(Occasion::Done, &json!({"what": what.repeat(1_024 / what.len())}));
+        for (kind, limit) in [(ChatKind::Discord, 2_000), (ChatKind::Slack, 40_000)] {
+            let units = said(kind, &texts, &done).encode_utf16().count();
+            assert!(units <= limit && units > limit - 3, "{what} {units}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Edge (writes). The messenger against a receiver in process, over real sockets.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use crds::paper_mc_server::SecretKey;
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::webhook::Webhook;
+use super::*;
+
+mod troubles;
+
+/// What nobody may ever read.
+const TOKEN: &str = "geheimnis-4711";
+/// Longer than anything here takes when it works.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How the receiver answers once; without a word about it: 204.
+enum Answer {
+    Status(u16),
+    /// 429 and the seconds of `Retry-After`.
+    Slower(&'static str),
+    MovedTo(&'static str),
+    Silence,
+}
+
+/// A receiver of webhooks.
+struct Receiver {
+    base: Url,
+    got: watch::Receiver<Vec<(String, Value, Instant)>>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+}
+
+impl Receiver {
+    async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let answers: Arc<Mutex<VecDeque<Answer>>> = Arc::new(Mutex::new(answers.into_iter().collect()));
+        let (tell, got) = watch::channel(Vec::new());
+        let script = Arc::clone(&answers);
+        let router = Router::new().fallback(move |uri: Uri, body: Bytes| {
+            let body = serde_json::from_slice(&body).unwrap();
+            tell.send_modify(|got| got.push((uri.path().to_owned(), body, Instant::now())));
+            let answer = script.lock().unwrap().pop_front();
+            async move { respond(answer).await }
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { base, got, answers }
+    }
+
+    fn hook(&self) -> String {
+        self.base.join(&format!("api/webhooks/1/{TOKEN}")).unwrap().into()
+    }
+
+    /// All that came, when so many have.
+    async fn got(&self, count: usize) -> Vec<(String, Value, Instant)> {
+        let mut got = self.got.clone();
+        let all = tokio::time::timeout(PATIENCE, got.wait_for(|got| got.len() >= count)).await;
+        all.expect("it comes in time").unwrap().clone()
+    }
+
+    async fn texts(&self, count: usize) -> Vec<String> {
+        self.got(count).await.iter().map(|(_, body, _)| body["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn now_answers(&self, answer: Answer) {
+        self.answers.lock().unwrap().push_back(answer);
+    }
+}
+
+async fn respond(answer: Option<Answer>) -> Response {
+    match answer {
+        None => StatusCode::NO_CONTENT.into_response(),
+        Some(Answer::Status(code)) => StatusCode::from_u16(code).unwrap().into_response(),
+        Some(Answer::Slower(after)) => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", after)]).into_response(),
+        Some(Answer::MovedTo(to)) => (StatusCode::FOUND, [("location", to)]).into_response(),
+        Some(Answer::Silence) => std::future::pending().await,
+    }
+}
+
+/// The cluster, as far as the messenger asks it.
+struct Desktop {
+    secrets: Mutex<BTreeMap<(String, String), String>>,
+    leads: AtomicBool,
+    now: Timestamp,
+}
+
+impl Office for Arc<Desktop> {
+    async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, Fault>> {
+        assert_eq!(namespace, "games", "a Secret of the server's namespace");
+        let secrets = self.secrets.lock().unwrap();
+        let there = secrets.keys().any(|(name, _)| *name == secret.name);
+        let found = secrets.get(&(secret.name.clone(), secret.key.clone()));
+        Some(match found {
+            Some(text) => Webhook::parse(text),
+            None if there => Err(Fault::KeyMissing),
+            None => Err(Fault::SecretMissing),
+        })
+    }
+
+    async fn leads(&self) -> bool {
+        self.leads.load(Ordering::SeqCst)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+/// A messenger, as one process has it.
+struct Process {
+    messenger: Messenger<Arc<Desktop>>,
+    office: Arc<Desktop>,
+    woken: mpsc::UnboundedReceiver<Key>,
+    tolds: Tolds,
+}
+
+/// Quick, and never again for what a person must mend.
+const QUICK: Pace =
+    Pace { first: Duration::from_millis(5), longest: Duration::from_hours(1), longest_asked: Duration::from_secs(5) };
+
+impl Process {
+    /// The Secret `chat` holds `address` at key `address`; `allowed` is what an admin wrote.
+    fn new(address: &str, allowed: &[&Url]) -> Self {
+        let key = ("chat".to_owned(), "address".to_owned());
+        let office = Arc::new(Desktop {
+            secrets: Mutex::new(BTreeMap::from([(key, address.to_owned())])),
+            leads: AtomicBool::new(true),
+            now: at("2026-11-22T03:00:30Z"),
+        });
+        let (wake, woken) = mpsc::unbounded_channel();
+        let tolds = Tolds::default();
+        let post = Post::with_deadline(allowed.iter().copied().cloned().collect(), Duration::from_millis(500)).unwrap();
+        let wake = Box::new(move |key: &Key| drop(wake.send(key.clone())));
+        let messenger = Messenger::with_pace(Arc::clone(&office), post, wake, tolds.clone(), QUICK);
+        Self { messenger, office, woken, tolds }
+    }
+
+    fn to(receiver: &Receiver) -> Self {
+        Self::new(&receiver.hook(), &[&receiver.base])
+    }
+
+    fn set_secret(&self, name: &str, key: &str, value: &str) {
+        self.office.secrets.lock().unwrap().insert((name.to_owned(), key.to_owned()), value.to_owned());
+    }
+
+    /// What a pass does: notes what was told, and hands on what is to be told.
+    fn pass(&self, server: &Key, channels: &[NotifyChannel], notices: &mut [Notice]) {
+        self.messenger.note(server, notices);
+        self.messenger.offer(server, channels, notices);
+    }
+
+    /// Passes, each time something is to be noted, until it is as `done` wants it.
+    async fn passes_until(&mut self, notices: &mut [Notice], done: impl Fn(&[Notice]) -> bool) {
+        self.pass(&lobby(), &[team()], notices);
+        while !done(notices) {
+            let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
+            assert_eq!(woken.expect("something is noted in time"), Some(lobby()));
+            self.pass(&lobby(), &[team()], notices);
+        }
+    }
+
+    /// How long a fault that holds for this channel takes to be seen: it is told by a wake.
+    async fn trouble(&mut self) -> Trouble {
+        loop {
+            let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
+            assert_eq!(woken.expect("a fault is told in time"), Some(lobby()));
+            if let Some(trouble) = self.messenger.look(&lobby(), &[team()], self.office.now).await.pop() {
+                return trouble;
+            }
+        }
+    }
+
+    fn counted(&self, outcome: &'static str) -> u64 {
+        self.tolds.get_or_create(&Told { channel: "Slack", outcome }).get()
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn lobby() -> Key {
+    ("games".to_owned(), "lobby".to_owned())
+}
+
+fn team() -> NotifyChannel {
+    serde_json::from_value(json!({
+        "name": "team", "type": "Slack", "secret": {"name": "chat", "key": "address"}, "texts": {"done": "{what}"},
+    }))
+    .unwrap()
+}
+
+/// Something that the channel `team` is to be told.
+fn done(what: &str) -> Notice {
+    serde_json::from_value(json!({
+        "occasion": "Done", "about": format!("{what}@1"), "at": "2026-11-22T03:00:00Z", "until": "2026-11-23T03:00:00Z",
+        "what": what, "pending": ["team"],
+    }))
+    .unwrap()
+}
+
+fn all_told(notices: &[Notice]) -> bool {
+    notices.iter().all(|notice| notice.pending.is_empty() && notice.given_up.is_empty())
+}
+
+#[tokio::test]
+async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_tells_it_again() {
+    let receiver = Receiver::start([]).await;
+    let mut first = Process::to(&receiver);
+    let mut status = vec![done("one"), done("two")];
+    first.passes_until(&mut status, all_told).await;
+    assert_eq!(receiver.texts(2).await, ["one", "two"], "in their order");
+    assert_eq!(receiver.got(2).await[0].0, format!("/api/webhooks/1/{TOKEN}"));
+
+    first.pass(&lobby(), &[team()], &mut status);
+    let mut second = Process::to(&receiver);
+    status.push(done("three"));
+    second.passes_until(&mut status, all_told).await;
+    assert_eq!(receiver.texts(3).await, ["one", "two", "three"]);
+    assert_eq!((first.counted("told"), second.counted("told")), (2, 1));
+}
+
+#[tokio::test]
+async fn passes_while_a_message_is_under_way_do_not_send_it_twice() {
+    let receiver = Receiver::start([Answer::Slower("0.2")]).await;
+    let mut process = Process::to(&receiver);
+    let mut status = vec![done("one")];
+    for _ in 0..50 {
+        process.pass(&lobby(), &[team()], &mut status);
+    }
+    receiver.got(1).await;
+    for _ in 0..50 {
+        process.pass(&lobby(), &[team()], &mut status);
+    }
+    process.passes_until(&mut status, all_told).await;
+    assert_eq!(receiver.texts(2).await, ["one", "one"], "the one that was refused, and the one that was taken");
+}
+
+#[tokio::test]
+async fn a_receiver_that_fails_is_asked_again_and_one_that_says_when_is_asked_then() {
+    let receiver = Receiver::start([Answer::Status(500), Answer::Status(503), Answer::Slower("0.4")]).await;
+    let mut process = Process::to(&receiver);
+    let mut status = vec![done("one")];
+    process.passes_until(&mut status, all_told).await;
+    let got = receiver.got(4).await;
+    let apart = got[3].2.duration_since(got[2].2);
+    assert!(apart >= Duration::from_millis(400), "{apart:?}");
+    assert_eq!((got.len(), process.counted("failed"), process.counted("told")), (4, 3, 1));
+    assert_eq!(process.messenger.look(&lobby(), &[team()], process.office.now).await, [], "all is well again");
+}
+
+#[tokio::test]
+async fn a_receiver_that_hangs_is_left_after_a_while_and_keeps_no_other_channel_waiting() {
+    let (hangs, works) = (Receiver::start([Answer::Silence]).await, Receiver::start([]).await);
+    let mut process = Process::new(&hangs.hook(), &[&hangs.base, &works.base]);
+    process.set_secret("other", "address", &works.hook());
+    let mut other = team();
+    (other.name, other.secret.name) = ("other".to_owned(), "other".to_owned());
+    let mut status = vec![done("one")];
+    status[0].pending.push("other".to_owned());
+    let channels = [team(), other];
+    process.pass(&lobby(), &channels, &mut status);
+    hangs.got(1).await;
+    works.got(1).await;
+    while !all_told(&status) {
+        tokio::time::timeout(PATIENCE, process.woken.recv()).await.unwrap().unwrap();
+        process.pass(&lobby(), &channels, &mut status);
+    }
+    let got = hangs.got(2).await;
+    assert!(got[1].2.duration_since(got[0].2) >= Duration::from_millis(500), "only after the deadline");
+    assert_eq!(works.got(1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_lead_tells_nothing() {
+    let receiver = Receiver::start([]).await;
+    let mut process = Process::to(&receiver);
+    process.office.leads.store(false, Ordering::SeqCst);
+    let mut status = vec![done("one")];
+    process.pass(&lobby(), &[team()], &mut status);
+    // The leader tells it, and this one never gets to it.
+    let mut leader = Process::to(&receiver);
+    leader.passes_until(&mut status, all_told).await;
+    assert_eq!(receiver.texts(1).await, ["one"]);
+    process.pass(&lobby(), &[team()], &mut status);
+    process.office.leads.store(true, Ordering::SeqCst);
+    status.push(done("two"));
+    process.passes_until(&mut status, all_told).await;
+    assert_eq!(receiver.texts(2).await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_channel_that_is_taken_out_of_the_spec_is_told_nothing_more() {
+    let receiver = Receiver::start([Answer::Status(404)]).await;
+    let mut process = Process::to(&receiver);
+    let mut status = vec![done("one")];
+    process.pass(&lobby(), &[team()], &mut status);
+    process.trouble().await;
+    process.messenger.forget(&lobby());
+    status = vec![done("two")];
+    process.passes_until(&mut status, all_told).await;
+    assert_eq!(receiver.texts(2).await, ["one", "two"]);
+}

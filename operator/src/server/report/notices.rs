@@ -1,0 +1,348 @@
+//! Pure. What the channels of `spec.notify` are to be told, from what the status said before and says now.
+//!
+//! A change that is told (another settled set, a set that failed) is seen as a difference between the copy of the rollout's facts in
+//! the last status and the facts now. The same write that brings the copy up to date brings the notice, so that a crash at any point
+//! neither loses nor doubles it.
+
+use crds::PaperMCServerStatus;
+use crds::paper_mc_server::{Notice, NotifyChannel, Occasion, RolloutFacts};
+use jiff::{SignedDuration, Timestamp};
+use resolver::explain::{Explanation, few};
+use scheduler::rollout::{Step, WaitingOn};
+
+use super::notes::downtime;
+use super::status::{for_people, rollout_facts};
+use super::{Report, in_words, is_open};
+use crate::chain::cut;
+use crate::notify::Trouble;
+use crate::requeue::Outcome;
+use crate::server::check::CheckedServer;
+use crate::server::observe::Observed;
+
+/// How long before its window an update is told once more.
+pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
+/// How long nothing newer must have been possible.
+const LONG_BLOCKED: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// A list that is edited on a page gives a new plan each time; the last one of an hour is told.
+const PLANS_APART: SignedDuration = SignedDuration::from_hours(1);
+/// Who repairs a channel in the morning still reads what happened at night.
+const WORTH_TELLING: SignedDuration = SignedDuration::from_hours(24);
+/// As many as the schema lets in.
+const MOST: usize = 10;
+/// The longest of a notice's texts, in bytes, as the schema has it.
+const LONGEST: usize = 512;
+/// The longest of its short ones.
+const SHORT: usize = 64;
+
+/// What is known of a server, for the notices.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Situation {
+    /// The update that is going to be applied.
+    pub(super) planned: Option<Planned>,
+    pub(super) rollout_before: Option<RolloutFacts>,
+    pub(super) rollout: Option<RolloutFacts>,
+    /// What the update was that has come to its end.
+    pub(super) was_planned: Option<String>,
+    pub(super) down: Option<SignedDuration>,
+    /// Why the proof failed.
+    pub(super) problem: String,
+    /// A set that failed does not go back by itself.
+    pub(super) is_stuck: bool,
+    /// Since when nothing newer is possible, and what holds.
+    pub(super) blocked: Option<(Timestamp, String)>,
+}
+
+/// An update that is going to be applied.
+#[derive(Debug, Clone)]
+pub(super) struct Planned {
+    pub(super) revision: String,
+    pub(super) what: String,
+    /// `Sun 22 Nov 04:00 CET`, `now`, `needs approval`.
+    pub(super) when: String,
+    /// When its window opens; None: it is open, or none opens by itself.
+    pub(super) opens: Option<Timestamp>,
+    /// The instant for people.
+    pub(super) opens_at: String,
+}
+
+impl Situation {
+    /// From a pass that went all the way. `status` is the one that is about to be written, with its conditions.
+    pub(super) fn of(
+        server: &CheckedServer,
+        report: &Report<'_>,
+        before: &PaperMCServerStatus,
+        status: &PaperMCServerStatus,
+    ) -> Self {
+        let plan = report.plan;
+        let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }));
+        let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
+        let planned = status.update.as_ref().filter(|_| !is_held).map(|what| Planned {
+            revision: plan.goal.revision.to_string(),
+            what: what.clone(),
+            when: status.next_window.clone().unwrap_or_else(|| "no window opens by itself".to_owned()),
+            opens,
+            opens_at: opens.map(|at| for_people(at, &server.zone, report.now)).unwrap_or_default(),
+        });
+        let blocked = status.conditions.iter().find(|it| it.type_ == "UpdateBlocked" && it.status == "True");
+        Self {
+            planned,
+            problem: plan.proof.problem.clone(),
+            is_stuck: matches!(
+                report.step,
+                Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
+            ),
+            blocked: blocked.map(|it| (it.last_transition_time.0, holds(&plan.explanation, report.now))),
+            ..Self::of_the_end(report.seen, before)
+        }
+    }
+
+    /// From a pass that planned nothing: what has come to an end is told all the same.
+    pub(super) fn of_the_end(seen: &Observed, before: &PaperMCServerStatus) -> Self {
+        Self {
+            rollout_before: before.rollout.clone(),
+            rollout: rollout_facts(&seen.facts),
+            was_planned: before.update.clone(),
+            down: downtime(seen.report.as_deref()),
+            ..Self::default()
+        }
+    }
+}
+
+/// Who holds, on one line.
+fn holds(explanation: &Explanation, now: Timestamp) -> String {
+    let names = explanation.held_by();
+    match explanation {
+        Explanation::Solved(solved) if !names.is_empty() => match solved.newer_paper.first() {
+            Some(newer) => format!("Paper {} is {}", newer.minecraft, few::held_by(&names)),
+            None => few::held_by(&names),
+        },
+        Explanation::Solved(_)
+        | Explanation::Impossible(_)
+        | Explanation::GaveUp(_)
+        | Explanation::WhyNot(_)
+        | Explanation::Unanswerable(_) => in_words(explanation, now).lines().next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// All notices, old and new. `before` are those of the last status.
+pub(super) fn next_notices(
+    before: &[Notice],
+    channels: &[NotifyChannel],
+    situation: &Situation,
+    now: Timestamp,
+) -> Vec<Notice> {
+    if channels.is_empty() {
+        return Vec::new();
+    }
+    let mut notices = still_worth(before, channels, now);
+    notices
+        .extend(ended(situation, now).map(|notice| Notice { pending: who_wants(channels, notice.occasion), ..notice }));
+    if let Some(planned) = &situation.planned {
+        let news = plan_notice(&notices, channels, planned, now);
+        if news.is_some() {
+            // It takes the place of one that is still to be told.
+            for old in notices.iter_mut().filter(|old| old.occasion == Occasion::Planned) {
+                old.pending.clear();
+            }
+        }
+        notices.extend(news);
+        let soon = soon_notice(&notices, channels, planned, now);
+        notices.extend(soon);
+    }
+    let blocked = blocked_notice(&notices, channels, situation, now);
+    notices.extend(blocked);
+    notices.retain(|notice| {
+        !notice.pending.is_empty() || !notice.given_up.is_empty() || before.iter().any(|old| same(old, notice))
+    });
+    trim(notices)
+}
+
+/// What was told stays known. Channels that are gone are told nothing, and what is old by now nobody.
+fn still_worth(before: &[Notice], channels: &[NotifyChannel], now: Timestamp) -> Vec<Notice> {
+    let is_there = |name: &String| channels.iter().any(|channel| channel.name == *name);
+    let kept = before.iter().cloned().map(|mut notice| {
+        notice.pending.retain(is_there);
+        notice.given_up.retain(is_there);
+        if notice.until <= now {
+            notice.given_up.append(&mut notice.pending);
+        }
+        notice
+    });
+    kept.collect()
+}
+
+/// An update that has come to its end, good or bad, since the last status.
+fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> {
+    let Situation { rollout_before, rollout, was_planned, down, problem, is_stuck, .. } = situation;
+    let both = rollout_before.as_ref().zip(rollout.as_ref());
+    let what = was_planned.clone().unwrap_or_else(|| "what was planned".to_owned());
+    let settled = both.and_then(|(before, now)| match (&before.settled, &now.settled) {
+        (Some(old), Some(new)) if old != new => Some(new.clone()),
+        // A first start is no update.
+        (Some(_) | None, Some(_) | None) => None,
+    });
+    let failed = both.and_then(|(before, now)| {
+        let is_new = |revision: &&String| !before.failed.contains(revision);
+        now.failed.iter().rfind(is_new).filter(|_| now.settled.is_some()).cloned()
+    });
+    let occasion = if *is_stuck { Occasion::Failed } else { Occasion::RolledBack };
+    let why = if problem.is_empty() { "see `status.lastUpdate`".to_owned() } else { cut(problem, LONGEST) };
+    let failed = failed.map(|revision| Notice {
+        why: Some(why),
+        ..notice(occasion, at_instant(&revision, now), &what, now, now + WORTH_TELLING)
+    });
+    let down = down.map(|down| cut(&duration_in_words(down), SHORT));
+    let done = settled.map(|revision| Notice {
+        down,
+        ..notice(Occasion::Done, at_instant(&revision, now), &what, now, now + WORTH_TELLING)
+    });
+    failed.into_iter().chain(done)
+}
+
+/// A plan that was not told yet.
+fn plan_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, now: Timestamp) -> Option<Notice> {
+    let last = newest(told, Occasion::Planned);
+    if let Some(last) = last {
+        let has_ended = [Occasion::Done, Occasion::RolledBack, Occasion::Failed]
+            .into_iter()
+            .any(|end| newest(told, end).is_some_and(|end| end.at >= last.at));
+        if last.about == planned.revision || (!has_ended && now < last.at + PLANS_APART) {
+            return None;
+        }
+    }
+    Some(Notice {
+        pending: who_wants(channels, Occasion::Planned),
+        when: Some(cut(&planned.when, SHORT)),
+        ..notice(Occasion::Planned, planned.revision.clone(), &planned.what, now, now + WORTH_TELLING)
+    })
+}
+
+/// Ten minutes before; not to those who have just read that it is planned.
+fn soon_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, now: Timestamp) -> Option<Notice> {
+    let opens = planned.opens.filter(|opens| now < *opens && *opens <= now + SOON)?;
+    let about = at_instant(&planned.revision, opens);
+    if told.iter().any(|notice| notice.occasion == Occasion::Soon && notice.about == about) {
+        return None;
+    }
+    let just_told = newest(told, Occasion::Planned).is_some_and(|plan| now < plan.at + SOON);
+    let knows = |channel: &&NotifyChannel| just_told && channel.wants(Occasion::Planned);
+    let pending = channels.iter().filter(|channel| channel.wants(Occasion::Soon) && !knows(channel));
+    Some(Notice {
+        pending: pending.map(|channel| channel.name.clone()).collect(),
+        when: Some(cut(&planned.opens_at, SHORT)),
+        ..notice(Occasion::Soon, about, &planned.what, now, opens)
+    })
+}
+
+/// Once for each time that it lasts so long.
+fn blocked_notice(
+    told: &[Notice],
+    channels: &[NotifyChannel],
+    situation: &Situation,
+    now: Timestamp,
+) -> Option<Notice> {
+    let (since, what) = situation.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now)?;
+    let about = since.as_second().to_string();
+    let is_known = told.iter().any(|notice| notice.occasion == Occasion::Blocked && notice.about == about);
+    (!is_known).then(|| Notice {
+        pending: who_wants(channels, Occasion::Blocked),
+        ..notice(Occasion::Blocked, about, what, now, now + WORTH_TELLING)
+    })
+}
+
+/// The newest of each kind is what tells that something was told; of the others what is still to be told, newest first.
+fn trim(mut notices: Vec<Notice>) -> Vec<Notice> {
+    notices.sort_by(|a, b| (b.at, b.occasion, &b.about).cmp(&(a.at, a.occasion, &a.about)));
+    let of_its_kind = |notices: &[Notice], of: &Notice| notices.iter().find(|it| it.occasion == of.occasion).cloned();
+    let is_memory: Vec<bool> =
+        notices.iter().map(|notice| of_its_kind(&notices, notice).is_some_and(|first| same(&first, notice))).collect();
+    let room = MOST - is_memory.iter().filter(|is_memory| **is_memory).count();
+    let mut others = 0;
+    let mut kept: Vec<Notice> = notices
+        .into_iter()
+        .zip(is_memory)
+        .filter(|(notice, is_memory)| {
+            let waits = !is_memory && !notice.pending.is_empty();
+            others += usize::from(waits);
+            *is_memory || (waits && others <= room)
+        })
+        .map(|(notice, _)| notice)
+        .collect();
+    kept.reverse();
+    kept
+}
+
+fn newest(notices: &[Notice], occasion: Occasion) -> Option<&Notice> {
+    notices.iter().filter(|notice| notice.occasion == occasion).max_by_key(|notice| notice.at)
+}
+
+fn same(a: &Notice, b: &Notice) -> bool {
+    a.occasion == b.occasion && a.about == b.about
+}
+
+fn who_wants(channels: &[NotifyChannel], occasion: Occasion) -> Vec<String> {
+    channels.iter().filter(|channel| channel.wants(occasion)).map(|channel| channel.name.clone()).collect()
+}
+
+fn notice(occasion: Occasion, about: String, what: &str, at: Timestamp, until: Timestamp) -> Notice {
+    Notice {
+        occasion,
+        about,
+        at,
+        until,
+        what: cut(what, LONGEST),
+        when: None,
+        down: None,
+        why: None,
+        pending: Vec::new(),
+        given_up: Vec::new(),
+    }
+}
+
+/// The same revision may come and go more than once.
+fn at_instant(revision: &str, at: Timestamp) -> String {
+    format!("{revision}@{}", at.as_second())
+}
+
+/// `21 s`, `2 min 10 s`.
+fn duration_in_words(duration: SignedDuration) -> String {
+    match (duration.as_secs() / 60, duration.as_secs() % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+/// When a server that waits for its window has to be looked at: what is told before the window is told in time.
+pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[NotifyChannel], now: Timestamp) -> Outcome {
+    match outcome {
+        Outcome::Waiting { until: Some(opens) } if !channels.is_empty() && now < opens - SOON => {
+            Outcome::Waiting { until: Some(opens - SOON) }
+        }
+        Outcome::Settled
+        | Outcome::Acted
+        | Outcome::Under { .. }
+        | Outcome::Waiting { .. }
+        | Outcome::Failed { .. } => outcome,
+    }
+}
+
+/// What keeps channels from being told: reason and words, for the condition and the Event `NotifyFailed`.
+pub(super) fn what_is_in_the_way(
+    troubles: &[Trouble],
+    notices: &[Notice],
+    now: Timestamp,
+) -> Option<(&'static str, String)> {
+    let lost = notices.iter().filter(|notice| !notice.given_up.is_empty() && now < notice.until + WORTH_TELLING);
+    let given_up = lost.map(|notice| {
+        let channels = notice.given_up.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        format!("{} was not told in {channels}", notice.occasion.as_str())
+    });
+    let reason = troubles.first().map_or("NotDelivered", |trouble| trouble.fault.reason());
+    let words = troubles.iter().map(|trouble| trouble.fault.in_words(&trouble.channel)).chain(given_up);
+    let words = words.collect::<Vec<_>>().join("; ");
+    (!words.is_empty()).then(|| (reason, cut(&words, 1_024)))
+}
+
+#[cfg(test)]
+mod tests;

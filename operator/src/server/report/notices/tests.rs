@@ -1,0 +1,236 @@
+//! Pure. When something is told, and that it is told once.
+
+use serde_json::json;
+
+use super::*;
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn now() -> Timestamp {
+    at("2026-11-21T12:00:00Z")
+}
+
+fn hours(count: i64) -> SignedDuration {
+    SignedDuration::from_hours(count)
+}
+
+fn minutes(count: i64) -> SignedDuration {
+    SignedDuration::from_mins(count)
+}
+
+fn channel(name: &str, on: &[&str]) -> NotifyChannel {
+    serde_json::from_value(json!({
+        "name": name, "type": "Discord", "secret": {"name": "chat", "key": "address"}, "on": on,
+    }))
+    .unwrap()
+}
+
+fn team() -> Vec<NotifyChannel> {
+    vec![channel("team", &[])]
+}
+
+const OPENS: &str = "2026-11-22T03:00:00Z";
+
+fn planned(revision: &str) -> Situation {
+    Situation {
+        planned: Some(Planned {
+            revision: revision.to_owned(),
+            what: "ViaVersion 5.6.0 -> 5.7.1".to_owned(),
+            when: "Sun 22 Nov 04:00 CET".to_owned(),
+            opens: Some(at(OPENS)),
+            opens_at: "Sun 22 Nov 04:00 CET".to_owned(),
+        }),
+        ..Situation::default()
+    }
+}
+
+/// A pass between these facts.
+fn between(before: (&str, &[&str]), after: (&str, &[&str])) -> Situation {
+    let facts = |(settled, failed): (&str, &[&str])| {
+        Some(RolloutFacts {
+            settled: Some(settled.to_owned()),
+            settled_world: None,
+            failed: failed.iter().map(|&it| it.to_owned()).collect(),
+        })
+    };
+    Situation {
+        rollout_before: facts(before),
+        rollout: facts(after),
+        was_planned: Some("ViaVersion 5.6.0 -> 5.7.1".to_owned()),
+        ..Situation::default()
+    }
+}
+
+/// What is there to be told, to whom.
+fn pending(notices: &[Notice]) -> Vec<(Occasion, String)> {
+    notices.iter().filter(|it| !it.pending.is_empty()).map(|it| (it.occasion, it.pending.join(" "))).collect()
+}
+
+fn to_team(occasions: &[Occasion]) -> Vec<(Occasion, String)> {
+    occasions.iter().map(|&occasion| (occasion, "team".to_owned())).collect()
+}
+
+/// Everybody was told.
+fn told(mut notices: Vec<Notice>) -> Vec<Notice> {
+    for notice in &mut notices {
+        notice.pending.clear();
+    }
+    notices
+}
+
+#[test]
+fn a_plan_is_told_once_with_its_window_and_once_more_ten_minutes_before_it() {
+    let first = next_notices(&[], &team(), &planned("a"), now());
+    assert_eq!(pending(&first), to_team(&[Occasion::Planned]));
+    assert_eq!(first[0].when.as_deref(), Some("Sun 22 Nov 04:00 CET"));
+    let mut status = told(first);
+    for later in [minutes(5), hours(10)] {
+        status = next_notices(&status, &team(), &planned("a"), now() + later);
+        assert_eq!(pending(&status), []);
+    }
+    let early = next_notices(&status, &team(), &planned("a"), at(OPENS) - minutes(10) - SignedDuration::from_secs(1));
+    assert_eq!(pending(&early), []);
+    let soon = next_notices(&status, &team(), &planned("a"), at(OPENS) - minutes(10));
+    assert_eq!(pending(&soon), to_team(&[Occasion::Soon]));
+    assert_eq!(soon.iter().find(|it| it.occasion == Occasion::Soon).unwrap().until, at(OPENS));
+    let after = next_notices(&told(soon), &team(), &planned("a"), at(OPENS) - minutes(3));
+    assert_eq!(pending(&after), []);
+}
+
+#[test]
+fn who_has_just_read_the_plan_is_not_told_again_that_it_is_soon() {
+    let channels = vec![channel("both", &[]), channel("late", &["Soon"])];
+    let notices = next_notices(&[], &channels, &planned("a"), at(OPENS) - minutes(4));
+    assert_eq!(pending(&notices), [(Occasion::Planned, "both".to_owned()), (Occasion::Soon, "late".to_owned())]);
+    let open = next_notices(&[], &channels, &planned("a"), at(OPENS));
+    assert_eq!(pending(&open), [(Occasion::Planned, "both".to_owned())], "it has begun");
+}
+
+#[test]
+fn a_list_that_is_edited_again_and_again_is_told_once_an_hour_and_only_its_last_word() {
+    let first = next_notices(&[], &team(), &planned("a"), now());
+    let mut status = told(first.clone());
+    for minute in 1..60 {
+        status = next_notices(&status, &team(), &planned(&format!("b{minute}")), now() + minutes(minute));
+        assert_eq!(pending(&status), [], "{minute}");
+    }
+    let last = next_notices(&status, &team(), &planned("c"), now() + hours(1));
+    assert_eq!(pending(&last), to_team(&[Occasion::Planned]));
+    let untold = next_notices(&first, &team(), &planned("c"), now() + hours(2));
+    assert_eq!(pending(&untold).len(), 1, "the plan that nobody was told is not told any more");
+    assert_eq!(untold.iter().find(|it| !it.pending.is_empty()).unwrap().about, "c");
+}
+
+#[test]
+fn an_update_that_was_applied_makes_room_for_the_next_plan_at_once() {
+    let status = told(next_notices(&[], &team(), &planned("a"), now()));
+    let mut done = between(("0", &[]), ("a", &[]));
+    done.down = Some(SignedDuration::from_secs(130));
+    let status = next_notices(&status, &team(), &done, now() + minutes(10));
+    assert_eq!(pending(&status), to_team(&[Occasion::Done]));
+    let told_of = status.iter().find(|it| it.occasion == Occasion::Done).unwrap();
+    assert_eq!((told_of.down.as_deref(), told_of.what.as_str()), (Some("2 min 10 s"), "ViaVersion 5.6.0 -> 5.7.1"));
+    let next = next_notices(&told(status), &team(), &planned("b"), now() + minutes(20));
+    assert_eq!(pending(&next), to_team(&[Occasion::Planned]));
+}
+
+#[test]
+fn the_end_of_an_update_is_seen_in_the_facts_once_and_a_first_start_is_none() {
+    assert_eq!(pending(&next_notices(&[], &team(), &between(("a", &[]), ("a", &[])), now())), []);
+    let mut first_start = between(("a", &[]), ("a", &[]));
+    first_start.rollout_before = None;
+    assert_eq!(pending(&next_notices(&[], &team(), &first_start, now())), []);
+    first_start.rollout_before = Some(RolloutFacts::default());
+    assert_eq!(pending(&next_notices(&[], &team(), &first_start, now())), []);
+    // There and back again within a day: each is told.
+    let there = told(next_notices(&[], &team(), &between(("a", &[]), ("b", &[])), now()));
+    let back = told(next_notices(&there, &team(), &between(("b", &[]), ("a", &[])), now() + hours(1)));
+    let again = next_notices(&back, &team(), &between(("a", &[]), ("b", &[])), now() + hours(2));
+    assert_eq!(pending(&again), to_team(&[Occasion::Done]));
+}
+
+#[test]
+fn a_set_that_fails_is_told_as_taken_back_or_as_a_decision_for_a_person() {
+    let mut failed = between(("a", &["x"]), ("a", &["x", "b"]));
+    failed.problem = "CoreProtect 23.1 did not enable".to_owned();
+    let back = next_notices(&[], &team(), &failed, now());
+    assert_eq!(pending(&back), to_team(&[Occasion::RolledBack]));
+    assert_eq!(back[0].why.as_deref(), Some("CoreProtect 23.1 did not enable"));
+    failed.is_stuck = true;
+    assert_eq!(pending(&next_notices(&[], &team(), &failed, now())), to_team(&[Occasion::Failed]));
+    // The list of ten pushes the oldest out: nothing has failed.
+    let pushed = between(("a", &["x", "b"]), ("a", &["b"]));
+    assert_eq!(pending(&next_notices(&[], &team(), &pushed, now())), []);
+}
+
+#[test]
+fn being_held_for_fourteen_days_is_told_once_for_each_time_that_it_lasts_so_long() {
+    let held = |since| Situation {
+        blocked: Some((since, "Paper 26.2 is held by GriefPrevention".to_owned())),
+        ..Situation::default()
+    };
+    let since = now() - hours(14 * 24);
+    assert_eq!(pending(&next_notices(&[], &team(), &held(since + minutes(1)), now())), []);
+    let told_once = told(next_notices(&[], &team(), &held(since), now()));
+    assert_eq!(told_once[0].what, "Paper 26.2 is held by GriefPrevention");
+    // The memory outlives many other notices.
+    let mut status = told_once;
+    for day in 1..40 {
+        let done = between(("a", &[]), (&format!("b{day}"), &[]));
+        status = told(next_notices(&status, &team(), &done, now() + hours(24 * day)));
+        status = next_notices(&status, &team(), &held(since), now() + hours(24 * day + 1));
+        assert_eq!(pending(&status), [], "{day}");
+        assert!(status.len() <= 2, "{}", status.len());
+    }
+    let anew = next_notices(&status, &team(), &held(now()), now() + hours(15 * 24));
+    assert_eq!(pending(&anew), to_team(&[Occasion::Blocked]));
+}
+
+#[test]
+fn each_channel_is_told_what_it_asks_for() {
+    let channels = vec![channel("players", &["Soon", "Done"]), channel("team", &[]), channel("ops", &["Failed"])];
+    let plan = next_notices(&[], &channels, &planned("a"), now());
+    assert_eq!(pending(&plan), [(Occasion::Planned, "team".to_owned())]);
+    let done = next_notices(&[], &channels, &between(("a", &[]), ("b", &[])), now());
+    assert_eq!(pending(&done), [(Occasion::Done, "players team".to_owned())]);
+    assert_eq!(next_notices(&[], &channels[2..], &planned("a"), now()), [], "nobody asks: nothing is kept");
+    assert_eq!(next_notices(&plan, &[], &planned("a"), now()), []);
+}
+
+#[test]
+fn what_is_old_is_given_up_and_a_channel_that_is_gone_is_not_waited_for() {
+    let plan = next_notices(&[], &team(), &planned("a"), now());
+    let other = vec![channel("other", &[])];
+    assert_eq!(pending(&next_notices(&plan, &other, &planned("a"), now() + minutes(1))), []);
+    let kept = next_notices(&plan, &team(), &Situation::default(), now() + hours(24) - minutes(1));
+    assert_eq!(pending(&kept), to_team(&[Occasion::Planned]));
+    let old = next_notices(&plan, &team(), &Situation::default(), now() + hours(24));
+    assert_eq!((pending(&old), old[0].given_up.join(" ")), (Vec::new(), "team".to_owned()));
+    let (reason, words) = what_is_in_the_way(&[], &old, now() + hours(24)).unwrap();
+    assert_eq!((reason, words.as_str()), ("NotDelivered", "Planned was not told in `team`"));
+    assert_eq!(what_is_in_the_way(&[], &old, now() + hours(48)), None, "a day later nobody needs to hear it");
+}
+
+#[test]
+fn the_list_stays_short_whatever_happens_and_what_waits_longest_goes_first() {
+    let mut status = Vec::new();
+    for minute in 0..100 {
+        let done = between(("a", &[]), (&format!("b{minute}"), &[]));
+        status = next_notices(&status, &team(), &done, now() + minutes(minute));
+        assert!(status.len() <= MOST);
+    }
+    assert_eq!(pending(&status).len(), MOST);
+    assert!(status[0].about.starts_with("b90@") && status[9].about.starts_with("b99@"), "{status:?}");
+}
+
+#[test]
+fn a_server_with_channels_is_looked_at_in_time_to_tell_them() {
+    let wait = |until| Outcome::Waiting { until: Some(until) };
+    let opens = at(OPENS);
+    assert_eq!(in_time_to_tell(wait(opens), &team(), now()), wait(opens - SOON));
+    assert_eq!(in_time_to_tell(wait(opens), &team(), opens - SOON), wait(opens));
+    assert_eq!(in_time_to_tell(wait(opens), &[], now()), wait(opens));
+    assert_eq!(in_time_to_tell(Outcome::Settled, &team(), now()), Outcome::Settled);
+}
