@@ -7,11 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{pod_template, schema};
 
+mod backup;
 mod blackout;
 mod settings;
 mod status;
 mod unmanaged;
 
+pub use backup::{
+    Backup, BackupContents, BackupRetention, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate, LastBackup,
+};
 pub use blackout::Blackout;
 pub use settings::{
     AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
@@ -115,6 +119,9 @@ pub struct PaperMCServerSpec {
     /// The volume of the world.
     #[serde(default)]
     pub storage: Storage,
+    /// Copies of the server; none are taken without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Backup>,
     /// What happens to a required dependency that no Plugin asks for.
     #[serde(default)]
     pub dependencies: Dependencies,

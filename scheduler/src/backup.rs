@@ -9,6 +9,8 @@ pub mod archive;
 #[cfg(feature = "edge")]
 pub mod contents;
 #[cfg(feature = "edge")]
+pub mod due;
+#[cfg(feature = "edge")]
 pub mod restore;
 pub mod retention;
 #[cfg(feature = "edge")]

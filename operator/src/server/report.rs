@@ -24,6 +24,7 @@ use crate::k8s::events::Note;
 use crate::k8s::ssa::Writer;
 use crate::requeue::Outcome;
 
+mod backup;
 mod conditions;
 mod notes;
 mod status;
