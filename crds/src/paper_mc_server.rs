@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{pod_template, schema};
 
+mod backup;
 mod blackout;
 mod notify;
 mod settings;
 mod status;
 mod unmanaged;
 
+pub use backup::{
+    Backup, BackupContents, BackupRetention, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate, LastBackup,
+};
 pub use blackout::Blackout;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
 pub use settings::{
@@ -125,6 +129,9 @@ pub struct PaperMCServerSpec {
     /// The volume of the world.
     #[serde(default)]
     pub storage: Storage,
+    /// Copies of the server; none are taken without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<Backup>,
     /// What happens to a required dependency that no Plugin asks for.
     #[serde(default)]
     pub dependencies: Dependencies,

@@ -6,6 +6,7 @@
 mod announce;
 mod backoff;
 pub mod clock;
+mod copies;
 mod desk;
 mod error;
 pub mod fetch;

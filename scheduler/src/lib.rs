@@ -8,6 +8,7 @@
 pub mod agent;
 #[cfg(feature = "edge")]
 pub mod alarm;
+pub mod backup;
 pub mod countdown;
 pub mod gate;
 #[cfg(feature = "edge")]

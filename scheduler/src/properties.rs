@@ -99,6 +99,16 @@ fn with_keys(before: &[u8], port: u16, password: &Password) -> Vec<u8> {
     after
 }
 
+/// Keys whose values are secrets: RCON's password, and that of the management server (Minecraft 1.21.9 and later, which makes a new one).
+const SECRETS: [&[u8]; 2] = [b"rcon.password", b"management-server-secret"];
+
+/// The file's bytes without the lines that name secrets, comments too: as it may be kept in a backup.
+pub(crate) fn without_secrets(bytes: &[u8]) -> Vec<u8> {
+    let names = |line: &[u8], key: &[u8]| line.windows(key.len()).any(|part| part == key);
+    let harmless = |line: &&[u8]| !SECRETS.iter().any(|key| names(line, key));
+    logical_lines(bytes).into_iter().filter(harmless).flatten().copied().collect()
+}
+
 /// Cuts the file into lines with their ends; a line that ends in an odd number of backslashes goes on in the next (as
 /// `java.util.Properties` reads it), comments never do.
 fn logical_lines(bytes: &[u8]) -> Vec<&[u8]> {
@@ -189,6 +199,13 @@ mod tests {
         for password in ["", "a\nop=true", "a b", "a\\", "pässword"] {
             assert!(matches!(write(directory.path(), 1, &Password::new(password)), Err(Error::Password)), "{password}");
         }
+    }
+
+    #[test]
+    fn a_copy_of_the_file_names_no_secret_on_any_line() {
+        let file = b"motd=\xa7c\n#rcon.password=old\nrcon.password=new\\\n  goes on\n management-server-secret : x\r\nlevel-name=world";
+        assert_eq!(without_secrets(file), b"motd=\xa7c\nlevel-name=world");
+        assert_eq!(without_secrets(b""), b"");
     }
 
     proptest! {

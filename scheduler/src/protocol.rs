@@ -19,6 +19,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::backup;
+
+/// The first words of what the init container leaves behind when it does not go on because there is no copy.
+pub const NO_BACKUP: &str = "NO BACKUP: ";
+
 /// The port of the agent in each server pod; start-up and readiness probes of the server container ask here too.
 pub const PORT: u16 = 8470;
 
@@ -116,6 +121,67 @@ pub struct Report {
     /// The announcement that is running or has ended.
     #[serde(default)]
     pub announced: Option<Announce>,
+    /// The copies of this server; None from one that takes none.
+    #[serde(default)]
+    pub backups: Option<BackupsSeen>,
+}
+
+/// The copies of a server, as they lie where copies are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BackupsSeen {
+    /// The newest good one.
+    pub last: Option<BackupSeen>,
+    /// The newest good one that holds the worlds.
+    pub last_of_worlds: Option<BackupSeen>,
+    /// Good ones.
+    pub good: u32,
+    /// Those that do not count: damaged, or without a record.
+    pub damaged: u32,
+    /// The last attempt, if it brought no copy.
+    pub failed: Option<BackupFailed>,
+    /// Why they could not be looked at.
+    pub problem: Option<String>,
+}
+
+/// One good copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupSeen {
+    /// Its name.
+    pub id: String,
+    /// When it was begun.
+    pub started_at: Timestamp,
+    /// When it had been read back.
+    pub completed_at: Timestamp,
+    /// Why it was taken.
+    pub trigger: backup::Trigger,
+    /// What it holds.
+    pub contents: backup::Contents,
+    /// The digest of the lock that had run; None if none of ours had.
+    #[serde(default)]
+    pub lock: Option<String>,
+    /// The digest of the lock that it was taken for.
+    pub before: String,
+    /// World format of the worlds in it, or of those beside it.
+    #[serde(default)]
+    pub data_version: Option<u32>,
+    /// Size of what was copied, in bytes.
+    pub bytes: u64,
+    /// Size of the archive, in bytes.
+    pub archive_bytes: u64,
+}
+
+/// A copy that could not be taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupFailed {
+    /// When.
+    pub at: Timestamp,
+    /// The digest of the lock that it should have been taken for.
+    pub before: String,
+    /// In words for people.
+    pub why: String,
 }
 
 /// A JAR in `plugins/` that is not ours. All of it is somebody's own text, cut to what a status takes.

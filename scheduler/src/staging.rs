@@ -86,6 +86,16 @@ impl Volume {
         self.ours().join("last-stop.json")
     }
 
+    /// Where the record lies that the copy for the step under way has been taken.
+    pub fn copied_path(&self) -> PathBuf {
+        self.ours().join("copied.json")
+    }
+
+    /// Where the record of the last copy lies that could not be taken.
+    pub fn copy_failed_path(&self) -> PathBuf {
+        self.ours().join("copy-failed.json")
+    }
+
     /// Where a file of a lock lies. Refuses paths that lead out of the volume or into our own records.
     pub fn place(&self, path: &str) -> Result<PathBuf, RecordError> {
         let parts: Vec<_> = Path::new(path).components().collect();
@@ -216,7 +226,7 @@ pub fn all(set: &FileSet) -> impl Iterator<Item = &File> {
     std::iter::once(&set.server).chain(&set.support).chain(&set.plugins)
 }
 
-fn read_record<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
+pub(crate) fn read_record<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
     let name = || path.display().to_string();
     match fs::read(path) {
         Ok(bytes) => {

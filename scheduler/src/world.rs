@@ -195,5 +195,17 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
     Ok(())
 }
 
+/// Whether `set` is a newer Minecraft than any that opened these worlds: once it has, they cannot go back.
+pub fn is_one_way(worlds: &Worlds, set: &FileSet) -> bool {
+    match worlds.floor() {
+        Some(floor) => match set.data_version {
+            Some(wanted) => floor.data_version < wanted,
+            None => level::is_older(&floor.minecraft, &set.minecraft),
+        },
+        // Older than every Minecraft that says which one it is.
+        None => worlds.folders.iter().any(|folder| folder.level == Some(Level::BeforeVersions)),
+    }
+}
+
 #[cfg(test)]
 mod tests;

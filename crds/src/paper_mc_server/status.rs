@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::backup::BackupStatus;
 use super::notify::Notice;
 use super::unmanaged::UnmanagedFile;
 use crate::schema;
@@ -76,6 +77,9 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["lock"]))]
     pub history: Vec<PastSet>,
+    /// The copies of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<BackupStatus>,
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<LastHandled>,
@@ -99,7 +103,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

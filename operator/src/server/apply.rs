@@ -95,8 +95,8 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
 /// Applies everything but the template, which only the rollout writes.
 pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
     // No `..`: a new kind of child does not compile until somebody applies it here.
-    let Bundle { claim, service, lock, template: _ } = bundle;
-    if let Some(claim) = claim {
+    let Bundle { claim, backup_claim, service, lock, template: _ } = bundle;
+    for claim in [claim, backup_claim].into_iter().flatten() {
         apply::<PersistentVolumeClaim>(ctx, &server.namespace, claim).await?;
     }
     apply::<Service>(ctx, &server.namespace, service).await?;

@@ -21,6 +21,7 @@ pub(crate) mod stateful_set;
 /// The objects of one server, in the order in which they are applied; each one is needed by the next.
 pub(crate) struct Bundle {
     pub(crate) claim: Option<PersistentVolumeClaim>,
+    pub(crate) backup_claim: Option<PersistentVolumeClaim>,
     pub(crate) service: Service,
     pub(crate) lock: ConfigMap,
     pub(crate) template: PodTemplateSpec,
@@ -30,6 +31,7 @@ pub(crate) struct Bundle {
 pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> Bundle {
     Bundle {
         claim: claim::build_claim(server),
+        backup_claim: claim::build_backup_claim(server),
         service: service::build_service(server),
         lock: lock_map::build_lock_map(server, lock, files),
         template: pod::build_template(server, lock, files, config),

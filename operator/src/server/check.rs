@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crds::paper_mc_server::{Eula, PolicyKind};
+use crds::paper_mc_server::{BeforeUpdate, Eula, PolicyKind};
 use crds::{PaperMCServer, duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -64,6 +64,8 @@ pub(crate) struct CheckedServer {
     pub(crate) rcon: CheckedRcon,
     pub(crate) heap: Heap,
     pub(crate) storage: CheckedStorage,
+    /// None: no copies are taken.
+    pub(crate) backup: Option<CheckedBackup>,
     pub(crate) service: CheckedService,
     pub(crate) image: Option<String>,
     pub(crate) replicas: i32,
@@ -89,6 +91,17 @@ pub(crate) struct CheckedStorage {
     pub(crate) existing_claim: Option<String>,
 }
 
+/// Copies of the server.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedBackup {
+    pub(crate) before_update: BeforeUpdate,
+    pub(crate) size: String,
+    pub(crate) class: Option<String>,
+    pub(crate) existing_claim: Option<String>,
+    pub(crate) max_count: u32,
+    pub(crate) max_age: Option<SignedDuration>,
+}
+
 /// The Service.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedService {
@@ -100,6 +113,11 @@ impl CheckedServer {
     /// The name that other operators of the field give the claim, so that an existing volume is adopted.
     pub(crate) fn claim_name(&self) -> String {
         format!("data-{}-0", self.name)
+    }
+
+    /// The claim of the copies, unless the user brought one.
+    pub(crate) fn backup_claim_name(&self) -> String {
+        format!("backup-{}-0", self.name)
     }
 }
 
@@ -167,6 +185,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
             access_mode: spec.storage.access_mode.as_str().to_owned(),
             existing_claim: spec.storage.existing_claim.clone(),
         },
+        backup: check_backup(server, &mut complaints),
         service: CheckedService {
             kind: spec.service.kind.as_str().to_owned(),
             annotations: spec.service.annotations.clone(),
@@ -176,6 +195,19 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         pod_template,
     };
     if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
+}
+
+fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<CheckedBackup> {
+    let backup = server.spec.backup.as_ref().filter(|backup| backup.enabled)?;
+    let max_age = backup.retention.max_age.as_deref();
+    Some(CheckedBackup {
+        before_update: backup.before_update,
+        size: backup.storage.size.clone(),
+        class: backup.storage.storage_class_name.clone(),
+        existing_claim: backup.storage.existing_claim.clone(),
+        max_count: backup.retention.max_count,
+        max_age: max_age.map(|text| complaints.duration("spec.backup.retention.maxAge", text)),
+    })
 }
 
 fn check_heap(heap: &str, complaints: &mut Complaints) -> Heap {

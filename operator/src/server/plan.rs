@@ -256,10 +256,10 @@ impl Plan {
             world: World {
                 floor: floor.map_or(settled_world.unwrap_or(DataVersion(0)), |floor| DataVersion(floor.data_version)),
                 whole: seen.report.as_ref().is_none_or(|report| report.world.whole),
-                // Nothing takes cold copies yet. Without one the rollout never goes back over a world that was touched.
-                backup: None,
+                backup: cold_copy(seen).and_then(|copy| copy.data_version).map(DataVersion),
+                // Nobody keeps count, so it counts as yes: nothing puts a copy back by itself, and a person decides.
                 played_since: true,
-                // And there is nothing to order: a world that was not touched opens as it is, and init refuses any other.
+                // So there is nothing to order: a world that was not touched opens as it is, and init refuses any other.
                 restore_ordered: true,
             },
             staged,
@@ -313,6 +313,12 @@ impl Plan {
         !self.seen.staged
             && staging.is_some_and(|staging| staging.lock == self.record.files.lock && staging.error.is_none())
     }
+}
+
+/// The copy of the worlds that was taken before the set in this pod first opened them.
+pub(crate) fn cold_copy(seen: &Observed) -> Option<&protocol::BackupSeen> {
+    let copy = seen.report.as_ref()?.backups.as_ref()?.last_of_worlds.as_ref()?;
+    (copy.before == seen.pod_lock.as_ref()?.files.lock).then_some(copy)
 }
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {

@@ -25,6 +25,7 @@ use crate::k8s::ssa::Writer;
 use crate::memory::Key;
 use crate::requeue::Outcome;
 
+mod backup;
 mod conditions;
 mod notes;
 pub(crate) mod notices;

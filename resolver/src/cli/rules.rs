@@ -34,6 +34,14 @@ pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
             "leave it out: a claim that exists has its class",
         );
     }
+    let copies = spec.backup.as_ref().map(|backup| &backup.storage);
+    if copies.is_some_and(|storage| storage.existing_claim.is_some() && storage.storage_class_name.is_some()) {
+        desk.complain(
+            "spec.backup.storage.storageClassName",
+            "is one too many",
+            "leave it out: a claim that exists has its class",
+        );
+    }
     desk.zone("spec.timeZone", Some(&spec.time_zone));
     desk.schedule(&spec.update_schedule);
     desk.complaints

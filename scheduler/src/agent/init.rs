@@ -13,10 +13,10 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::{Chain, settings};
+use super::{Chain, copies, settings};
 use crate::properties;
-use crate::protocol::FileSet;
-use crate::staging::disk::{Disk, Unhindered};
+use crate::protocol::{FileSet, NO_BACKUP};
+use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::store::{self, Store};
 use crate::staging::swap::{self, Swapped, swap};
 use crate::staging::{RecordError, Volume};
@@ -27,12 +27,22 @@ use crate::world::{Refusal, Worlds, may_open};
 const LOOK: Duration = Duration::from_secs(1);
 const LOOKS_PER_SENTENCE: u32 = 10;
 
+/// How often a copy that is due is tried. The server is down meanwhile, and the set before can start again.
+const COPY_TRIES: u32 = 2;
+
 /// How it ended.
 #[derive(Debug)]
 pub enum Outcome {
     /// The server may start. The locks on its worlds are held until the process ends.
     Ready(SessionLocks),
-    /// It must not.
+    /// It must not: for what reason, in words.
+    Refused(String),
+}
+
+/// What `prepare` came to, if nothing was in the way.
+enum Prepared {
+    Ready,
+    /// The worlds must not be opened.
     Refused(Refusal),
 }
 
@@ -69,6 +79,12 @@ enum Error {
     Fetch(#[from] fetch::Error),
     #[error("could not make an HTTP client")]
     Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Copy(#[from] copies::Error),
+    #[error("the copy ended without an answer")]
+    CopyLost,
+    #[error(transparent)]
+    Disk(#[from] disk::Error),
     #[error("could not make the server's directory equal to the lock")]
     Swap(#[from] swap::Error),
     #[error(transparent)]
@@ -79,27 +95,42 @@ enum Error {
 pub async fn run(settings: &settings::Init) -> Outcome {
     let mut locks = SessionLocks::default();
     let mut backoff = Backoff::default();
+    let mut copies_failed = 0;
     loop {
         match prepare(settings, &mut locks).await {
-            Ok(None) => return Outcome::Ready(locks),
-            Ok(Some(refusal)) => {
-                let words = format!("REFUSED: {refusal}");
-                warn!("{words}");
-                if let Err(error) = fs::write(&settings.termination_log, words) {
-                    warn!("could not leave last words at {}: {error}", settings.termination_log.display());
+            Ok(Prepared::Ready) => return Outcome::Ready(locks),
+            Ok(Prepared::Refused(refusal)) => return refuse(settings, format!("REFUSED: {refusal}")),
+            Err(Error::Copy(error)) => {
+                copies_failed += 1;
+                let why = Chain(&error).to_string();
+                if error.is_final() || copies_failed == COPY_TRIES {
+                    if let Ok(set) = read_files(&settings.files) {
+                        copies::note_failure(&Volume::new(&settings.data), &set, why.clone());
+                    }
+                    return refuse(settings, format!("{NO_BACKUP}{why}"));
                 }
-                return Outcome::Refused(refusal);
+                wait(&mut backoff, &why).await;
             }
-            Err(error) => {
-                let wait = backoff.next();
-                warn!("not ready: {}; trying again in {} s", Chain(&error), wait.as_secs());
-                tokio::time::sleep(wait).await;
-            }
+            Err(error) => wait(&mut backoff, &Chain(&error).to_string()).await,
         }
     }
 }
 
-async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<Option<Refusal>, Error> {
+async fn wait(backoff: &mut Backoff, why: &str) {
+    let wait = backoff.next();
+    warn!("not ready: {why}; trying again in {} s", wait.as_secs());
+    tokio::time::sleep(wait).await;
+}
+
+fn refuse(settings: &settings::Init, words: String) -> Outcome {
+    warn!("{words}");
+    if let Err(error) = fs::write(&settings.termination_log, &words) {
+        warn!("could not leave last words at {}: {error}", settings.termination_log.display());
+    }
+    Outcome::Refused(words)
+}
+
+async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<Prepared, Error> {
     copy_self(&settings.shared.join("agent"))?;
     let set = read_files(&settings.files)?;
     let volume = Volume::new(&settings.data);
@@ -107,7 +138,7 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
 
     let last = volume.manifest()?.map(|manifest| manifest.minecraft);
     if let Err(refusal) = may_open(&worlds, &set, last.as_deref()) {
-        return Ok(Some(refusal));
+        return Ok(Prepared::Refused(refusal));
     }
     if !worlds.whole() {
         warn!(
@@ -115,10 +146,21 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
         );
     }
     fill_store(settings, &Store::new(volume.clone()), &set).await?;
+    // Last of all that can take long, and before anything is changed.
+    copy(&settings.copies, &volume, worlds, &set).await?;
     say(&swap(&volume, &set, &mut Disk::new(Unhindered))?);
     properties::write(&settings.data, settings.rcon_port, &settings.rcon_password)?;
+    copies::step_is_over(&volume)?;
     info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));
-    Ok(None)
+    Ok(Prepared::Ready)
+}
+
+/// On a thread that nobody waits for: a pod that is deleted in the middle of a copy ends at once, and leaves nothing that counts.
+async fn copy(settings: &settings::Copies, volume: &Volume, worlds: Worlds, set: &FileSet) -> Result<(), Error> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let (settings, volume, set) = (settings.clone(), volume.clone(), set.clone());
+    std::thread::spawn(move || tell.send(copies::copy_if_due(&settings, &volume, &worlds, &set)));
+    Ok(told.await.map_err(|_| Error::CopyLost)??)
 }
 
 /// Puts this very program where the server's container finds it as its preStop hook. The server runs it as its own user, so everybody

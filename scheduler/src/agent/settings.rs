@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::backup::due::Before;
 use crate::protocol::signature::Key;
 use crate::rcon::Password;
 
@@ -30,6 +31,26 @@ pub struct Init {
     /// Where the kubelet looks for the last words of a container.
     #[arg(long, default_value = "/dev/termination-log")]
     pub termination_log: PathBuf,
+    /// Copies before an update.
+    #[command(flatten)]
+    pub copies: Copies,
+}
+
+/// Which copies `agent init` takes, and how many stay.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Copies {
+    /// Where the copies of this server lie; none are taken without.
+    #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
+    pub backups: Option<PathBuf>,
+    /// Before which updates.
+    #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
+    pub backup_before: Before,
+    /// At most so many good ones.
+    #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT", default_value_t = 10)]
+    pub backup_max_count: u32,
+    /// How old one may get, in seconds.
+    #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_AGE")]
+    pub backup_max_age: Option<u32>,
 }
 
 /// For `agent sidecar`.
@@ -62,6 +83,9 @@ pub struct Sidecar {
     /// The address of this pod, on which RCON must not answer; empty for no check.
     #[arg(long, env = "NIGHTSHIFT_POD_IP", default_value = "")]
     pub pod_ip: String,
+    /// Where the copies of this server lie; none are taken without.
+    #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
+    pub backups: Option<PathBuf>,
     /// How long a stop with its save may take, in seconds.
     #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = 300)]
     pub stop_timeout: u64,

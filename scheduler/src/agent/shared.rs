@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::copies;
 use super::desk::Desk;
 use super::fetch::Fetcher;
 use super::settings;
 use super::watch::Witness;
 use crate::protocol::signature::Guard;
-use crate::protocol::{Announce, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar};
+use crate::protocol::{Announce, BackupsSeen, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar};
 use crate::rcon::Console;
 use crate::staging::Volume;
 use crate::staging::drift::Drift;
@@ -110,6 +111,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The copies, read now; None on a server that takes none.
+    fn backups(&self) -> Option<BackupsSeen> {
+        self.settings.backups.as_ref().map(|backups| copies::look(backups, &self.volume))
+    }
+
     /// The report, with what was just read from the volume.
     pub(super) fn report(
         &self,
@@ -119,6 +125,7 @@ impl Shared {
         unmanaged: Vec<String>,
         unmanaged_jars: Vec<UnmanagedJar>,
     ) -> Report {
+        let backups = self.backups();
         let state = self.state();
         let server = match state.witness.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
@@ -142,6 +149,7 @@ impl Shared {
             last_stop: state.last_stop.clone(),
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),
+            backups,
         }
     }
 }

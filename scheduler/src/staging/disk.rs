@@ -55,7 +55,8 @@ impl<S: Steps> Disk<S> {
         Self { steps, links: false }
     }
 
-    fn step<T>(
+    /// Asks, and then does `act`.
+    pub(crate) fn step<T>(
         &mut self,
         what: &'static str,
         path: &Path,
@@ -66,12 +67,12 @@ impl<S: Steps> Disk<S> {
     }
 
     /// Makes a directory and those above it. Does nothing if it is there.
-    pub(super) fn make_directory(&mut self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn make_directory(&mut self, path: &Path) -> Result<(), Error> {
         if path.is_dir() { Ok(()) } else { self.step("make the directory", path, |path| fs::create_dir_all(path)) }
     }
 
     /// Removes a file; fine if it is gone.
-    pub(super) fn remove(&mut self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
         self.step("remove", path, |path| match fs::remove_file(path) {
             Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
@@ -79,12 +80,12 @@ impl<S: Steps> Disk<S> {
     }
 
     /// Moves a file; nothing is ever half there.
-    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+    pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         self.step("move a file to", to, |to| fs::rename(from, to))
     }
 
     /// Brings a directory's names to the disk.
-    pub(super) fn sync_directory(&mut self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn sync_directory(&mut self, path: &Path) -> Result<(), Error> {
         self.step("bring to the disk", path, |path| File::open(path)?.sync_all())
     }
 

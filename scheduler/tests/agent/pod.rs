@@ -69,6 +69,7 @@ impl Pod {
             game_port: game.port(),
             pod_uid: POD.to_owned(),
             pod_ip: String::new(),
+            backups: Some(shared.path().join("copies")),
             stop_timeout: 60,
             listen: "127.0.0.1:0".parse().unwrap(),
         };

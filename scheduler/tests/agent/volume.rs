@@ -72,6 +72,8 @@ pub(crate) struct Init {
     pub(crate) shared: TempDir,
     pub(crate) files: tempfile::NamedTempFile,
     pub(crate) last_words: tempfile::NamedTempFile,
+    /// Further variables of its container.
+    pub(crate) more: Vec<(&'static str, String)>,
 }
 
 impl Init {
@@ -84,7 +86,7 @@ impl Init {
         let files = tempfile::NamedTempFile::new().unwrap();
         fs::write(files.path(), serde_json::to_vec(set).unwrap()).unwrap();
         let shared = tempfile::tempdir().unwrap();
-        Self { data, shared, files, last_words: tempfile::NamedTempFile::new().unwrap() }
+        Self { data, shared, files, last_words: tempfile::NamedTempFile::new().unwrap(), more: vec![] }
     }
 
     pub(crate) fn spawn(&self) -> Running {
@@ -97,6 +99,7 @@ impl Init {
         ] {
             command.env(name, path);
         }
+        command.envs(self.more.iter().map(|(name, value)| (name, value)));
         command.env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD).arg("--termination-log").arg(self.last_words.path());
         Running(command.spawn().unwrap())
     }

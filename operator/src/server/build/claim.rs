@@ -1,9 +1,10 @@
-//! Pure. The claim `data-<name>-0`: the name other operators use, so that an existing volume is adopted.
+//! Pure. The claim `data-<name>-0`: the name other operators use, so that an existing volume is adopted; and that of the copies.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::check::CheckedServer;
 use super::child_meta;
@@ -18,17 +19,62 @@ pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClai
     if storage.retain {
         metadata.owner_references = None;
     }
-    Some(PersistentVolumeClaim {
+    Some(claim(metadata, &storage.size, storage.class.as_deref(), &storage.access_mode))
+}
+
+/// The claim of the copies, unless the user brought one or wants none. Never owned by the server: what a copy is for begins where the
+/// server ends. Not `ReadWriteOncePod`: a person can look into it while the server runs.
+pub(crate) fn build_backup_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
+    let backup = server.backup.as_ref().filter(|backup| backup.existing_claim.is_none())?;
+    let mut metadata = child_meta(server, server.backup_claim_name());
+    metadata.owner_references = None;
+    Some(claim(metadata, &backup.size, backup.class.as_deref(), "ReadWriteOnce"))
+}
+
+fn claim(metadata: ObjectMeta, size: &str, class: Option<&str>, access_mode: &str) -> PersistentVolumeClaim {
+    PersistentVolumeClaim {
         metadata,
         spec: Some(PersistentVolumeClaimSpec {
-            access_modes: Some(vec![storage.access_mode.clone()]),
+            access_modes: Some(vec![access_mode.to_owned()]),
             resources: Some(VolumeResourceRequirements {
-                requests: Some(BTreeMap::from([("storage".to_owned(), Quantity(storage.size.clone()))])),
+                requests: Some(BTreeMap::from([("storage".to_owned(), Quantity(size.to_owned()))])),
                 ..VolumeResourceRequirements::default()
             }),
-            storage_class_name: storage.class.clone(),
+            storage_class_name: class.map(str::to_owned),
             ..PersistentVolumeClaimSpec::default()
         }),
         ..PersistentVolumeClaim::default()
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+
+    #[test]
+    fn the_claim_of_the_copies_outlives_the_server_even_where_its_own_does_not() {
+        let checked = check(&server(json!({
+            "storage": {"retain": false},
+            "backup": {"storage": {"size": "7Gi", "storageClassName": "slow"}},
+        })))
+        .unwrap();
+        assert!(build_claim(&checked).unwrap().metadata.owner_references.is_some());
+        let copies = build_backup_claim(&checked).unwrap();
+        assert_eq!(copies.metadata.owner_references, None);
+        let spec = copies.spec.unwrap();
+        assert_eq!(spec.storage_class_name.as_deref(), Some("slow"));
+        assert_eq!(spec.resources.unwrap().requests.unwrap()["storage"].0, "7Gi");
+    }
+
+    #[test]
+    fn no_claim_is_made_for_copies_that_nobody_wants_or_that_lie_on_a_claim_that_is_there() {
+        for backup in [json!(null), json!({"enabled": false}), json!({"storage": {"existingClaim": "nas"}})] {
+            let checked = check(&server(json!({"backup": backup}))).unwrap();
+            assert_eq!(build_backup_claim(&checked), None);
+        }
+    }
 }

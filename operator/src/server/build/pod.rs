@@ -34,7 +34,11 @@ pub(crate) const PREPARE_CONTAINER: &str = "prepare";
 /// The native sidecar.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
 /// Volumes of ours; a user's `podTemplate` may not name them.
-pub(crate) const OUR_VOLUMES: [&str; 3] = ["data", "nightshift", "lock"];
+pub(crate) const OUR_VOLUMES: [&str; 4] = ["data", "nightshift", "lock", BACKUP_VOLUME];
+/// The volume of the copies, in the pod of a server that has some.
+pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
+/// Where it is mounted.
+const BACKUP_DIR: &str = "/backups";
 /// Where the lock is mounted.
 const LOCK_DIR: &str = "/etc/nightshift";
 /// The `emptyDir` that carries the agent's binary and socket to the server's container.
@@ -140,7 +144,9 @@ fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
 }
 
 fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
-    Container { name: PREPARE_CONTAINER.to_owned(), ..our_container(server, config, "init") }
+    let mut prepare = our_container(server, config, "init");
+    prepare.env.get_or_insert_default().extend(env::copies(server));
+    Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
 }
 
 fn build_agent(server: &CheckedServer, config: &Config) -> Container {
@@ -158,15 +164,17 @@ fn build_agent(server: &CheckedServer, config: &Config) -> Container {
 }
 
 fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
+    let mut mounts =
+        vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
+    if server.backup.is_some() {
+        // Copies are taken before the server starts, and only looked at beside it.
+        mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, verb != "init"));
+    }
     Container {
         image: Some(config.agent_image.clone()),
         command: Some(vec!["/agent".to_owned(), verb.to_owned()]),
         env: Some(env::agent(server, config)),
-        volume_mounts: Some(vec![
-            mount("data", "/data", false),
-            mount("nightshift", SHARED_DIR, false),
-            mount("lock", LOCK_DIR, true),
-        ]),
+        volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
             requests: Some(quantities(&[("cpu", "10m"), ("memory", "32Mi")])),
             limits: Some(quantities(&[("memory", "256Mi")])),
@@ -183,7 +191,15 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
 }
 
 fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
-    vec![
+    let copies = server.backup.as_ref().map(|backup| Volume {
+        name: BACKUP_VOLUME.to_owned(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+            claim_name: backup.existing_claim.clone().unwrap_or_else(|| server.backup_claim_name()),
+            ..PersistentVolumeClaimVolumeSource::default()
+        }),
+        ..Volume::default()
+    });
+    let mut volumes = vec![
         Volume {
             name: "data".to_owned(),
             persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
@@ -208,7 +224,9 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
             }),
             ..Volume::default()
         },
-    ]
+    ];
+    volumes.extend(copies);
+    volumes
 }
 
 /// 1000:1000 is the user of the itzg image. `OnRootMismatch`: a world of 100 GB must not be chowned at each start.

@@ -54,6 +54,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         last_stop: None,
         rcon_exposed: false,
         announced: None,
+        backups: None,
     }
 }
 

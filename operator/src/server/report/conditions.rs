@@ -8,12 +8,15 @@ use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Life, Verdict};
 
+use super::backup::BACKUP_READY;
 use super::notes::approval_needed;
-use super::{Report, condition, in_words, is_open};
+use super::{Report, backup, condition, in_words, is_open};
 use crate::chain::cut;
+use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::outlook::{SPOILT, SUSPENDED};
+use crate::server::plan::cold_copy;
 
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(
@@ -50,6 +53,11 @@ pub(super) fn build_conditions(
     } else {
         of("UpdateBlocked", Some(true), "HeldByPlugin", in_words(&plan.explanation, now))
     });
+    if let Some((holds, reason, message)) = backup::ready(checked, report) {
+        // While nobody can be asked, what was said last stands.
+        let kept = before.iter().find(|old| holds.is_none() && reason == "AgentSilent" && old.type_ == BACKUP_READY);
+        conditions.push(kept.cloned().unwrap_or_else(|| of(BACKUP_READY, holds, reason, message)));
+    }
     if let Some(why) = &plan.files_problem {
         conditions.push(of("FilesBrought", Some(false), "FilesMissing", cut(why, 1_024)));
     }
@@ -142,28 +150,34 @@ fn ready(report: &Report<'_>) -> (bool, &'static str, String) {
         Some(Life::Up) => (true, "Running", "the server answers".to_owned()),
         Some(Life::Starting { .. }) => (false, "Starting", "the server is starting".to_owned()),
         Some(Life::Down) => (false, "Down", "the server's process is not there".to_owned()),
-        Some(Life::Refused) => (false, "WorldRefused", refusal(report)),
+        Some(Life::Refused) => refused(report),
         Some(Life::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
         None if asleep => (false, "Asleep", "`spec.replicas` is 0".to_owned()),
         None => (false, "NoPod", "there is no pod yet".to_owned()),
     }
 }
 
-/// What the init container wrote when it would not open the world.
-fn refusal(report: &Report<'_>) -> String {
+/// Why the init container does not let the server start.
+fn refused(report: &Report<'_>) -> (bool, &'static str, String) {
+    if let Some(why) = backup::refused(report) {
+        return (false, "BackupFailed", why);
+    }
+    let silent = || "the agent refused to open the world; see the log of container `prepare`".to_owned();
+    (false, "WorldRefused", refusal(report).unwrap_or_else(silent))
+}
+
+/// What the init container wrote when it did not let the server start.
+pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
     let statuses =
         report.seen.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|s| s.init_container_statuses.as_ref());
     let message = statuses
         .into_iter()
         .flatten()
+        .filter(|c| c.name == PREPARE_CONTAINER)
         .flat_map(|c| [&c.state, &c.last_state])
         .flatten()
         .find_map(|state| state.terminated.as_ref().and_then(|ended| ended.message.clone()));
-    cut(
-        &message
-            .unwrap_or_else(|| "the agent refused to open the world; see the log of container `prepare`".to_owned()),
-        1_024,
-    )
+    message.map(|message| cut(&message, 1_024))
 }
 
 fn updating(report: &Report<'_>) -> (bool, &'static str, String) {
@@ -214,7 +228,7 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
             "Held",
             format!(
                 "revision {failed} failed here; it is tried again when the spec or a release changes. {}",
-                problem()
+                backup::failed_for(report).unwrap_or_else(problem)
             ),
         ),
         WaitingOn::BelowFloor { floor } => (
@@ -222,7 +236,7 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
             "BelowFloor",
             format!("the world was opened by a newer Minecraft (format {floor}) and cannot go back"),
         ),
-        WaitingOn::WorldRefused => (false, "WorldRefused", refusal(report)),
+        WaitingOn::WorldRefused => refused(report),
         WaitingOn::NoBackup => (
             false,
             "NoBackup",
@@ -231,9 +245,7 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
                 problem()
             ),
         ),
-        WaitingOn::UndoWouldLose => {
-            (false, "UndoWouldLose", "going back would lose what players built since; decide yourself".to_owned())
-        }
+        WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(report)),
         WaitingOn::ServerDown => {
             (false, "ServerDown", "the settled set does not come up; see the server's log".to_owned())
         }
@@ -243,6 +255,16 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
             "the first start did not succeed; correct the spec and it is tried at once".to_owned(),
         ),
     }
+}
+
+fn undo_would_lose(report: &Report<'_>) -> String {
+    let copy = cold_copy(report.seen).map(|copy| copy.id.as_str()).unwrap_or_default();
+    let text = format!(
+        "the new version has rewritten the world. The copy `{copy}` is from before; what was built since is not in it, so a \
+         person decides (docs/guides/backup.md says how to put it back). {}",
+        report.plan.proof.problem
+    );
+    cut(&text, 1_024)
 }
 
 fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &'static str, String) {

@@ -5,8 +5,9 @@ use jiff::SignedDuration;
 use scheduler::protocol;
 use scheduler::rollout::Step;
 
+use super::conditions::refusal;
 use super::status::for_people;
-use super::{Report, in_words};
+use super::{Report, backup, in_words};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -34,6 +35,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
         notes.push(warning("NoSolution", in_words(&plan.explanation, report.now)));
     }
     notes.extend(of_the_schedule(server, report, before));
+    notes.extend(backup::notes(server, report, before));
     notes.extend(of_step(report, before));
     notes
 }
@@ -102,7 +104,7 @@ pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
 }
 
 fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
-    let what = change::in_words(&report.plan.changes);
+    let what = format!("{}{}", change::in_words(&report.plan.changes), backup::cost(server, report));
     if report.plan.consent.needs_approval {
         return format!("needs approval: {what}");
     }
@@ -150,7 +152,10 @@ fn of_step(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
             let asked = if *unasked { "nobody could be asked; " } else { "" };
             normal("UpdateStarted", format!("{asked}{}", change::in_words(&report.plan.changes)))
         }
-        Done::MarkedFailed => warning("UpdateFailed", report.plan.proof.problem.clone()),
+        // A pod whose init container refused has no proof to speak of.
+        Done::MarkedFailed => {
+            warning("UpdateFailed", refusal(report).unwrap_or_else(|| report.plan.proof.problem.clone()))
+        }
         Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(before)),
         // A first start has nothing to go back to: it is kept, and told.
         Done::Closed { first: true } if !report.plan.proof.problem.is_empty() => {

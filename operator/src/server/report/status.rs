@@ -14,7 +14,7 @@ use scheduler::protocol;
 use scheduler::rollout::Step;
 use scheduler::seen::Facts;
 
-use super::{Report, in_words as in_words_of, is_open};
+use super::{Report, backup, in_words as in_words_of, is_open};
 use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
@@ -89,6 +89,7 @@ pub(super) fn build_status(
         update_blocked: blocked(report),
         last_update: last_update(report, before),
         history: history(&before.history, report.seen.settled_lock.as_deref(), report.now),
+        backup: backup::build_status(checked, agent, before),
         last_handled: last_handled(server, report, before),
         // They follow from the whole status, so they are added last.
         notices: Vec::new(),

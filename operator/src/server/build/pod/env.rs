@@ -9,7 +9,7 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::CheckedServer;
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{LOCK_DIR, SHARED_DIR};
+use super::{BACKUP_DIR, LOCK_DIR, SHARED_DIR};
 use crate::Config;
 
 /// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
@@ -100,9 +100,20 @@ pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
     merged
 }
 
+/// Which copies the init container takes. A server that has none keeps the template that it has.
+pub(super) fn copies(server: &CheckedServer) -> Vec<EnvVar> {
+    let Some(backup) = &server.backup else { return Vec::new() };
+    let mut variables = vec![
+        plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()),
+        plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()),
+    ];
+    variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
+    variables
+}
+
 /// The environment of both agent containers.
 pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
-    vec![
+    let mut variables = vec![
         plain("NIGHTSHIFT_DATA", "/data"),
         plain("NIGHTSHIFT_SHARED", SHARED_DIR),
         plain("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_map::FILES_KEY)),
@@ -114,7 +125,11 @@ pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
         field("NIGHTSHIFT_POD_UID", "metadata.uid"),
         field("NIGHTSHIFT_POD_IP", "status.podIP"),
         plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
-    ]
+    ];
+    // A directory of its own: several servers may share a claim.
+    let directory = || plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name));
+    variables.extend(server.backup.as_ref().map(|_| directory()));
+    variables
 }
 
 fn rcon_password(name: &str, server: &CheckedServer) -> EnvVar {

@@ -133,3 +133,30 @@ fn the_agent_runs_as_the_servers_own_user() {
         assert_eq!((context.run_as_user, context.run_as_group), (Some(2000), Some(3000)), "{}", container.name);
     }
 }
+
+#[test]
+fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_only_before_its_start() {
+    let without = template(json!({}));
+    let disabled = template(json!({"backup": {"enabled": false}}));
+    assert_eq!(without, disabled, "what is switched off restarts nobody");
+    let with = template(json!({"backup": {"beforeUpdate": "Always", "retention": {"maxCount": 3, "maxAge": "1d"}}}));
+    let spec = with.spec.as_ref().unwrap();
+    let claim = |volume: &Volume| volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.clone());
+    let volume = spec.volumes.as_ref().unwrap().iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
+    assert_eq!(claim(volume).as_deref(), Some("backup-lobby-0"));
+    let mounted = |container: &Container| {
+        let mounts = container.volume_mounts.iter().flatten();
+        mounts.filter(|mount| mount.name == BACKUP_VOLUME).map(|mount| mount.read_only).next()
+    };
+    assert_eq!(mounted(game(&with)), None, "no server and no plugin gets at them");
+    let ours = spec.init_containers.as_ref().unwrap();
+    assert_eq!(ours.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(Some(true))]);
+    let said: Vec<_> =
+        ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_BEFORE", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"]
+            .map(|name| variable(&ours[0], name))
+            .into();
+    assert_eq!(said, [Some("/backups/lobby"), Some("Always"), Some("3"), Some("86400")]);
+    let yours = template(json!({"backup": {"storage": {"existingClaim": "nas"}}}));
+    let yours = yours.spec.unwrap().volumes.unwrap().into_iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
+    assert_eq!(claim(&yours).as_deref(), Some("nas"));
+}

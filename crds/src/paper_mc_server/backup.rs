@@ -1,0 +1,174 @@
+//! Pure. Copies of a server: when one is taken, where it lies, how long it stays.
+
+use jiff::Timestamp;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema;
+
+/// Copies of the server on a volume of their own. A change of it comes with the next window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backup {
+    /// False: none are taken. Those that lie there stay.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Before which updates the stopped server is copied.
+    #[serde(default)]
+    pub before_update: BeforeUpdate,
+    /// The volume that they lie on. It is never deleted with the server.
+    #[serde(default)]
+    pub storage: BackupStorage,
+    /// How many stay.
+    #[serde(default)]
+    pub retention: BackupRetention,
+}
+
+/// Before which updates a copy is taken. An update whose copy fails does not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum BeforeUpdate {
+    /// Of the worlds, before a newer Minecraft opens them: they cannot go back afterwards.
+    #[default]
+    OneWay,
+    /// As `OneWay`, and with settings, plugins and their data; of these alone before every other change of Paper or plugins.
+    Always,
+    /// Before none.
+    Never,
+}
+
+impl BeforeUpdate {
+    /// As it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OneWay => "OneWay",
+            Self::Always => "Always",
+            Self::Never => "Never",
+        }
+    }
+}
+
+/// The volume of the copies: the claim `backup-<server>-0`, or one of yours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0")
+        .message("a volume can grow and never shrink").field_path(".size"),
+    validation = Rule::new("has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)")
+        .message("it is fixed once the volume exists").field_path(".storageClassName"),
+    validation = Rule::new("!(has(self.existingClaim) && has(self.storageClassName))")
+        .message("a claim that exists has its class already: leave storageClassName out").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
+)]
+pub struct BackupStorage {
+    /// How large; may grow. A copy of the worlds needs about as much as they do.
+    #[serde(default = "twenty_gi")]
+    #[schemars(schema_with = "schema::quantity")]
+    pub size: String,
+    /// The storage class; the cluster's default when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub storage_class_name: Option<String>,
+    /// A claim to be used as it is; the copies lie in a directory with the server's name. Several servers may share one that can be
+    /// mounted by them all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub existing_claim: Option<String>,
+}
+
+impl Default for BackupStorage {
+    fn default() -> Self {
+        Self { size: twenty_gi(), storage_class_name: None, existing_claim: None }
+    }
+}
+
+/// How many copies stay, looked at when one has been taken. The last good one of the worlds stays in any case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupRetention {
+    /// At most so many good ones.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_count: u32,
+    /// None older than this, such as `30d`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::duration")]
+    pub max_age: Option<String>,
+}
+
+impl Default for BackupRetention {
+    fn default() -> Self {
+        Self { max_count: ten(), max_age: None }
+    }
+}
+
+/// The copies that lie there, as the agent said it last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupStatus {
+    /// The newest good one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_backup: Option<LastBackup>,
+    /// How many good ones there are.
+    pub backup_count: u32,
+    /// How many lie there that do not count, because they are damaged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub damaged_count: u32,
+}
+
+/// One copy. It was read back from beginning to end before it got its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastBackup {
+    /// The directory that it lies in.
+    #[schemars(schema_with = "schema::text64")]
+    pub name: String,
+    /// When it was begun: nothing later is in it.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub started_at: Timestamp,
+    /// When it had been read back.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub completed_at: Timestamp,
+    /// Why it was taken.
+    pub trigger: BackupTrigger,
+    /// What it holds.
+    pub contents: BackupContents,
+    /// Digest of the lock that had run: 64 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub lock: Option<String>,
+    /// Size of the archive in bytes.
+    pub size_bytes: i64,
+}
+
+/// Why a copy was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackupTrigger {
+    /// Between the stop and the start of an update.
+    BeforeUpdate,
+}
+
+/// What a copy holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BackupContents {
+    /// All world folders.
+    Worlds,
+    /// Settings, plugins and their data.
+    ServerFiles,
+    /// Both.
+    Everything,
+}
+
+fn yes() -> bool {
+    true
+}
+fn ten() -> u32 {
+    10
+}
+fn twenty_gi() -> String {
+    "20Gi".to_owned()
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}

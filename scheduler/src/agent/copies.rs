@@ -1,0 +1,186 @@
+//! Edge (writes). The copy that `agent init` takes between the stop of one set and the start of another, and what is known of those that lie
+//! there.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tracing::{info, warn};
+
+use super::{Chain, clock, settings};
+use crate::backup::due::due;
+use crate::backup::retention::Retention;
+use crate::backup::shelf::Shelf;
+use crate::backup::take::{self, Order, take};
+use crate::backup::{Backup, Trigger};
+use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet};
+use crate::staging::disk::{self, Disk, Unhindered};
+use crate::staging::{RecordError, Volume, read_record};
+use crate::world::Worlds;
+
+/// There is no copy, and the step needs one.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    /// It was not taken.
+    #[error("could not take the copy that is due before this update")]
+    Take(#[from] take::Error),
+    /// A world whose move did not end is no world to come back to.
+    #[error(
+        "a world lies here in the old and in the new layout, because a move of the worlds did not end: \
+         a copy of it would be no copy to go back to. Restore the world first, or set `spec.backup.beforeUpdate: Never`"
+    )]
+    HalfMoved,
+    /// A record of ours cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A record of ours cannot be written.
+    #[error(transparent)]
+    Disk(#[from] disk::Error),
+}
+
+impl Error {
+    /// Time does not mend it.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::Take(take::Error::Full { .. }) | Self::HalfMoved => true,
+            Self::Take(
+                take::Error::Nothing
+                | take::Error::Space(_)
+                | take::Error::Contents(_)
+                | take::Error::Shelf(_)
+                | take::Error::Disk(_)
+                | take::Error::Write(_)
+                | take::Error::Unverified(_),
+            )
+            | Self::Record(_)
+            | Self::Disk(_) => false,
+        }
+    }
+}
+
+/// `copied.json`: the copy for this step lies there. Ends with the step, so that a later one of the same two locks is copied again.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Copied {
+    from: Option<String>,
+    to: String,
+    id: String,
+}
+
+/// Takes the copy that is due before `set` starts, unless the same step has it already. The caller holds the locks on the worlds.
+pub(super) fn copy_if_due(
+    settings: &settings::Copies,
+    volume: &Volume,
+    worlds: &Worlds,
+    set: &FileSet,
+) -> Result<(), Error> {
+    let Some(backups) = &settings.backups else { return Ok(()) };
+    let manifest = volume.manifest()?;
+    let Some(contents) = due(settings.backup_before, manifest.as_ref(), set, worlds) else { return Ok(()) };
+    let from = manifest.map(|manifest| manifest.lock);
+    let shelf = Shelf::new(backups);
+    if let Some(copied) = read_record::<Copied>(&volume.copied_path())?
+        && (&copied.from, &copied.to) == (&from, &set.lock)
+        && is_good(&shelf, &copied.id)
+    {
+        info!("the copy {} was taken for this step already", copied.id);
+        return Ok(());
+    }
+    if contents.has_worlds() && !worlds.whole() {
+        return Err(Error::HalfMoved);
+    }
+    info!("taking a copy of the {contents:?} before this update; it is read back before anything is changed");
+    let mut disk = Disk::new(Unhindered);
+    let order = Order {
+        data: volume.root(),
+        worlds,
+        contents,
+        trigger: Trigger::BeforeUpdate,
+        lock: from.as_deref(),
+        before: &set.lock,
+    };
+    let backup = take(&order, &shelf, &mut disk, clock::now)?;
+    disk.write_record(&volume.copied_path(), &Copied { from, to: set.lock.clone(), id: backup.id.clone() })?;
+    disk.remove(&volume.copy_failed_path())?;
+    say(&backup);
+    let retention = Retention {
+        max_count: settings.backup_max_count,
+        max_age: settings.backup_max_age.map(|seconds| jiff::SignedDuration::from_secs(i64::from(seconds))),
+    };
+    match shelf.prune(retention, &[&backup.id], clock::now(), &mut disk) {
+        Ok(removed) => removed.iter().for_each(|id| info!("removed the copy {id}: `spec.backup.retention`")),
+        // A copy too many harms no update.
+        Err(error) => warn!("old copies stay: {}", Chain(&error)),
+    }
+    Ok(())
+}
+
+/// The step is over: the server starts, and the next step is another one.
+pub(super) fn step_is_over(volume: &Volume) -> Result<(), disk::Error> {
+    Disk::new(Unhindered).remove(&volume.copied_path())
+}
+
+/// Leaves word of a copy that was not taken, for the operator to read when the set before runs again.
+pub(super) fn note_failure(volume: &Volume, set: &FileSet, why: String) {
+    let record = BackupFailed { at: clock::now(), before: set.lock.clone(), why };
+    if let Err(error) = Disk::new(Unhindered).write_record(&volume.copy_failed_path(), &record) {
+        warn!("{}", Chain(&error));
+    }
+}
+
+/// What lies there. `backups` is the server's own directory.
+pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
+    let failed = read_record(&volume.copy_failed_path()).unwrap_or(None);
+    let listed = match Shelf::new(backups).list() {
+        Ok(listed) => listed,
+        Err(error) => {
+            return BackupsSeen { failed, problem: Some(Chain(&error).to_string()), ..BackupsSeen::default() };
+        }
+    };
+    let count = |good: bool| listed.iter().filter(|copy| copy.state.is_ok() == good).count();
+    let newest = |wanted: fn(&Backup) -> bool| {
+        let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
+        good.into_iter().find(|backup| wanted(backup)).map(seen)
+    };
+    BackupsSeen {
+        last: newest(|_| true),
+        last_of_worlds: newest(|backup| backup.contents.has_worlds()),
+        good: u32::try_from(count(true)).unwrap_or(u32::MAX),
+        damaged: u32::try_from(count(false)).unwrap_or(u32::MAX),
+        failed,
+        problem: None,
+    }
+}
+
+fn seen(backup: &Backup) -> BackupSeen {
+    BackupSeen {
+        id: backup.id.clone(),
+        started_at: backup.started_at,
+        completed_at: backup.completed_at,
+        trigger: backup.trigger,
+        contents: backup.contents,
+        lock: backup.lock.clone(),
+        before: backup.before.clone(),
+        data_version: backup.data_version,
+        bytes: backup.seal.bytes,
+        archive_bytes: backup.seal.archive_bytes,
+    }
+}
+
+fn is_good(shelf: &Shelf, id: &str) -> bool {
+    shelf.list().is_ok_and(|listed| listed.iter().any(|copy| copy.id == id && copy.state.is_ok()))
+}
+
+fn say(backup: &Backup) {
+    let took = backup.completed_at.duration_since(backup.started_at);
+    info!(
+        "the copy {} holds {} files ({} bytes, {} in the archive) and was read back; it took {} s",
+        backup.id,
+        backup.seal.files,
+        backup.seal.bytes,
+        backup.seal.archive_bytes,
+        took.as_secs()
+    );
+    for name in &backup.left_out {
+        warn!("{name} is not in it: neither a file nor a directory");
+    }
+}

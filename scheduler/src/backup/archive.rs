@@ -1,0 +1,413 @@
+//! Edge (writes). The tar archive that a copy is: written as it is read, compressed, hashed, and read back.
+//!
+//! Three files in one directory: `archive.tar.gz`, which every tool opens; `files.jsonl`, a line with path, size and SHA-256 for each of
+//! its entries; `backup.json`, the record ([`Backup`]). Nothing is held in memory but one buffer and the names of one directory.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+
+use super::contents::{Content, Item, Source, text_of};
+use super::{Seal, contents};
+use crate::protocol::OUR_DIR;
+use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::hash::{Algorithm, Hasher};
+
+/// The archive's name.
+pub(super) const ARCHIVE: &str = "archive.tar.gz";
+/// The name of the list.
+pub(super) const LIST: &str = "files.jsonl";
+
+/// Region files are compressed already, so more effort buys little space and much down time.
+const EFFORT: Compression = Compression::fast();
+
+/// Longest line of the list: the longest path that Linux takes, each byte as three letters, and the rest.
+const LONGEST_LINE: u64 = 3 * 4096 + 256;
+
+/// How much is read or written at once.
+const CHUNK: usize = 128 * 1024;
+
+/// An archive was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// What should go into it.
+    #[error(transparent)]
+    Contents(#[from] contents::Error),
+    /// A step on the disk failed.
+    #[error(transparent)]
+    Disk(#[from] disk::Error),
+    /// Reading a file or writing the archive failed; the cause says which.
+    #[error("could not put `{name}` into the archive")]
+    Entry {
+        /// Relative to the server's directory.
+        name: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The last bytes did not go out.
+    #[error("could not end the archive")]
+    End(#[source] io::Error),
+}
+
+/// An archive is not what its record says.
+#[derive(Debug, thiserror::Error)]
+pub enum Damaged {
+    /// It cannot be read to its end.
+    #[error("`{file}` cannot be read")]
+    Read {
+        /// Archive or list.
+        file: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A name that must not be used.
+    #[error("the archive holds `{name}`, which {problem}")]
+    Entry {
+        /// As it stands there.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Entry and list are not of one mind.
+    #[error("`{name}` in the archive is not what the list of files says")]
+    Differs {
+        /// As it stands in the archive.
+        name: String,
+    },
+    /// A hash or a sum is another one.
+    #[error("the {what} is not what the record says")]
+    Seal {
+        /// Which.
+        what: &'static str,
+    },
+    /// What was read could not be put down: says nothing about the archive.
+    #[error("could not write what the archive holds")]
+    Target(#[source] disk::Error),
+}
+
+impl Damaged {
+    /// False: it is the disk that it goes to which said no.
+    pub fn is_about_the_archive(&self) -> bool {
+        !matches!(self, Self::Target(_))
+    }
+}
+
+/// One line of the list. A directory has neither size nor hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+}
+
+/// Writes archive and list of `source` into `directory` and brings them to the disk. Answers the seal, and what could not go in.
+pub(super) fn write<S: Steps>(
+    source: &Source<'_>,
+    directory: &Path,
+    disk: &mut Disk<S>,
+) -> Result<(Seal, Vec<String>), WriteError> {
+    let disk = RefCell::new(disk);
+    let archive = Sink::create(&disk, directory.join(ARCHIVE))?;
+    let list = Sink::create(&disk, directory.join(LIST))?;
+    let mut list = BufWriter::with_capacity(CHUNK, list);
+    let mut builder = tar::Builder::new(GzEncoder::new(BufWriter::with_capacity(CHUNK, archive), EFFORT));
+    let (mut files, mut bytes) = (0, 0_u64);
+    let left_out = source.each::<WriteError>(|item| {
+        let line = append(&mut builder, &item).and_then(|line| write_line(&mut list, &line).map(|()| line));
+        let name = || text_of(item.name.as_os_str().as_bytes());
+        let line = line.map_err(|source| WriteError::Entry { name: name(), source })?;
+        files += u64::from(line.size.is_some());
+        bytes = bytes.saturating_add(line.size.unwrap_or(0));
+        Ok(())
+    })?;
+    let archive = builder.into_inner().and_then(GzEncoder::finish).map_err(WriteError::End)?;
+    let archive = archive.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
+    let list = list.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
+    let (archive_bytes, archive_sha256) = archive.close()?;
+    let (_, list_sha256) = list.close()?;
+    Ok((Seal { files, bytes, archive_bytes, archive_sha256, list_sha256 }, left_out))
+}
+
+fn append(builder: &mut tar::Builder<impl Write>, item: &Item) -> io::Result<Line> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(item.mode);
+    header.set_mtime(item.modified);
+    header.set_size(item.content.size());
+    let path = text_of(item.name.as_os_str().as_bytes());
+    match &item.content {
+        Content::Directory => {
+            header.set_entry_type(tar::EntryType::Directory);
+            builder.append_data(&mut header, &item.name, io::empty())?;
+            Ok(Line { path, size: None, sha256: None })
+        }
+        Content::File { path: from, size } => {
+            let mut content = Exactly::new(File::open(from)?, *size);
+            builder.append_data(&mut header, &item.name, &mut content)?;
+            Ok(Line { path, size: Some(*size), sha256: Some(content.end()?) })
+        }
+        Content::Bytes(bytes) => {
+            let mut content = Exactly::new(bytes.as_slice(), item.content.size());
+            builder.append_data(&mut header, &item.name, &mut content)?;
+            Ok(Line { path, size: Some(item.content.size()), sha256: Some(content.end()?) })
+        }
+    }
+}
+
+fn write_line(list: &mut impl Write, line: &Line) -> io::Result<()> {
+    serde_json::to_writer(&mut *list, line)?;
+    list.write_all(b"\n")
+}
+
+/// A file of which exactly as much is read as its header in the archive says. More or less: somebody writes to it.
+struct Exactly<R> {
+    content: R,
+    left: u64,
+    hasher: Hasher,
+}
+
+impl<R: Read> Exactly<R> {
+    fn new(content: R, size: u64) -> Self {
+        Self { content, left: size, hasher: Hasher::new(Algorithm::Sha256) }
+    }
+
+    fn end(mut self) -> io::Result<String> {
+        match self.content.read(&mut [0])? {
+            0 => Ok(self.hasher.finish().hex().to_owned()),
+            _ => Err(changed()),
+        }
+    }
+}
+
+impl<R: Read> Read for Exactly<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let read = self.content.read(&mut buffer[..most])?;
+        if read == 0 && most > 0 {
+            return Err(changed());
+        }
+        self.hasher.update(&buffer[..read]);
+        self.left -= u64::try_from(read).unwrap_or(self.left);
+        Ok(read)
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("its size changed while it was read: something writes to it")
+}
+
+/// A file that is written through [`Disk`], hashed and counted.
+struct Sink<'a, 'b, S> {
+    disk: &'a RefCell<&'b mut Disk<S>>,
+    path: PathBuf,
+    file: File,
+    hasher: Hasher,
+    written: u64,
+}
+
+impl<'a, 'b, S: Steps> Sink<'a, 'b, S> {
+    fn create(disk: &'a RefCell<&'b mut Disk<S>>, path: PathBuf) -> Result<Self, disk::Error> {
+        let file = disk.borrow_mut().step("create", &path, |path| File::create(path))?;
+        Ok(Self { disk, path, file, hasher: Hasher::new(Algorithm::Sha256), written: 0 })
+    }
+
+    /// Brings it to the disk; answers its size and hash.
+    fn close(self) -> Result<(u64, String), disk::Error> {
+        self.disk.borrow_mut().step("bring to the disk", &self.path, |_| self.file.sync_all())?;
+        // Best effort: what is read back should come from the disk, not from memory.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+        Ok((self.written, self.hasher.finish().hex().to_owned()))
+    }
+}
+
+impl<S: Steps> Write for Sink<'_, '_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut disk = self.disk.borrow_mut();
+        let written = disk.step("write", &self.path, |_| self.file.write(bytes)).map_err(io::Error::other)?;
+        self.hasher.update(&bytes[..written]);
+        self.written += u64::try_from(written).unwrap_or(0);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is done with the entries of an archive that is read back.
+pub(super) trait Target {
+    /// A directory, relative to the server's directory.
+    fn directory(&mut self, path: &Path) -> Result<(), disk::Error>;
+    /// A file begins.
+    fn begin(&mut self, path: &Path, mode: u32, modified: u64) -> Result<(), disk::Error>;
+    /// The next bytes of that file.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), disk::Error>;
+    /// That file is whole.
+    fn end(&mut self) -> Result<(), disk::Error>;
+}
+
+/// Reads only.
+pub(super) struct Nowhere;
+
+impl Target for Nowhere {
+    fn directory(&mut self, _path: &Path) -> Result<(), disk::Error> {
+        Ok(())
+    }
+    fn begin(&mut self, _path: &Path, _mode: u32, _modified: u64) -> Result<(), disk::Error> {
+        Ok(())
+    }
+    fn write(&mut self, _bytes: &[u8]) -> Result<(), disk::Error> {
+        Ok(())
+    }
+    fn end(&mut self) -> Result<(), disk::Error> {
+        Ok(())
+    }
+}
+
+/// Reads the archive in `directory` from beginning to end, compares each entry with the list and all of it with the seal, and hands the
+/// entries to `target`. What `target` got counts only if this ends well.
+pub(super) fn read(directory: &Path, seal: &Seal, target: &mut impl Target) -> Result<(), Damaged> {
+    let of_archive = |source| Damaged::Read { file: ARCHIVE, source };
+    let of_list = |source| Damaged::Read { file: LIST, source };
+    let file = File::open(directory.join(ARCHIVE)).map_err(of_archive)?;
+    let list = File::open(directory.join(LIST)).map_err(of_list)?;
+    let mut list = BufReader::with_capacity(CHUNK, Hashing::new(list));
+    let mut archive = tar::Archive::new(GzDecoder::new(Hashing::new(file)));
+    let (mut files, mut bytes) = (0_u64, 0_u64);
+    let mut chunk = vec![0; CHUNK];
+    for entry in archive.entries().map_err(of_archive)? {
+        let mut entry = entry.map_err(of_archive)?;
+        let raw = entry.path_bytes().into_owned();
+        let name = text_of(&raw);
+        let path = plain(&raw).map_err(|problem| Damaged::Entry { name: name.clone(), problem })?;
+        let expected = next_line(&mut list).map_err(of_list)?;
+        let differs = || Damaged::Differs { name: name.clone() };
+        let Some(expected) = expected.filter(|line| line.path.trim_end_matches('/') == name.trim_end_matches('/'))
+        else {
+            return Err(differs());
+        };
+        let kind = entry.header().entry_type();
+        match (kind, &expected.size, &expected.sha256) {
+            (tar::EntryType::Directory, None, None) => target.directory(&path).map_err(Damaged::Target)?,
+            (tar::EntryType::Regular, Some(size), Some(sha256)) => {
+                if entry.size() != *size {
+                    return Err(differs());
+                }
+                let mode = entry.header().mode().map_err(of_archive)?;
+                let modified = entry.header().mtime().map_err(of_archive)?;
+                target.begin(&path, mode & 0o777, modified).map_err(Damaged::Target)?;
+                let mut hasher = Hasher::new(Algorithm::Sha256);
+                loop {
+                    let read = entry.read(&mut chunk).map_err(of_archive)?;
+                    if read == 0 {
+                        break;
+                    }
+                    hasher.update(&chunk[..read]);
+                    target.write(&chunk[..read]).map_err(Damaged::Target)?;
+                }
+                if hasher.finish().hex() != sha256 {
+                    return Err(differs());
+                }
+                target.end().map_err(Damaged::Target)?;
+                files += 1;
+                bytes = bytes.saturating_add(*size);
+            }
+            _ => return Err(Damaged::Entry { name, problem: "is neither a plain file nor a directory" }),
+        }
+    }
+    if next_line(&mut list).map_err(of_list)?.is_some() {
+        return Err(Damaged::Seal { what: "number of files" });
+    }
+    let (_, list_sha256) = list.into_inner().end().map_err(of_list)?;
+    // What comes after the last entry is read too: only so is the hash that of the whole file.
+    let mut rest = archive.into_inner();
+    io::copy(&mut rest, &mut io::sink()).map_err(of_archive)?;
+    let (archive_bytes, archive_sha256) = rest.into_inner().end().map_err(of_archive)?;
+    for (what, holds) in [
+        ("hash of the archive", archive_sha256 == seal.archive_sha256),
+        ("size of the archive", archive_bytes == seal.archive_bytes),
+        ("hash of the list of files", list_sha256 == seal.list_sha256),
+        ("number of files", files == seal.files),
+        ("sum of the sizes", bytes == seal.bytes),
+    ] {
+        if !holds {
+            return Err(Damaged::Seal { what });
+        }
+    }
+    Ok(())
+}
+
+fn next_line(list: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    if list.take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_slice(&line)?))
+}
+
+/// A path that stays where it is put: relative, without `..`, and not among our own records.
+fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(raw));
+    if raw.contains(&0) {
+        return Err("has a zero byte in its name");
+    }
+    if path.is_absolute() {
+        return Err("is an absolute path");
+    }
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(part) => plain.push(part),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err("leads out of the server's directory");
+            }
+        }
+    }
+    if plain.as_os_str().is_empty() {
+        return Err("names nothing");
+    }
+    if plain.starts_with(OUR_DIR) {
+        return Err("lies among the records of Nightshift");
+    }
+    Ok(plain)
+}
+
+/// Hashes and counts what is read through it.
+struct Hashing {
+    file: File,
+    hasher: Hasher,
+    read: u64,
+}
+
+impl Hashing {
+    fn new(file: File) -> Self {
+        Self { file, hasher: Hasher::new(Algorithm::Sha256), read: 0 }
+    }
+
+    /// Reads what is left; answers size and hash of the whole file.
+    fn end(mut self) -> io::Result<(u64, String)> {
+        io::copy(&mut self, &mut io::sink())?;
+        Ok((self.read, self.hasher.finish().hex().to_owned()))
+    }
+}
+
+impl Read for Hashing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..read]);
+        self.read += u64::try_from(read).unwrap_or(0);
+        Ok(read)
+    }
+}

@@ -1,0 +1,231 @@
+//! Edge (reads). Which files of a server's directory go into a copy, one after the other.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::{Contents, LEFT_OUT_NAMED};
+use crate::properties;
+use crate::protocol::OUR_DIR;
+use crate::world::Worlds;
+
+/// Places, relative to the server's directory, whose content comes back by itself. None lies in a world folder.
+///
+/// The server's own: what Paper downloads or unpacks at a start, and what it writes for people to read. Web maps: tiles are drawn again
+/// from the world, and can be larger than it. Dynmap's `tilespath` is `web/tiles` in its folder, squaremap's is the same in its own, and
+/// `BlueMap` keeps its maps in `bluemap/web/maps` (<https://bluemap.bluecolored.de/wiki/getting-started/Installation>).
+const COMES_BACK: [&str; 10] = [
+    "bluemap/web/maps",
+    "bundler",
+    "cache",
+    "crash-reports",
+    "libraries",
+    "logs",
+    "plugins/.paper-remapped",
+    "plugins/dynmap/web/tiles",
+    "plugins/squaremap/web/tiles",
+    "versions",
+];
+
+/// Where the itzg image keeps the RCON password for its own tool. It writes both at each start.
+const SECRETS: [&str; 2] = [".rcon-cli.env", ".rcon-cli.yaml"];
+
+/// The file that a running server locks. Closing any descriptor of it drops a lock that this process holds, so it is never opened here;
+/// Minecraft makes a new one.
+const SESSION_LOCK: &str = "session.lock";
+
+/// Largest `server.properties` that is read. A real one has 2 KiB.
+const LARGEST_PROPERTIES: u64 = 1024 * 1024;
+
+/// The file system said no, or is not what can be copied.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A place could not be looked at.
+    #[error("could not read `{path}`")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file that holds the password is no such file.
+    #[error(
+        "`server.properties` has {size} bytes, more than the {LARGEST_PROPERTIES} that are read to take the password out"
+    )]
+    Properties {
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+/// One thing that goes into a copy.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// Relative to the server's directory, in the file system's own bytes.
+    pub(super) name: PathBuf,
+    pub(super) mode: u32,
+    /// Seconds since 1970.
+    pub(super) modified: u64,
+    pub(super) content: Content,
+}
+
+/// What it consists of.
+#[derive(Debug)]
+pub(super) enum Content {
+    Directory,
+    /// A file, and its size when it was looked at.
+    File {
+        path: PathBuf,
+        size: u64,
+    },
+    /// A file whose bytes are not those on the disk.
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            Self::Directory => 0,
+            Self::File { path: _, size } => *size,
+            Self::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The part of a server's directory that a copy is made of.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    pub(super) data: &'a Path,
+    pub(super) worlds: &'a Worlds,
+    pub(super) contents: Contents,
+}
+
+impl Source<'_> {
+    /// The world folders, relative to the server's directory, in order.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        let relative = |path: &PathBuf| path.strip_prefix(self.data).unwrap_or(path).to_owned();
+        self.worlds.folders.iter().map(|folder| relative(&folder.path)).collect()
+    }
+
+    /// Hands each item to `take`, a directory before what is in it, always in the same order. Answers what can not be copied.
+    ///
+    /// World folders are often links to another disk, so links in them are followed; a copy of a link would be no copy of a world.
+    /// Outside of them a link is named and left out: it can lead anywhere.
+    pub(super) fn each<E: From<Error>>(&self, mut take: impl FnMut(Item) -> Result<(), E>) -> Result<Vec<String>, E> {
+        let mut left_out = Vec::new();
+        if self.contents.has_worlds() {
+            for folder in &self.worlds.folders {
+                self.walk(&folder.path, true, &mut left_out, &mut take)?;
+            }
+        }
+        if self.contents.has_server_files() {
+            self.walk(self.data, false, &mut left_out, &mut take)?;
+        }
+        Ok(left_out)
+    }
+
+    fn walk<E: From<Error>>(
+        &self,
+        from: &Path,
+        is_world: bool,
+        left_out: &mut Vec<String>,
+        take: &mut impl FnMut(Item) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let folders = self.folders();
+        let goes_in = |entry: &DirEntry| is_world || self.is_wanted(entry, &folders);
+        let walk = WalkDir::new(from).follow_links(is_world).sort_by_file_name();
+        for entry in walk.into_iter().filter_entry(goes_in) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(failed) => {
+                    let path = failed.path().unwrap_or(from).to_owned();
+                    let missing = failed.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
+                    // A link to nothing. Anything else that is gone would be a server that writes.
+                    if missing && path.is_symlink() {
+                        self.name(&path, left_out);
+                        continue;
+                    }
+                    return Err(Error::Read { path: path.display().to_string(), source: failed.into() }.into());
+                }
+            };
+            if entry.path() == self.data || entry.file_name() == SESSION_LOCK {
+                continue;
+            }
+            match self.item(&entry)? {
+                Some(item) => take(item)?,
+                None => self.name(entry.path(), left_out),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, entry: &DirEntry, folders: &[PathBuf]) -> bool {
+        let name = self.relative(entry.path());
+        let comes_back = COMES_BACK.iter().chain(&SECRETS).any(|place| name == Path::new(place));
+        name != Path::new(OUR_DIR) && !comes_back && !folders.iter().any(|folder| name == *folder)
+    }
+
+    /// None: neither a file nor a directory.
+    fn item(&self, entry: &DirEntry) -> Result<Option<Item>, Error> {
+        let error = |source: io::Error| Error::Read { path: entry.path().display().to_string(), source };
+        let metadata = entry.metadata().map_err(|failed| error(failed.into()))?;
+        let name = self.relative(entry.path()).to_owned();
+        let content = if metadata.is_dir() {
+            Content::Directory
+        } else if !metadata.is_file() {
+            return Ok(None);
+        } else if name == Path::new("server.properties") {
+            if metadata.len() > LARGEST_PROPERTIES {
+                return Err(Error::Properties { size: metadata.len() });
+            }
+            Content::Bytes(properties::without_secrets(&fs::read(entry.path()).map_err(error)?))
+        } else {
+            Content::File { path: entry.path().to_owned(), size: metadata.len() }
+        };
+        let modified = metadata.modified().map_err(error)?.duration_since(UNIX_EPOCH);
+        Ok(Some(Item {
+            name,
+            mode: metadata.permissions().mode() & 0o777,
+            modified: modified.map_or(0, |since| since.as_secs()),
+            content,
+        }))
+    }
+
+    fn relative<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(self.data).unwrap_or(path)
+    }
+
+    fn name(&self, path: &Path, left_out: &mut Vec<String>) {
+        if left_out.len() < LEFT_OUT_NAMED {
+            left_out.push(text_of(self.relative(path).as_os_str().as_bytes()));
+        }
+    }
+}
+
+/// Bytes of a path as a text that no two paths share: `%` and what is not printable or not UTF-8 as `%` and two hex digits.
+pub(super) fn text_of(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            if letter == '%' || letter.is_control() {
+                let mut bytes = [0; 4];
+                letter.encode_utf8(&mut bytes).bytes().for_each(|byte| push_hex(&mut text, byte));
+            } else {
+                text.push(letter);
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| push_hex(&mut text, *byte));
+    }
+    text
+}
+
+fn push_hex(text: &mut String, byte: u8) {
+    text.push('%');
+    text.push_str(&hex::encode_upper([byte]));
+}

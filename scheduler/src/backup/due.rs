@@ -1,0 +1,149 @@
+//! Pure. Whether a step has to be copied before, and what of.
+
+use super::Contents;
+use crate::protocol::FileSet;
+use crate::staging::Manifest;
+use crate::world::{Worlds, is_one_way};
+
+/// Before which updates a copy is taken (`spec.backup.beforeUpdate`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Before {
+    /// Of the worlds, before a Minecraft opens them that they cannot go back from.
+    OneWay,
+    /// As `OneWay`, and of what the step may change before each other change of the set.
+    Always,
+    /// Before none.
+    Never,
+}
+
+/// A text that is none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("write `OneWay`, `Always` or `Never`")]
+pub struct ParseBeforeError;
+
+impl std::str::FromStr for Before {
+    type Err = ParseBeforeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "OneWay" => Ok(Self::OneWay),
+            "Always" => Ok(Self::Always),
+            "Never" => Ok(Self::Never),
+            _ => Err(ParseBeforeError),
+        }
+    }
+}
+
+impl std::fmt::Display for Before {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::OneWay => "OneWay",
+            Self::Always => "Always",
+            Self::Never => "Never",
+        })
+    }
+}
+
+/// What has to be copied before `set` starts on this volume, where `last` ran.
+///
+/// A second start of one lock needs none: what it may change, it has changed. A step back to the lock before needs none either, unless
+/// that is a newer Minecraft: nothing may keep a roll-back waiting.
+pub fn due(before: Before, last: Option<&Manifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
+    if last.is_some_and(|last| last.lock == set.lock) {
+        return None;
+    }
+    let one_way = is_one_way(worlds, set);
+    let goes_back = last.is_some_and(|last| last.previous.as_ref() == Some(&set.lock));
+    match before {
+        Before::Never => None,
+        Before::OneWay => one_way.then_some(Contents::Worlds),
+        Before::Always if one_way => Some(Contents::Everything),
+        // On a volume where nothing of ours ran there is nothing of ours to go back to.
+        Before::Always => (last.is_some() && !goes_back).then_some(Contents::ServerFiles),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::protocol::{File, FileHash, Floor};
+    use crate::world::{Folder, Level};
+
+    fn set(lock: &str, minecraft: &str, data_version: Option<u32>) -> FileSet {
+        let server = File {
+            path: ".nightshift/server/paper.jar".into(),
+            hash: FileHash("sha256:00".into()),
+            size: None,
+            url: String::new(),
+            plugin: None,
+            provides: vec![],
+        };
+        FileSet {
+            lock: lock.into(),
+            minecraft: minecraft.into(),
+            build: 1,
+            data_version,
+            server,
+            support: vec![],
+            plugins: vec![],
+        }
+    }
+
+    fn ran(lock: &str, previous: Option<&str>) -> Manifest {
+        Manifest {
+            lock: lock.into(),
+            previous: previous.map(str::to_owned),
+            minecraft: "1.21.10".into(),
+            build: 1,
+            files: BTreeMap::new(),
+        }
+    }
+
+    fn world(level: Option<Level>) -> Worlds {
+        Worlds { folders: vec![Folder { path: "/data/world".into(), level, old_layout: true, new_layout: false }] }
+    }
+
+    fn opened_by(minecraft: &str, data_version: u32) -> Worlds {
+        world(Some(Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version })))
+    }
+
+    #[test]
+    fn the_worlds_are_copied_before_a_newer_minecraft_opens_them_and_never_at_its_second_start() {
+        let worlds = opened_by("1.21.10", 4556);
+        let newer = set("b", "1.21.11", Some(4671));
+        assert_eq!(due(Before::OneWay, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Worlds));
+        assert_eq!(due(Before::OneWay, None, &newer, &worlds), Some(Contents::Worlds), "a world that was adopted");
+        assert_eq!(due(Before::OneWay, Some(&ran("b", Some("a"))), &newer, &worlds), None);
+        assert_eq!(due(Before::Never, Some(&ran("a", None)), &newer, &worlds), None);
+        assert_eq!(due(Before::Always, Some(&ran("a", None)), &newer, &worlds), Some(Contents::Everything));
+    }
+
+    #[test]
+    fn a_lock_that_does_not_say_its_format_is_compared_by_name_and_a_world_that_says_nothing_is_older() {
+        let by_name = set("b", "1.21.11", None);
+        assert_eq!(due(Before::OneWay, None, &by_name, &opened_by("1.21.10", 4556)), Some(Contents::Worlds));
+        assert_eq!(due(Before::OneWay, None, &by_name, &opened_by("1.21.11", 4671)), None);
+        assert_eq!(due(Before::OneWay, None, &by_name, &world(Some(Level::BeforeVersions))), Some(Contents::Worlds));
+        assert_eq!(due(Before::OneWay, None, &by_name, &Worlds::default()), None, "there is no world to copy");
+    }
+
+    #[test]
+    fn always_copies_what_another_set_of_the_same_minecraft_may_change_and_keeps_no_roll_back_waiting() {
+        let worlds = opened_by("1.21.10", 4556);
+        let same = set("b", "1.21.10", Some(4556));
+        assert_eq!(due(Before::Always, Some(&ran("a", None)), &same, &worlds), Some(Contents::ServerFiles));
+        assert_eq!(due(Before::OneWay, Some(&ran("a", None)), &same, &worlds), None);
+        assert_eq!(due(Before::Always, Some(&ran("c", Some("b"))), &same, &worlds), None, "a step back");
+        assert_eq!(due(Before::Always, None, &same, &worlds), None, "nothing of ours ran");
+    }
+
+    #[test]
+    fn the_three_words_are_read_as_they_are_written() {
+        for before in [Before::OneWay, Before::Always, Before::Never] {
+            assert_eq!(before.to_string().parse(), Ok(before));
+        }
+        assert!("oneway".parse::<Before>().is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! Pure. What retention never does, over any shelf.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(hours: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + hours * 3600).unwrap()
+}
+
+fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
+    Candidate { id: id.into(), taken_at: at(hours), contents: Some(contents), good, needed: false }
+}
+
+const TWO: Retention = Retention { max_count: 2, max_age: None };
+
+#[test]
+fn the_oldest_go_when_there_are_too_many() {
+    let copies = ["a", "b", "c", "d"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true));
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["a", "b"]);
+}
+
+#[test]
+fn the_last_good_copy_of_the_worlds_stays_behind_any_number_of_copies_of_other_files() {
+    let mut copies = vec![copy("worlds", 0, Contents::Worlds, true)];
+    copies.extend(["x", "y", "z"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::ServerFiles, true)));
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["x"]);
+}
+
+#[test]
+fn age_takes_all_but_the_last_good_one() {
+    let copies = [copy("old", 0, Contents::Worlds, true), copy("older", -1, Contents::Worlds, true)];
+    let retention = Retention { max_count: 9, max_age: Some(SignedDuration::from_hours(1)) };
+    assert_eq!(to_remove(&copies, retention, at(100)), ["older"]);
+}
+
+#[test]
+fn a_damaged_copy_goes_before_a_good_one_however_new_it_is() {
+    let copies = [
+        copy("good", 0, Contents::Worlds, true),
+        copy("better", 1, Contents::Worlds, true),
+        copy("damaged", 2, Contents::Worlds, false),
+    ];
+    assert_eq!(to_remove(&copies, TWO, at(3)), ["damaged"]);
+}
+
+#[test]
+fn what_an_update_needs_stays_even_if_nobody_wants_that_many() {
+    let mut copies = ["a", "b", "c"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true));
+    copies[0].needed = true;
+    let one = Retention { max_count: 0, max_age: Some(SignedDuration::ZERO) };
+    assert_eq!(to_remove(&copies, one, at(500)), ["b"]);
+}
+
+fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
+    let contents = prop_oneof![
+        Just(None),
+        Just(Some(Contents::Worlds)),
+        Just(Some(Contents::ServerFiles)),
+        Just(Some(Contents::Everything))
+    ];
+    let one = (0_i64..200, contents, any::<bool>(), prop::bool::weighted(0.2));
+    prop::collection::vec(one, 0..12).prop_map(|copies| {
+        let candidate =
+            |(number, (hours, contents, good, needed)): (usize, (i64, Option<Contents>, bool, bool))| Candidate {
+                id: format!("c{number:02}"),
+                taken_at: at(hours),
+                contents,
+                // A record that cannot be read is never a good copy.
+                good: good && contents.is_some(),
+                needed,
+            };
+        copies.into_iter().enumerate().map(candidate).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_shelf_loses_its_last_good_copy_or_a_needed_one_or_a_good_one_for_a_bad_one(
+        copies in shelf(), max_count in 0_u32..6, max_age in prop::option::of(0_i64..250),
+    ) {
+        let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours) };
+        let gone: BTreeSet<String> = to_remove(&copies, retention, at(200)).into_iter().collect();
+        let left: Vec<Candidate> = copies.iter().filter(|copy| !gone.contains(&copy.id)).cloned().collect();
+        for part in [Contents::has_worlds, Contents::has_server_files] {
+            let newest = |of: &[Candidate]| {
+                let good = of.iter().filter(|copy| copy.good && copy.contents.is_some_and(part));
+                good.max_by_key(|copy| (copy.taken_at, copy.id.clone())).cloned()
+            };
+            prop_assert_eq!(newest(&copies), newest(&left), "the newest good one stays");
+        }
+        prop_assert!(copies.iter().all(|copy| !copy.needed || !gone.contains(&copy.id)));
+
+        let good_only: Vec<Candidate> = copies.iter().filter(|copy| copy.good).cloned().collect();
+        let gone_good: BTreeSet<String> = to_remove(&good_only, retention, at(200)).into_iter().collect();
+        let same: BTreeSet<String> = gone.iter().filter(|id| good_only.iter().any(|copy| copy.id == **id)).cloned().collect();
+        prop_assert_eq!(gone_good, same, "bad ones make no good one go");
+
+        for copy in good_only.iter().filter(|copy| gone.contains(&copy.id)) {
+            let newer = good_only.iter().filter(|other| other.taken_at >= copy.taken_at && other.id != copy.id).count();
+            let old = max_age.is_some_and(|hours| copy.taken_at < at(200 - hours));
+            prop_assert!(old || newer >= usize::try_from(max_count.max(1)).unwrap(), "{copy:?} had its place");
+        }
+        prop_assert_eq!(to_remove(&left, retention, at(200)), Vec::<String>::new(), "once is enough");
+    }
+}

@@ -1,0 +1,169 @@
+//! Edge (writes). The copy that init takes before an update, and what the sidecar says of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use scheduler::backup::Contents;
+use scheduler::backup::restore::unpack;
+use scheduler::backup::shelf::Shelf;
+use scheduler::protocol::FileSet;
+use scheduler::staging::disk::{Disk, Unhindered};
+
+use crate::pod::Pod;
+use crate::volume::{Init, level_dat, serve, set};
+
+/// A volume where the set `a` of 1.21.10 has run, and a place for copies.
+struct Server {
+    _web: tempfile::TempDir,
+    url: String,
+    init: Init,
+    copies: tempfile::TempDir,
+}
+
+impl Server {
+    async fn new(before: &str) -> Self {
+        let web = tempfile::tempdir().unwrap();
+        let url = serve(web.path()).await;
+        let (old, server, demo) = set(&url, 'a');
+        fs::write(web.path().join("paper.jar"), &server).unwrap();
+        fs::write(web.path().join("demo.jar"), &demo).unwrap();
+        let copies = tempfile::tempdir().unwrap();
+        let mut init = Init::new(&old);
+        init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+        init.put("world/region/r.0.0.mca", b"chunks");
+        init.put("world_nether/DIM-1/region/r.0.0.mca", b"fire");
+        init.more = vec![
+            ("NIGHTSHIFT_BACKUPS", copies.path().join("lobby").display().to_string()),
+            ("NIGHTSHIFT_BACKUP_BEFORE", before.to_owned()),
+        ];
+        let this = Self { _web: web, url, init, copies };
+        assert!(this.run().success(), "the first start of a set of the same Minecraft needs no copy");
+        assert!(this.shelf().list().unwrap().is_empty());
+        this
+    }
+
+    fn run(&self) -> std::process::ExitStatus {
+        tokio::task::block_in_place(|| self.init.run())
+    }
+
+    fn shelf(&self) -> Shelf {
+        Shelf::new(self.copies.path().join("lobby"))
+    }
+
+    /// The next pod of the server brings this set.
+    fn wants(&self, set: &FileSet) {
+        fs::write(self.init.files.path(), serde_json::to_vec(set).unwrap()).unwrap();
+    }
+
+    fn newer_minecraft(&self) -> FileSet {
+        let (set, ..) = set(&self.url, 'b');
+        FileSet { minecraft: "1.21.11".into(), data_version: Some(4671), ..set }
+    }
+
+    fn last_words(&self) -> String {
+        fs::read_to_string(self.init.last_words.path()).unwrap()
+    }
+
+    fn lock_on_the_volume(&self) -> String {
+        let manifest = fs::read_to_string(self.init.data.path().join(".nightshift/manifest.json")).unwrap();
+        serde_json::from_str::<serde_json::Value>(&manifest).unwrap()["lock"].as_str().unwrap().to_owned()
+    }
+}
+
+fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
+    files.map(|file| (file.path().strip_prefix(root).unwrap().to_owned(), fs::read(file.path()).unwrap())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_step() {
+    let server = Server::new("OneWay").await;
+    let newer = server.newer_minecraft();
+    server.wants(&newer);
+    // Something is in the way of the swap, after the copy.
+    let journal = server.init.data.path().join(".nightshift/journal.json");
+    fs::create_dir(&journal).unwrap();
+    let mut child = server.init.spawn();
+    let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let again =
+        tokio::task::block_in_place(|| lines.into_iter().find(|line| line.contains("was taken for this step already")));
+    assert!(again.is_some());
+    drop(child);
+    assert_eq!(server.lock_on_the_volume(), "a".repeat(64));
+    fs::remove_dir(&journal).unwrap();
+    assert!(server.run().success());
+    let listed = server.shelf().list().unwrap();
+    assert_eq!(listed.len(), 1, "one step, one copy");
+    let backup = listed[0].state.clone().unwrap();
+    assert_eq!(
+        (backup.contents, backup.before.clone(), backup.data_version),
+        (Contents::Worlds, newer.lock, Some(4556))
+    );
+    assert_eq!(backup.lock, Some("a".repeat(64)));
+
+    let into = server.copies.path().join("restored");
+    unpack(&server.shelf(), &backup, &into, &mut Disk::new(Unhindered)).unwrap();
+    let restored = files_below(&into);
+    assert_eq!(restored.len(), 3);
+    assert_eq!(restored[Path::new("world_nether/DIM-1/region/r.0.0.mca")], b"fire");
+    assert!(!server.init.data.path().join(".nightshift/copied.json").exists(), "the next step is another one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_copy_that_is_due_nothing_is_changed_and_the_set_before_starts_again() {
+    let server = Server::new("OneWay").await;
+    server.wants(&server.newer_minecraft());
+    // Where copies should lie there is a file.
+    fs::write(server.copies.path().join("lobby"), b"").unwrap();
+    assert_eq!(server.run().code(), Some(3));
+    let words = server.last_words();
+    assert!(words.starts_with("NO BACKUP: could not take the copy that is due before this update"), "{words}");
+    assert_eq!(server.lock_on_the_volume(), "a".repeat(64), "nothing was swapped");
+
+    let (old, ..) = set(&server.url, 'a');
+    server.wants(&old);
+    assert!(server.run().success(), "the way back needs no copy");
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    let failed = ".nightshift/copy-failed.json";
+    fs::create_dir(pod.data.path().join(".nightshift")).unwrap();
+    fs::copy(server.init.data.path().join(failed), pod.data.path().join(failed)).unwrap();
+    let failed = pod.report().await.backups.unwrap().failed.unwrap();
+    assert_eq!(failed.before, "b".repeat(64));
+    assert!(failed.why.contains("could not"), "{}", failed.why);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_that_is_half_moved_is_not_copied_and_not_opened_by_a_newer_minecraft() {
+    let server = Server::new("OneWay").await;
+    server.init.put("world/dimensions/minecraft/overworld/region/r.0.0.mca", b"chunks");
+    server.wants(&server.newer_minecraft());
+    assert_eq!(server.run().code(), Some(3));
+    assert!(server.last_words().contains("in the old and in the new layout"), "{}", server.last_words());
+    assert!(server.shelf().list().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn always_copies_the_server_files_before_another_set_and_the_report_says_what_lies_there() {
+    let server = Server::new("Always").await;
+    let (other, ..) = set(&server.url, 'c');
+    server.wants(&other);
+    assert!(server.run().success());
+    server.wants(&server.newer_minecraft());
+    assert!(server.run().success());
+    let listed = server.shelf().list().unwrap();
+    let contents: Vec<Contents> = listed.iter().map(|copy| copy.state.as_ref().unwrap().contents).collect();
+    assert_eq!(contents, [Contents::ServerFiles, Contents::Everything]);
+
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    assert_eq!(pod.report().await.backups, Some(scheduler::protocol::BackupsSeen::default()), "no copy yet");
+    fs::rename(server.copies.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
+    let seen = pod.report().await.backups.unwrap();
+    assert_eq!((seen.good, seen.damaged), (2, 0));
+    assert_eq!(seen.last.unwrap().id, listed[1].id);
+    assert_eq!(seen.last_of_worlds.unwrap().contents, Contents::Everything);
+    fs::write(pod.shared.path().join("copies").join(&listed[1].id).join("archive.tar.gz"), b"cut").unwrap();
+    let seen = pod.report().await.backups.unwrap();
+    assert_eq!((seen.good, seen.damaged, seen.last_of_worlds), (1, 1, None));
+}
