@@ -16,6 +16,7 @@ mod unmanaged;
 
 pub use backup::{
     Backup, BackupContents, BackupRetention, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate, LastBackup,
+    LastRestore,
 };
 pub use blackout::Blackout;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};

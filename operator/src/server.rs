@@ -30,6 +30,7 @@ pub(crate) mod change;
 pub(crate) mod check;
 mod company;
 pub(crate) mod consent;
+pub(crate) mod copies;
 pub(crate) mod files;
 pub(crate) mod observe;
 pub(crate) mod outlook;

@@ -140,8 +140,38 @@ pub struct BackupsSeen {
     pub damaged: u32,
     /// The last attempt, if it brought no copy.
     pub failed: Option<BackupFailed>,
+    /// Whether somebody may have played since the newest copy of the worlds was begun.
+    pub played_since: bool,
+    /// The last time that a copy was put back.
+    pub restored: Option<Restored>,
     /// Why they could not be looked at.
     pub problem: Option<String>,
+}
+
+/// A copy was put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restored {
+    /// When.
+    pub at: Timestamp,
+    /// The copy's name.
+    pub id: String,
+    /// Where the worlds lie that made room, relative to the server's directory.
+    pub set_aside: String,
+}
+
+/// An order to put the worlds back, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.
+///
+/// It is obeyed by the set it names, and only if that cannot open the worlds as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RestoreOrder {
+    /// The digest of the lock that comes back: 64 hex digits.
+    pub to: String,
+    /// The digest of the lock that failed. The copy that was taken before it is meant.
+    pub failed: String,
+    /// Nobody could be asked who has played since: the init container has to look for itself, and leaves the worlds alone if somebody may have.
+    pub unless_played: bool,
 }
 
 /// One good copy.

@@ -96,6 +96,31 @@ impl Volume {
         self.ours().join("copy-failed.json")
     }
 
+    /// Where the record of a restore lies that has begun.
+    pub fn restore_journal_path(&self) -> PathBuf {
+        self.ours().join("restore.json")
+    }
+
+    /// Where the record of the last restore lies.
+    pub fn restored_path(&self) -> PathBuf {
+        self.ours().join("restored.json")
+    }
+
+    /// Where a copy is unpacked, to be moved into place as a whole.
+    pub fn restoring_dir(&self) -> PathBuf {
+        self.ours().join("restoring")
+    }
+
+    /// Where worlds go that made room for a copy.
+    pub fn set_aside_dir(&self) -> PathBuf {
+        self.ours().join("set-aside")
+    }
+
+    /// Where the record lies that somebody has played since this pod started.
+    pub fn played_path(&self) -> PathBuf {
+        self.ours().join("played.json")
+    }
+
     /// Where a file of a lock lies. Refuses paths that lead out of the volume or into our own records.
     pub fn place(&self, path: &str) -> Result<PathBuf, RecordError> {
         let parts: Vec<_> = Path::new(path).components().collect();

@@ -113,6 +113,24 @@ pub struct BackupStatus {
     /// How many lie there that do not count, because they are damaged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub damaged_count: u32,
+    /// The last time that a copy was put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_restore: Option<LastRestore>,
+}
+
+/// A copy that was put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRestore {
+    /// When.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Timestamp,
+    /// The copy's directory.
+    #[schemars(schema_with = "schema::text64")]
+    pub name: String,
+    /// Where the worlds lie that made room, on the server's volume. They stay until you delete them.
+    #[schemars(schema_with = "schema::text253")]
+    pub set_aside: String,
 }
 
 /// One copy. It was read back from beginning to end before it got its name.

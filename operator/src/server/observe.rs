@@ -9,13 +9,14 @@ use crds::PaperMCServer;
 use crds::paper_mc_server::RolloutFacts;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod, PodSpec, PodTemplateSpec, Secret};
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 use scheduler::protocol::signature::Key;
-use scheduler::protocol::{self, Report};
+use scheduler::protocol::{self, Report, RestoreOrder};
 use scheduler::seen::{self, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
+use super::build::orders::{order_in, orders_map_name};
 use super::build::pod::{BACKUP_VOLUME, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
@@ -78,6 +79,8 @@ pub(crate) struct Observed {
     /// What the agent said in this pass, and since when it has been silent otherwise.
     pub(crate) report: Option<Arc<Report>>,
     pub(crate) silent_since: Timestamp,
+    /// The order to put the worlds back.
+    pub(crate) order: Option<RestoreOrder>,
 }
 
 /// Looks at everything.
@@ -112,7 +115,25 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
         _ => (None, now),
     };
-    Ok(Observed { set, pod, facts, shape, pod_revision, pod_lock, settled, settled_lock, key, report, silent_since })
+    let order = match &settled {
+        // Nobody else reads one.
+        Some(record) if has_copies(&record.template) => read_order(&ctx.client, &namespace, &name).await?,
+        Some(_) | None => None,
+    };
+    Ok(Observed {
+        set,
+        pod,
+        facts,
+        shape,
+        pod_revision,
+        pod_lock,
+        settled,
+        settled_lock,
+        key,
+        report,
+        silent_since,
+        order,
+    })
 }
 
 impl Observed {
@@ -184,7 +205,11 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             let running = server.and_then(|c| c.state.as_ref()).and_then(|s| s.running.as_ref());
             let own = running.and_then(|running| running.started_at.as_ref()).map(|t| t.0);
             let pod_start = status.and_then(|s| s.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
-            let within = if has_copies(pod) { PREPARED_WITHIN + COPIED_WITHIN } else { PREPARED_WITHIN };
+            let within = if pod.spec.as_ref().is_some_and(mounts_copies) {
+                PREPARED_WITHIN + COPIED_WITHIN
+            } else {
+                PREPARED_WITHIN
+            };
             let started_at = own.unwrap_or_else(|| pod_start.map_or(Timestamp::UNIX_EPOCH, |t| t.0) + within);
             let moved_at = match process {
                 Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
@@ -196,9 +221,13 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
     }
 }
 
-fn has_copies(pod: &Pod) -> bool {
-    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    volumes.any(|volume| volume.name == BACKUP_VOLUME)
+/// Whether pods of this template can take copies, and put them back.
+pub(crate) fn has_copies(template: &PodTemplateSpec) -> bool {
+    template.spec.as_ref().is_some_and(mounts_copies)
+}
+
+fn mounts_copies(spec: &PodSpec) -> bool {
+    spec.volumes.iter().flatten().any(|volume| volume.name == BACKUP_VOLUME)
 }
 
 fn has_refused(container: &ContainerStatus) -> bool {
@@ -283,6 +312,13 @@ async fn read_history(ctx: &Context, namespace: &str, name: &str) -> Result<Opti
         HistoryEntry { revision: revision_of(&template), lock_map: record::lock_map_of(&template).map(str::to_owned) };
     ctx.memory.history.put(key, entry.clone());
     Ok(Some(entry))
+}
+
+async fn read_order(client: &Client, namespace: &str, server: &str) -> Result<Option<RestoreOrder>, ObserveError> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let name = orders_map_name(server);
+    let map = maps.get_opt(&name).await.map_err(read("ConfigMap", &name))?;
+    Ok(map.as_ref().and_then(order_in))
 }
 
 async fn read_key(client: &Client, namespace: &str, name: &str) -> Result<Option<Key>, ObserveError> {

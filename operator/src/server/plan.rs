@@ -15,11 +15,12 @@ use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::{Gate, Windows};
 use scheduler::protocol;
-use scheduler::seen::{DataVersion, Door, Goal, Seen, World};
+use scheduler::seen::{Door, Goal, Seen};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
 use super::consent::Consent;
+use super::copies::look_at_world;
 use super::observe::Observed;
 use super::outlook::Outlook;
 use super::proof::{Expected, Proof, prove};
@@ -242,7 +243,6 @@ impl Plan {
         let one_way =
             seen.pod_lock.as_ref().is_some_and(|lock| settled_world.is_some_and(|world| lock.world() > world));
         let proof = prove_pod(seen, &record, settle, now);
-        let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
         // A silent agent stages nothing, and its silence must not keep an update waiting for ever: `prepare` fetches what is
         // missing when the pod starts.
         let staged = seen.report.as_ref().is_none_or(|report| {
@@ -253,15 +253,7 @@ impl Plan {
             pod: seen.seen_pod(start_deadline(one_way)),
             players: seen.players(),
             verdict: proof.verdict,
-            world: World {
-                floor: floor.map_or(settled_world.unwrap_or(DataVersion(0)), |floor| DataVersion(floor.data_version)),
-                whole: seen.report.as_ref().is_none_or(|report| report.world.whole),
-                backup: cold_copy(seen).and_then(|copy| copy.data_version).map(DataVersion),
-                // Nobody keeps count, so it counts as yes: nothing puts a copy back by itself, and a person decides.
-                played_since: true,
-                // So there is nothing to order: a world that was not touched opens as it is, and init refuses any other.
-                restore_ordered: true,
-            },
+            world: look_at_world(seen),
             staged,
             facts: seen.facts.clone(),
         };
@@ -313,12 +305,6 @@ impl Plan {
         !self.seen.staged
             && staging.is_some_and(|staging| staging.lock == self.record.files.lock && staging.error.is_none())
     }
-}
-
-/// The copy of the worlds that was taken before the set in this pod first opened them.
-pub(crate) fn cold_copy(seen: &Observed) -> Option<&protocol::BackupSeen> {
-    let copy = seen.report.as_ref()?.backups.as_ref()?.last_of_worlds.as_ref()?;
-    (copy.before == seen.pod_lock.as_ref()?.files.lock).then_some(copy)
 }
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {

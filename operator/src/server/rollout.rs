@@ -8,14 +8,16 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec};
 use kube::ResourceExt;
-use kube::api::{Api, Patch};
+use kube::api::{Api, DeleteParams, Patch};
 use scheduler::protocol::{Announce, FileSet, Save};
 use scheduler::rollout::Step;
 use scheduler::seen::{Announced, DataVersion, Door, Facts, Revision, Saved, Settled};
 use serde_json::{Value, json};
 
+use super::build::orders::{build_orders_map, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::CheckedServer;
+use super::copies::restore_order;
 use super::observe::Observed;
 use super::proof;
 use super::record::{self, RecordError, SettledRecord, settled_map_name};
@@ -52,6 +54,13 @@ pub(crate) enum ActError {
     Agent(#[from] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
+    #[error("could not {intent} the order to put the worlds back, ConfigMap `{name}`")]
+    Order {
+        intent: &'static str,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
     #[error("could not read the history of StatefulSet `{name}`")]
     History {
         name: String,
@@ -77,6 +86,7 @@ pub(crate) enum Done {
     Committed { unasked: bool },
     Restored,
     MarkedFailed,
+    RestoreOrdered,
     RolledBack { unasked: bool },
     Closed { first: bool },
     Nothing,
@@ -117,6 +127,7 @@ impl Hand<'_> {
             }
             Step::WriteTemplate { revision, not_after } => {
                 self.fresh("write the template", not_after)?;
+                self.end_order().await?;
                 let template = self.template(revision).await?;
                 self.write(
                     "write the template of",
@@ -142,8 +153,7 @@ impl Hand<'_> {
                 self.write("record the failure on", &facts, Vec::new()).await?;
                 Ok(Done::MarkedFailed)
             }
-            // Nothing takes cold copies yet, so `observe` never sees one and the rollout never orders its return.
-            Step::OrderRestore { to } => Err(ActError::NoTemplate { revision: to }),
+            Step::OrderRestore { to } => self.order_restore(to).await,
             Step::RollBack { to, unasked, not_after } => {
                 self.fresh("roll back", not_after)?;
                 let template = self.template(to).await?;
@@ -175,7 +185,38 @@ impl Hand<'_> {
         Ok(Done::Created)
     }
 
+    /// Before the roll-back: the init container must find it with no agent and no operator alive.
+    async fn order_restore(&self, to: Revision) -> Result<Done, ActError> {
+        let order = restore_order(self.seen).ok_or(ActError::NoTemplate { revision: to })?;
+        let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        self.ctx.metrics.api_writes.inc();
+        let map = build_orders_map(self.server, &order);
+        let name = orders_map_name(&self.server.name);
+        Writer::SERVER_CHILDREN.apply(&api, &map).await.map_err(|source| ActError::Order {
+            intent: "write",
+            name,
+            source,
+        })?;
+        Ok(Done::RestoreOrdered)
+    }
+
+    /// An order that was found weeks later would be a disaster. It goes before the write that makes it old.
+    async fn end_order(&self) -> Result<(), ActError> {
+        if self.seen.order.is_none() {
+            return Ok(());
+        }
+        let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        let name = orders_map_name(&self.server.name);
+        self.ctx.metrics.api_writes.inc();
+        match api.delete(&name, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(source) => Err(ActError::Order { intent: "delete", name, source }),
+        }
+    }
+
     async fn close(&self, settled: Revision) -> Result<Done, ActError> {
+        self.end_order().await?;
         let template = self.template(settled).await?;
         let enabled = proof::enabled(self.seen.report.as_deref());
         let map = ConfigMap {

@@ -3,16 +3,19 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
+use walkdir::WalkDir;
 
 use super::{Chain, clock, settings};
 use crate::backup::due::due;
+use crate::backup::restore::{self, finish, restore};
 use crate::backup::retention::Retention;
-use crate::backup::shelf::Shelf;
+use crate::backup::shelf::{self, Shelf};
 use crate::backup::take::{self, Order, take};
 use crate::backup::{Backup, Trigger};
-use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet};
+use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet, RestoreOrder, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
@@ -55,6 +58,27 @@ impl Error {
             | Self::Disk(_) => false,
         }
     }
+}
+
+/// The worlds were not put back, or not all of them: nothing starts.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RestoreError {
+    /// Order or journal cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The copies cannot be looked through.
+    #[error(transparent)]
+    Shelf(#[from] shelf::Error),
+    /// The copy, or the disk.
+    #[error("could not put the worlds back")]
+    Restore(#[from] restore::Error),
+}
+
+/// `played.json`: somebody was seen on the server, first at this instant since its pod started.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Played {
+    at: Timestamp,
 }
 
 /// `copied.json`: the copy for this step lies there. Ends with the step, so that a later one of the same two locks is copied again.
@@ -114,6 +138,68 @@ pub(super) fn copy_if_due(
     Ok(())
 }
 
+/// Puts the worlds back if that is ordered for `set`: the copy that was taken before the lock that failed, of what `set` had run. None:
+/// nothing is ordered, or there is no such copy.
+pub(super) fn restore_if_ordered(
+    settings: &settings::Copies,
+    volume: &Volume,
+    worlds: &Worlds,
+    set: &FileSet,
+) -> Result<Option<Restored>, RestoreError> {
+    let (Some(backups), Some(order)) = (&settings.backups, &settings.restore_order) else { return Ok(None) };
+    let Some(order) = read_record::<RestoreOrder>(order)?.filter(|order| order.to == set.lock) else { return Ok(None) };
+    let shelf = Shelf::new(backups);
+    let listed = shelf.list()?;
+    let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
+    let is_meant = |backup: &Backup| {
+        backup.contents.has_worlds() && backup.before == order.failed && backup.lock.as_ref() == Some(&order.to)
+    };
+    let Some(backup) = good.into_iter().find(is_meant) else {
+        warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
+        return Ok(None);
+    };
+    if order.unless_played && played_since(volume, backup.started_at) {
+        warn!("somebody may have played since the copy {}, so the worlds are not put back", backup.id);
+        return Ok(None);
+    }
+    info!("putting the worlds back as they are in the copy {}; those that are here are set aside", backup.id);
+    let done = restore(&shelf, &backup, volume, worlds, &mut Disk::new(Unhindered), clock::now())?;
+    Ok(Some(done))
+}
+
+/// Ends a restore that was begun by an init container before this one.
+pub(super) fn finish_restore(volume: &Volume) -> Result<Option<Restored>, RestoreError> {
+    Ok(finish(volume, &mut Disk::new(Unhindered))?)
+}
+
+/// Remembers, for as long as this copy is the newest one, that somebody plays.
+pub(super) fn note_players(volume: &Volume) -> Result<(), disk::Error> {
+    Disk::new(Unhindered).write_record(&volume.played_path(), &Played { at: clock::now() })
+}
+
+/// Whether somebody may have played since `copied_at`: by what an agent noted, and by the files that Minecraft writes about each player.
+/// What cannot be read counts as yes.
+fn played_since(volume: &Volume, copied_at: Timestamp) -> bool {
+    match read_record::<Played>(&volume.played_path()) {
+        Ok(Some(played)) if played.at > copied_at => return true,
+        Err(_) => return true,
+        Ok(_) => {}
+    }
+    let Ok(worlds) = Worlds::read(volume.root()) else { return true };
+    let places =
+        worlds.folders.iter().flat_map(|folder| ["playerdata", "players"].map(|place| folder.path.join(place)));
+    let files = places.filter(|place| place.exists()).flat_map(WalkDir::new);
+    let changed_later = |entry: Result<walkdir::DirEntry, walkdir::Error>| {
+        let Ok(entry) = entry else { return true };
+        if !entry.file_type().is_file() {
+            return false;
+        }
+        let modified = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
+        modified.and_then(|modified| Timestamp::try_from(modified).ok()).is_none_or(|at| at > copied_at)
+    };
+    files.into_iter().any(changed_later)
+}
+
 /// The step is over: the server starts, and the next step is another one.
 pub(super) fn step_is_over(volume: &Volume) -> Result<(), disk::Error> {
     Disk::new(Unhindered).remove(&volume.copied_path())
@@ -141,9 +227,12 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
         good.into_iter().find(|backup| wanted(backup)).map(seen)
     };
+    let last_of_worlds = newest(|backup| backup.contents.has_worlds());
     BackupsSeen {
         last: newest(|_| true),
-        last_of_worlds: newest(|backup| backup.contents.has_worlds()),
+        played_since: last_of_worlds.as_ref().is_some_and(|copy| played_since(volume, copy.started_at)),
+        last_of_worlds,
+        restored: read_record(&volume.restored_path()).unwrap_or(None),
         good: u32::try_from(count(true)).unwrap_or(u32::MAX),
         damaged: u32::try_from(count(false)).unwrap_or(u32::MAX),
         failed,

@@ -15,7 +15,7 @@ use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
 use super::{Chain, copies, settings};
 use crate::properties;
-use crate::protocol::{FileSet, NO_BACKUP};
+use crate::protocol::{FileSet, NO_BACKUP, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::store::{self, Store};
 use crate::staging::swap::{self, Swapped, swap};
@@ -81,7 +81,9 @@ enum Error {
     Client(#[source] reqwest::Error),
     #[error(transparent)]
     Copy(#[from] copies::Error),
-    #[error("the copy ended without an answer")]
+    #[error(transparent)]
+    Restore(#[from] copies::RestoreError),
+    #[error("the work on a copy ended without an answer")]
     CopyLost,
     #[error(transparent)]
     Disk(#[from] disk::Error),
@@ -136,7 +138,27 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     let volume = Volume::new(&settings.data);
     let worlds = lock_worlds(&settings.data, locks).await?;
 
+    let finished = of_copies(&volume, |volume| copies::finish_restore(&volume)).await??;
+    let worlds = if finished.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
+    say_restored(finished.as_ref());
+
     let last = volume.manifest()?.map(|manifest| manifest.minecraft);
+    let worlds = match may_open(&worlds, &set, last.as_deref()) {
+        Ok(()) if worlds.whole() => worlds,
+        // Only a world that cannot be opened as it is makes room for a copy, and only by order.
+        opened => {
+            let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
+            let restore = move |volume: Volume| copies::restore_if_ordered(&copies, &volume, &here, &files);
+            match (of_copies(&volume, restore).await??, opened) {
+                (Some(restored), _) => {
+                    say_restored(Some(&restored));
+                    lock_anew(&settings.data, locks).await?
+                }
+                (None, Err(refusal)) => return Ok(Prepared::Refused(refusal)),
+                (None, Ok(())) => worlds,
+            }
+        }
+    };
     if let Err(refusal) = may_open(&worlds, &set, last.as_deref()) {
         return Ok(Prepared::Refused(refusal));
     }
@@ -147,7 +169,8 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     }
     fill_store(settings, &Store::new(volume.clone()), &set).await?;
     // Last of all that can take long, and before anything is changed.
-    copy(&settings.copies, &volume, worlds, &set).await?;
+    let (copies, files) = (settings.copies.clone(), set.clone());
+    of_copies(&volume, move |volume| copies::copy_if_due(&copies, &volume, &worlds, &files)).await??;
     say(&swap(&volume, &set, &mut Disk::new(Unhindered))?);
     properties::write(&settings.data, settings.rcon_port, &settings.rcon_password)?;
     copies::step_is_over(&volume)?;
@@ -155,12 +178,27 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     Ok(Prepared::Ready)
 }
 
-/// On a thread that nobody waits for: a pod that is deleted in the middle of a copy ends at once, and leaves nothing that counts.
-async fn copy(settings: &settings::Copies, volume: &Volume, worlds: Worlds, set: &FileSet) -> Result<(), Error> {
+/// Works with copies on a thread that nobody waits for: a pod that is deleted in the middle ends at once, and leaves nothing that counts.
+async fn of_copies<T: Send + 'static>(
+    volume: &Volume,
+    work: impl FnOnce(Volume) -> T + Send + 'static,
+) -> Result<T, Error> {
     let (tell, told) = tokio::sync::oneshot::channel();
-    let (settings, volume, set) = (settings.clone(), volume.clone(), set.clone());
-    std::thread::spawn(move || tell.send(copies::copy_if_due(&settings, &volume, &worlds, &set)));
-    Ok(told.await.map_err(|_| Error::CopyLost)??)
+    let volume = volume.clone();
+    std::thread::spawn(move || tell.send(work(volume)));
+    told.await.map_err(|_| Error::CopyLost)
+}
+
+/// Other folders lie there now: the locks on those before are of no use.
+async fn lock_anew(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Error> {
+    *locks = SessionLocks::default();
+    lock_worlds(data, locks).await
+}
+
+fn say_restored(restored: Option<&Restored>) {
+    if let Some(Restored { at: _, id, set_aside }) = restored {
+        warn!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside}");
+    }
 }
 
 /// Puts this very program where the server's container finds it as its preStop hook. The server runs it as its own user, so everybody

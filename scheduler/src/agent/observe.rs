@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::shared::{Shared, StartFacts};
 use super::watch::{Change, Look, Pinged};
-use super::{Chain, clock, log};
+use super::{Chain, clock, copies, log};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, PluginSeen};
 use crate::staging::disk::{Disk, Unhindered};
@@ -56,6 +56,7 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
     let _turn = shared.look_turn.lock().await;
     let look = look(shared).await;
     let change = shared.state().witness.look(&look);
+    note_players(shared, &look).await;
     match change {
         None => {}
         Some(Change::Up) => began(shared),
@@ -64,6 +65,20 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
             ended(shared, &look).await;
             began(shared);
         }
+    }
+}
+
+/// The first player of this pod is put down on the volume: a restore of the worlds would lose what they built.
+async fn note_players(shared: &Arc<Shared>, look: &Look) {
+    let somebody = matches!(&look.pinged, Pinged::Answered(answer) if answer.online != Some(0));
+    if !somebody || shared.settings.backups.is_none() || shared.state().played {
+        return;
+    }
+    let volume = shared.volume.clone();
+    match tokio::task::spawn_blocking(move || copies::note_players(&volume)).await {
+        Ok(Ok(())) => shared.state().played = true,
+        Ok(Err(error)) => warn!("{}", Chain(&error)),
+        Err(error) => warn!("{error}"),
     }
 }
 

@@ -45,6 +45,9 @@ pub struct Copies {
     /// Before which updates.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
     pub backup_before: Before,
+    /// An order to put the worlds back, mounted from its `ConfigMap`; mostly not there.
+    #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
+    pub restore_order: Option<PathBuf>,
     /// At most so many good ones.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT", default_value_t = 10)]
     pub backup_max_count: u32,

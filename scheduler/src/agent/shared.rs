@@ -56,6 +56,8 @@ pub(super) struct State {
     /// The stop that was sent and whose end has not been seen.
     pub(super) stop: Option<StopSent>,
     pub(super) last_stop: Option<LastStop>,
+    /// Somebody was seen, and that is on the disk.
+    pub(super) played: bool,
 }
 
 /// What is read once after each start.
@@ -90,6 +92,7 @@ impl Shared {
             announcing: None,
             stop: None,
             last_stop: None,
+            played: false,
         };
         Self {
             store: Store::new(volume.clone()),

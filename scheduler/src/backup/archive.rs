@@ -357,7 +357,7 @@ fn next_line(list: &mut impl BufRead) -> io::Result<Option<Line>> {
 }
 
 /// A path that stays where it is put: relative, without `..`, and not among our own records.
-fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
+pub(super) fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
     let path = Path::new(std::ffi::OsStr::from_bytes(raw));
     if raw.contains(&0) {
         return Err("has a zero byte in its name");

@@ -1,17 +1,26 @@
-//! Edge (writes). Brings back what a copy holds, into a directory of its own that nothing has seen before.
+//! Edge (writes). Brings back what a copy holds: first into a directory of its own that nothing has seen before, then into its place by renames.
 //!
 //! Nothing that is there is written over, and no link is followed, because there is none: each file is made anew below a new directory.
+//! The renames are journalled. From the first of them on no server starts before the last: whoever finds the journal goes on.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
 use super::Backup;
-use super::archive::{self, Damaged, Target};
+use super::archive::{self, Damaged, Target, plain};
 use super::shelf::{self, Shelf};
+use crate::protocol::{OUR_DIR, Restored};
 use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::store::SPARE;
+use crate::staging::{RecordError, Volume, read_record};
+use crate::world::Worlds;
 
 /// What a copy holds was not brought back. Nothing of the server was touched.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +40,140 @@ pub enum Error {
     /// It could not be marked as damaged.
     #[error(transparent)]
     Shelf(#[from] shelf::Error),
+    /// The worlds that are there and those of the copy do not fit beside each other, and nothing is deleted here.
+    #[error(
+        "the worlds of the copy `{id}` have {needed} bytes and the volume has {free} free, of which {SPARE} must stay: \
+         enlarge `spec.storage.size`, or delete what is not needed"
+    )]
+    Full {
+        /// The copy's name.
+        id: String,
+        /// Bytes free now.
+        free: u64,
+        /// Bytes of the copy.
+        needed: u64,
+    },
+    /// Nobody could say how much room there is.
+    #[error("could not ask for the free space of the volume")]
+    Space(#[source] io::Error),
+    /// A record of ours cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// Somebody has put something there since the worlds were set aside.
+    #[error("`{name}` lies where a world of the copy belongs: move it away")]
+    InTheWay {
+        /// Relative to the server's directory.
+        name: String,
+    },
+    /// The journal of an earlier restore names a place that it must not.
+    #[error("the journal of a restore names `{name}`, which is no world folder")]
+    Journal {
+        /// As it stands there.
+        name: String,
+    },
+}
+
+/// `restore.json`: the worlds are being exchanged. All paths are relative to the server's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Journal {
+    done: Restored,
+    /// Folders that make room.
+    aside: Vec<PathBuf>,
+    /// Folders that come, from where they were unpacked.
+    comes: Vec<PathBuf>,
+}
+
+/// Puts the worlds of `backup` in the place of all `worlds`, which are set aside. The caller holds the locks on them, and nothing starts
+/// before this has ended well.
+pub fn restore<S: Steps>(
+    shelf: &Shelf,
+    backup: &Backup,
+    volume: &Volume,
+    worlds: &Worlds,
+    disk: &mut Disk<S>,
+    now: Timestamp,
+) -> Result<Restored, Error> {
+    let space = rustix::fs::statvfs(volume.root()).map_err(|errno| Error::Space(errno.into()))?;
+    let (free, needed) = (space.f_bavail.saturating_mul(space.f_frsize), backup.seal.bytes);
+    if free < needed.saturating_add(SPARE) {
+        return Err(Error::Full { id: backup.id.clone(), free, needed });
+    }
+    let unpacked = volume.restoring_dir();
+    unpack(shelf, backup, &unpacked, disk)?;
+    let relative = |root: &Path, worlds: &Worlds| -> Vec<PathBuf> {
+        let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
+        worlds.folders.iter().map(|folder| path(&folder.path)).collect()
+    };
+    let name = now.strftime("%Y%m%dT%H%M%SZ");
+    let done = Restored { at: now, id: backup.id.clone(), set_aside: format!("{OUR_DIR}/set-aside/{name}") };
+    let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
+    // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
+    let comes = relative(&unpacked, &Worlds::read(&unpacked).map_err(read)?);
+    // Also what lies in their way and is no world any more: a newer Minecraft leaves folders behind that it has emptied.
+    let in_the_way = comes.iter().filter(|folder| is_there(&volume.root().join(folder)));
+    let aside: BTreeSet<PathBuf> = relative(volume.root(), worlds).into_iter().chain(in_the_way.cloned()).collect();
+    let journal = Journal { done, aside: aside.into_iter().collect(), comes };
+    disk.write_record(&volume.restore_journal_path(), &journal)?;
+    carry_out(volume, &journal, disk)
+}
+
+/// Ends a restore that has begun, if one has.
+pub fn finish<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<Restored>, Error> {
+    match read_record(&volume.restore_journal_path())? {
+        Some(journal) => carry_out(volume, &journal, disk).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -> Result<Restored, Error> {
+    use std::os::unix::ffi::OsStrExt;
+    let Journal { done, aside, comes } = journal;
+    for folder in aside.iter().chain(comes) {
+        plain(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
+    }
+    let beside = volume.root().join(&done.set_aside);
+    // All go before the first comes: what lies aside already was moved before a crash, and what lies in its place now has come.
+    for folder in aside {
+        let (from, to) = (volume.root().join(folder), beside.join(folder));
+        if is_there(&from) && !is_there(&to) {
+            carry(&from, &to, disk)?;
+        }
+    }
+    for folder in comes {
+        let (from, to) = (volume.restoring_dir().join(folder), volume.root().join(folder));
+        if is_there(&from) {
+            if is_there(&to) {
+                return Err(Error::InTheWay { name: folder.display().to_string() });
+            }
+            carry(&from, &to, disk)?;
+        }
+    }
+    disk.write_record(&volume.restored_path(), done)?;
+    disk.remove(&volume.restore_journal_path())?;
+    let ours = volume.set_aside_dir();
+    disk.sync_directory(ours.parent().unwrap_or(volume.root()))?;
+    let left = volume.restoring_dir();
+    disk.step("remove", &left, |left| match fs::remove_dir_all(left) {
+        Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    })?;
+    Ok(done.clone())
+}
+
+/// A link to nothing is there, too.
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Moves a folder, link or not, and brings both of its directories to the disk before anything else is moved.
+fn carry<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+    let parent = to.parent().unwrap_or(to);
+    disk.make_directory(parent)?;
+    disk.rename(from, to)?;
+    disk.sync_directory(parent)?;
+    disk.sync_directory(from.parent().unwrap_or(from))?;
+    Ok(())
 }
 
 /// Unpacks all of `backup` into the directory `into`, which is made anew: what lay under that name is removed first. All of it has been
@@ -100,3 +243,6 @@ impl<S: Steps> Target for Unpacking<'_, S> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use scheduler::backup::shelf::Shelf;
 use scheduler::protocol::FileSet;
 use scheduler::staging::disk::{Disk, Unhindered};
 
+use crate::paper::Paper;
 use crate::pod::Pod;
 use crate::volume::{Init, level_dat, serve, set};
 
@@ -166,4 +167,75 @@ async fn always_copies_the_server_files_before_another_set_and_the_report_says_w
     fs::write(pod.shared.path().join("copies").join(&listed[1].id).join("archive.tar.gz"), b"cut").unwrap();
     let seen = pod.report().await.backups.unwrap();
     assert_eq!((seen.good, seen.damaged, seen.last_of_worlds), (1, 1, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open_them_as_they_are() {
+    let mut server = Server::new("OneWay").await;
+    let newer = server.newer_minecraft();
+    server.wants(&newer);
+    assert!(server.run().success());
+    // The newer Minecraft moves the world.
+    let data = server.init.data.path().to_owned();
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+    fs::create_dir_all(data.join("world/dimensions/minecraft/overworld")).unwrap();
+    fs::rename(data.join("world/region"), data.join("world/dimensions/minecraft/overworld/region")).unwrap();
+
+    let (old, ..) = set(&server.url, 'a');
+    server.wants(&old);
+    assert_eq!(server.run().code(), Some(3), "without an order the world is refused");
+    let order = server.copies.path().join("restore.json");
+    let write = |to: &str, failed: &str| {
+        let order_text = serde_json::json!({"to": to, "failed": failed, "unlessPlayed": true}).to_string();
+        fs::write(&order, order_text).unwrap();
+    };
+    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    write(&"c".repeat(64), &newer.lock);
+    assert_eq!(server.run().code(), Some(3), "an order for another set is none");
+    write(&old.lock, &"c".repeat(64));
+    assert_eq!(server.run().code(), Some(3), "there is no copy from before that set");
+
+    write(&old.lock, &newer.lock);
+    server.init.put("world/playerdata/steve.dat", b"steve");
+    assert_eq!(server.run().code(), Some(3), "steve has played, and nobody could be asked when it was ordered");
+    fs::remove_file(data.join("world/playerdata/steve.dat")).unwrap();
+    assert!(server.run().success());
+    assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"chunks");
+    assert!(!data.join("world/dimensions").exists());
+    assert_eq!(server.lock_on_the_volume(), old.lock);
+    let aside: Vec<_> = fs::read_dir(data.join(".nightshift/set-aside")).unwrap().collect();
+    assert_eq!(aside.len(), 1);
+
+    // Somebody builds, and the pod is lost: the same order stands, and is not obeyed again.
+    server.init.put("world/region/r.0.0.mca", b"more chunks");
+    assert!(server.run().success());
+    assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
+    assert_eq!(fs::read_dir(data.join(".nightshift/set-aside")).unwrap().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_played_since_the_copy_is_known_from_the_ping_and_from_the_files_of_the_world() {
+    let server = Server::new("OneWay").await;
+    server.wants(&server.newer_minecraft());
+    assert!(server.run().success());
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    fs::rename(server.copies.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
+    assert!(!pod.report().await.backups.unwrap().played_since);
+    let player = pod.data.path().join("world/playerdata/steve.dat");
+    fs::create_dir_all(player.parent().unwrap()).unwrap();
+    fs::create_dir_all(pod.data.path().join("world/region")).unwrap();
+    fs::write(pod.data.path().join("world/level.dat"), level_dat(4671, "1.21.11")).unwrap();
+    fs::write(&player, b"steve").unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let file = fs::File::options().write(true).open(&player).unwrap();
+    file.set_modified(long_ago).unwrap();
+    assert!(!pod.report().await.backups.unwrap().played_since, "steve was there before the copy");
+    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(10_000_000_000)).unwrap();
+    assert!(pod.report().await.backups.unwrap().played_since);
+    fs::remove_file(&player).unwrap();
+    assert!(!pod.report().await.backups.unwrap().played_since);
+
+    let _paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.report_when("a player is seen and noted", |report| report.backups.as_ref().unwrap().played_since).await;
+    assert!(pod.data.path().join(".nightshift/played.json").exists());
 }

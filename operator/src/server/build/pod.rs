@@ -16,6 +16,7 @@ use scheduler::protocol::{FileSet, PORT};
 
 use super::super::check::CheckedServer;
 use super::lock_map::lock_map_name;
+use super::orders::{ORDER_KEY, orders_map_name};
 use super::service::GAME_PORT;
 use crate::Config;
 use crate::k8s::labels;
@@ -34,10 +35,14 @@ pub(crate) const PREPARE_CONTAINER: &str = "prepare";
 /// The native sidecar.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
 /// Volumes of ours; a user's `podTemplate` may not name them.
-pub(crate) const OUR_VOLUMES: [&str; 4] = ["data", "nightshift", "lock", BACKUP_VOLUME];
+pub(crate) const OUR_VOLUMES: [&str; 5] = ["data", "nightshift", "lock", BACKUP_VOLUME, ORDERS_VOLUME];
 /// The volume of the copies, in the pod of a server that has some.
 pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
+/// The volume of an order to put worlds back, in the same pods.
+const ORDERS_VOLUME: &str = "nightshift-orders";
 /// Where it is mounted.
+const ORDERS_DIR: &str = "/etc/nightshift-orders";
+/// Where the copies are mounted.
 const BACKUP_DIR: &str = "/backups";
 /// Where the lock is mounted.
 const LOCK_DIR: &str = "/etc/nightshift";
@@ -146,6 +151,9 @@ fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
 fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
     let mut prepare = our_container(server, config, "init");
     prepare.env.get_or_insert_default().extend(env::copies(server));
+    if server.backup.is_some() {
+        prepare.volume_mounts.get_or_insert_default().push(mount(ORDERS_VOLUME, ORDERS_DIR, true));
+    }
     Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
 }
 
@@ -191,6 +199,16 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
 }
 
 fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
+    let orders = server.backup.as_ref().map(|_| Volume {
+        name: ORDERS_VOLUME.to_owned(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: orders_map_name(&server.name),
+            // It is there only while something is ordered, and a pod starts without.
+            optional: Some(true),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..Volume::default()
+    });
     let copies = server.backup.as_ref().map(|backup| Volume {
         name: BACKUP_VOLUME.to_owned(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
@@ -225,7 +243,7 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
             ..Volume::default()
         },
     ];
-    volumes.extend(copies);
+    volumes.extend(copies.into_iter().chain(orders));
     volumes
 }
 

@@ -1,16 +1,17 @@
 //! Pure. What is said of the copies of a server: status, condition, Events.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, BeforeUpdate, LastBackup};
+use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, BeforeUpdate, LastBackup, LastRestore};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::backup::{Contents, Trigger};
-use scheduler::protocol::{self, BackupSeen, BackupsSeen, NO_BACKUP};
+use scheduler::protocol::{self, BackupSeen, BackupsSeen, NO_BACKUP, Restored};
 
 use super::Report;
 use super::conditions::refusal;
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::check::CheckedServer;
+use crate::server::copies::cold_copy;
 
 /// The condition's name.
 pub(super) const BACKUP_READY: &str = "BackupReady";
@@ -27,6 +28,7 @@ pub(super) fn build_status(
         last_backup: seen.last.as_ref().map(last_backup),
         backup_count: seen.good,
         damaged_count: seen.damaged,
+        last_restore: seen.restored.as_ref().map(last_restore),
     })
 }
 
@@ -46,6 +48,10 @@ fn last_backup(seen: &BackupSeen) -> LastBackup {
         lock: seen.lock.as_ref().map(|lock| cut(lock, 64)),
         size_bytes: i64::try_from(seen.archive_bytes).unwrap_or(i64::MAX),
     }
+}
+
+fn last_restore(restored: &Restored) -> LastRestore {
+    LastRestore { at: restored.at, name: cut(&restored.id, 64), set_aside: cut(&restored.set_aside, 253) }
 }
 
 /// Whether a copy would be taken, if one were due: status, reason, message. None: nobody wants one.
@@ -98,6 +104,14 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
     if let Some(last) = last.filter(|last| server.backup.is_some() && known != Some(last.id.as_str())) {
         notes.push(Note { reason: "BackupTaken", warning: false, text: taken(last) });
     }
+    let restored = agent.and_then(|agent| agent.backups.as_ref()).and_then(|seen| seen.restored.as_ref());
+    let known = before.backup.as_ref().and_then(|backup| backup.last_restore.as_ref());
+    if let Some(restored) = restored.filter(|restored| known != Some(&last_restore(restored))) {
+        let Restored { at: _, id, set_aside } = restored;
+        let text =
+            format!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside} on the volume");
+        notes.push(Note { reason: "WorldRestored", warning: true, text });
+    }
     if let Some((Some(false), reason, text)) = ready(server, report) {
         let same = |condition: &Condition| {
             condition.type_ == BACKUP_READY && condition.reason == reason && condition.message == text
@@ -131,6 +145,15 @@ fn cost_of_worlds(last: Option<&BackupSeen>) -> String {
         }
         None => first.to_owned(),
     }
+}
+
+/// What the roll-back may do to the worlds.
+pub(super) fn restore_ordered(report: &Report<'_>) -> String {
+    let copy = match cold_copy(report.seen) {
+        Some(copy) => format!("the copy {}", copy.id),
+        None => "the copy from before".to_owned(),
+    };
+    format!("if what ran before cannot open the worlds as they are, they are set aside and {copy} is put back")
 }
 
 fn taken(last: &BackupSeen) -> String {

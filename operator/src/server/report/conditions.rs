@@ -15,8 +15,8 @@ use crate::chain::cut;
 use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
 use crate::server::check::CheckedServer;
+use crate::server::copies::cold_copy;
 use crate::server::outlook::{SPOILT, SUSPENDED};
-use crate::server::plan::cold_copy;
 
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(

@@ -156,6 +156,7 @@ fn of_step(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
         Done::MarkedFailed => {
             warning("UpdateFailed", refusal(report).unwrap_or_else(|| report.plan.proof.problem.clone()))
         }
+        Done::RestoreOrdered => warning("RestoreOrdered", backup::restore_ordered(report)),
         Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(before)),
         // A first start has nothing to go back to: it is kept, and told.
         Done::Closed { first: true } if !report.plan.proof.problem.is_empty() => {

@@ -255,6 +255,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         | Done::Committed { .. }
         | Done::Restored
         | Done::MarkedFailed
+        | Done::RestoreOrdered
         | Done::Closed { first: true }
         | Done::Nothing => before.last_update.clone(),
     }

@@ -9,7 +9,7 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::CheckedServer;
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{BACKUP_DIR, LOCK_DIR, SHARED_DIR};
+use super::{BACKUP_DIR, LOCK_DIR, ORDER_KEY, ORDERS_DIR, SHARED_DIR};
 use crate::Config;
 
 /// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
@@ -105,6 +105,7 @@ pub(super) fn copies(server: &CheckedServer) -> Vec<EnvVar> {
     let Some(backup) = &server.backup else { return Vec::new() };
     let mut variables = vec![
         plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()),
+        plain("NIGHTSHIFT_RESTORE_ORDER", &format!("{ORDERS_DIR}/{ORDER_KEY}")),
         plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()),
     ];
     variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));

@@ -1,0 +1,108 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::protocol::Report;
+use scheduler::seen::{Facts, Revision, Settled};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::record::{LockRecord, SettledRecord};
+
+fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
+    let lock = serde_json::from_value(json!({
+        "server": "games/lobby", "minecraft": minecraft, "build": 129, "java": 21,
+        "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
+    }))
+    .unwrap();
+    let files = serde_json::from_value(json!({
+        "lock": digit.repeat(64), "minecraft": minecraft, "build": 129, "dataVersion": data_version,
+        "server": {"path": ".nightshift/server/paper.jar", "hash": "sha256:00", "url": ""},
+    }))
+    .unwrap();
+    Arc::new(LockRecord { lock, files })
+}
+
+/// `a` of 1.21.10 has settled, with or without the volume for copies; `b` of 1.21.11 runs and says this of the copies.
+fn seen(has_volume: bool, backups: &Value) -> Observed {
+    let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
+    let template: PodTemplateSpec =
+        serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
+    let report: Report = serde_json::from_value(json!({
+        "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
+        "lock": null, "world": {"floor": {"minecraft": "1.21.11", "dataVersion": 4671}, "whole": true}, "backups": backups,
+    }))
+    .unwrap();
+    let settled = Settled { revision: Revision(1), world: DataVersion(4556) };
+    Observed {
+        set: None,
+        pod: None,
+        facts: Facts { settled: Some(settled), ..Facts::default() },
+        shape: None,
+        pod_revision: None,
+        pod_lock: Some(record("b", "1.21.11", 4671)),
+        settled: Some(Arc::new(SettledRecord { template, enabled: Vec::new() })),
+        settled_lock: Some(record("a", "1.21.10", 4556)),
+        key: None,
+        report: Some(Arc::new(report)),
+        silent_since: Timestamp::UNIX_EPOCH,
+        order: None,
+    }
+}
+
+fn copy(of: &str, before: &str, played_since: bool) -> Value {
+    json!({"good": 1, "playedSince": played_since, "lastOfWorlds": {
+        "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
+        "trigger": "beforeUpdate", "contents": "worlds", "lock": of.repeat(64), "before": before.repeat(64),
+        "dataVersion": 4556, "bytes": 1, "archiveBytes": 1,
+    }})
+}
+
+#[test]
+fn the_copy_from_before_this_set_is_the_one_that_is_put_back_and_that_has_to_be_ordered() {
+    let mut seen = seen(true, &copy("a", "b", false));
+    let world = look_at_world(&seen);
+    assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))));
+    assert!(!world.played_since && !world.restore_ordered);
+    seen.order = restore_order(&seen);
+    assert_eq!(seen.order, Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: false }));
+    assert!(look_at_world(&seen).restore_ordered);
+    seen.order = Some(RestoreOrder { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false });
+    assert!(!look_at_world(&seen).restore_ordered, "an order after another failure is another one");
+}
+
+#[test]
+fn a_copy_of_another_step_is_no_way_back() {
+    for (of, before) in [("a", "c"), ("c", "b")] {
+        assert_eq!(look_at_world(&seen(true, &copy(of, before, false))).backup, None);
+    }
+}
+
+#[test]
+fn whoever_may_have_played_has_played() {
+    assert!(look_at_world(&seen(true, &copy("a", "b", true))).played_since);
+    let mut silent = seen(true, &copy("a", "b", false));
+    silent.report = None;
+    let world = look_at_world(&silent);
+    assert!(world.played_since, "nobody can be asked");
+    assert_eq!((world.backup, world.floor), (None, DataVersion(4556)));
+    let order = restore_order(&silent).unwrap();
+    assert!(order.unless_played, "the init container looks for itself");
+    silent.order = Some(RestoreOrder { unless_played: false, ..order });
+    assert!(look_at_world(&silent).restore_ordered, "what was ordered when the agent spoke stands");
+}
+
+#[test]
+fn a_settled_template_without_the_volume_can_put_nothing_back_and_nothing_is_ordered() {
+    let world = look_at_world(&seen(false, &copy("a", "b", false)));
+    assert_eq!(world.backup, None);
+    assert!(world.restore_ordered, "there is nothing to wait for");
+}
+
+#[test]
+fn another_revision_of_the_same_files_needs_no_copy() {
+    let mut same = seen(true, &copy("a", "b", false));
+    same.pod_lock = same.settled_lock.clone();
+    assert_eq!(restore_order(&same), None);
+    assert!(look_at_world(&same).restore_ordered);
+}

@@ -1,0 +1,186 @@
+//! Edge (writes). Worlds that are exchanged for those of a copy, interrupted after each operation.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::backup::take::{Order, take};
+use crate::backup::{Contents, Trigger};
+use crate::staging::disk::Unhindered;
+
+const OLD: [(&str, &[u8]); 4] = [
+    ("world/level.dat", b"old"),
+    ("world/region/r.0.0.mca", b"old chunks"),
+    ("world_nether/DIM-1/region/r.0.0.mca", b"old fire"),
+    ("worlds/creative/level.dat", b"old"),
+];
+
+/// As a newer Minecraft leaves them: moved, written over, a folder emptied, and one that is new.
+const NEW: [(&str, &[u8]); 4] = [
+    ("world/level.dat", b"new"),
+    ("world/dimensions/minecraft/overworld/region/r.0.0.mca", b"new chunks"),
+    ("worlds/creative/level.dat", b"new"),
+    ("fresh/level.dat", b"new"),
+];
+
+const OTHER: [(&str, &[u8]); 2] = [("server.properties", b"motd=x\n"), ("plugins/Warps.jar", b"jar")];
+
+struct Crash {
+    left: usize,
+}
+
+impl Steps for Crash {
+    fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
+        Ok(())
+    }
+}
+
+struct Server {
+    directory: tempfile::TempDir,
+    volume: Volume,
+    shelf: Shelf,
+    backup: Backup,
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+fn put(root: &Path, files: &[(&str, &[u8])]) {
+    for (path, content) in files {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+impl Server {
+    /// Copied, and then rewritten by a newer Minecraft.
+    fn new(contents: Contents) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = Volume::new(directory.path().join("data"));
+        let shelf = Shelf::new(directory.path().join("copies"));
+        put(volume.root(), &OLD);
+        put(volume.root(), &OTHER);
+        let worlds = Worlds::read(volume.root()).unwrap();
+        let order = Order {
+            data: volume.root(),
+            worlds: &worlds,
+            contents,
+            trigger: Trigger::BeforeUpdate,
+            lock: Some("aaaaaaaa"),
+            before: "bb",
+        };
+        let backup = take(&order, &shelf, &mut Disk::new(Unhindered), || at(0)).unwrap();
+        fs::remove_dir_all(volume.root().join("world")).unwrap();
+        fs::remove_dir_all(volume.root().join("world_nether/DIM-1")).unwrap();
+        put(volume.root(), &NEW);
+        Self { directory, volume, shelf, backup }
+    }
+
+    fn restore(&self, disk: &mut Disk<impl Steps>, second: i64) -> Result<Restored, Error> {
+        let worlds = Worlds::read(self.volume.root()).unwrap();
+        restore(&self.shelf, &self.backup, &self.volume, &worlds, disk, at(second))
+    }
+
+    /// All files outside of what is ours.
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
+    }
+}
+
+fn below(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap);
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    let name = |path: &Path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+    files.map(|file| (name(file.path()), fs::read(file.path()).unwrap())).collect()
+}
+
+fn files(of: &[&[(&str, &[u8])]]) -> BTreeMap<String, Vec<u8>> {
+    of.iter().flat_map(|part| part.iter()).map(|(path, content)| ((*path).to_owned(), content.to_vec())).collect()
+}
+
+#[test]
+fn the_worlds_are_those_of_the_copy_and_no_file_of_the_newer_layout_remains() {
+    for contents in [Contents::Worlds, Contents::Everything] {
+        let server = Server::new(contents);
+        fs::write(server.volume.root().join("server.properties"), b"motd=y\n").unwrap();
+        let done = server.restore(&mut Disk::new(Unhindered), 60).unwrap();
+        let mut expected = files(&[&OLD, &OTHER]);
+        expected.insert("server.properties".into(), b"motd=y\n".to_vec());
+        assert_eq!(server.files(), expected, "what is no world stays as it is");
+        assert_eq!(done.set_aside, ".nightshift/set-aside/20270115T080100Z");
+        assert_eq!(below(&server.volume.root().join(&done.set_aside)), files(&[&NEW]), "set aside, not deleted");
+        assert!(!server.volume.restoring_dir().exists() && !server.volume.restore_journal_path().exists());
+        assert_eq!(read_record::<Restored>(&server.volume.restored_path()).unwrap(), Some(done));
+    }
+}
+
+#[test]
+fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_that_brings_those_of_the_copy() {
+    for left in 0.. {
+        let server = Server::new(Contents::Worlds);
+        let ended = server.restore(&mut Disk::new(Crash { left }), 60).is_ok();
+        if !server.volume.restore_journal_path().exists() && !ended {
+            let (old, new) = (files(&[&OLD, &OTHER]), files(&[&NEW, &OTHER]));
+            let found = server.files();
+            assert!(found == old || found == new, "without a journal the worlds are whole, after {left} operations");
+        }
+        // The next init container finds the journal, is interrupted too, and the one after it ends it.
+        let _ = finish(&server.volume, &mut Disk::new(Crash { left: left % 7 }));
+        let finished = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        assert!(!server.volume.restore_journal_path().exists());
+        if finished.is_none() && server.files() == files(&[&NEW, &OTHER]) {
+            server.restore(&mut Disk::new(Unhindered), 120).unwrap();
+        }
+        assert_eq!(server.files(), files(&[&OLD, &OTHER]), "going on after {left} operations");
+        let mut aside = BTreeMap::new();
+        for entry in fs::read_dir(server.volume.set_aside_dir()).unwrap() {
+            aside.extend(below(&entry.unwrap().path()));
+        }
+        assert_eq!(aside, files(&[&NEW]), "nothing is lost, after {left} operations");
+        if ended {
+            assert!(left > 40, "only {left} operations: the test does not see them all");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_damaged_copy_touches_no_world() {
+    let server = Server::new(Contents::Worlds);
+    let archive = server.shelf.directory(&server.backup.id).join("archive.tar.gz");
+    let mut bytes = fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&archive, bytes).unwrap();
+    let failed = server.restore(&mut Disk::new(Unhindered), 60).unwrap_err();
+    assert!(matches!(failed, Error::Damaged { .. }), "{failed:?}");
+    assert_eq!(server.files(), files(&[&NEW, &OTHER]));
+    assert!(server.shelf.list().unwrap()[0].state.is_err());
+}
+
+#[test]
+fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
+    let server = Server::new(Contents::Worlds);
+    let elsewhere = server.directory.path().join("disk2");
+    fs::rename(server.volume.root().join("world"), &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, server.volume.root().join("world")).unwrap();
+    let done = server.restore(&mut Disk::new(Unhindered), 60).unwrap();
+    assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+    assert!(server.volume.root().join(done.set_aside).join("world").is_symlink());
+    assert_eq!(fs::read(elsewhere.join("level.dat")).unwrap(), b"new");
+}
+
+#[test]
+fn a_journal_that_names_a_place_outside_is_not_carried_out() {
+    let server = Server::new(Contents::Worlds);
+    for name in ["../copies", "/etc", ".nightshift/store"] {
+        let done = Restored { at: at(0), id: "x".into(), set_aside: ".nightshift/set-aside/x".into() };
+        let journal = Journal { done, aside: vec![name.into()], comes: vec![] };
+        Disk::new(Unhindered).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
+        let failed = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap_err();
+        assert!(matches!(failed, Error::Journal { .. }), "{failed:?}");
+        assert_eq!(server.files(), files(&[&NEW, &OTHER]));
+    }
+}
