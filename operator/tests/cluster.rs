@@ -20,6 +20,7 @@ mod cluster {
     mod manifests;
     mod node;
     mod node_lost;
+    mod notify;
     mod offline;
     mod outside;
     mod server;

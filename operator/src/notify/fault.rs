@@ -55,6 +55,14 @@ impl Fault {
         }
     }
 
+    /// The Secret does not hold an address that may be used. A name that leads inside shows only when it is looked up.
+    pub(crate) fn is_of_the_secret(&self) -> bool {
+        match self {
+            Self::SecretMissing | Self::KeyMissing | Self::NotAnAddress | Self::NotHttps => true,
+            Self::Inside | Self::Moved(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => false,
+        }
+    }
+
     /// The place, what is wrong there, and what to do.
     pub(crate) fn in_words(&self, channel: &NotifyChannel) -> String {
         let NotifyChannel { name, kind, secret, on: _, texts: _ } = channel;

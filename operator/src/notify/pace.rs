@@ -11,6 +11,8 @@ pub(crate) struct Pace {
     pub(crate) first: Duration,
     /// Never longer, and at once for what only a person can mend.
     pub(crate) longest: Duration,
+    /// For what is wrong with the Secret: nothing is sent to find that out, and nobody tells when it is mended.
+    pub(crate) secret: Duration,
     /// Never longer, when the receiver says how long.
     pub(crate) longest_asked: Duration,
 }
@@ -19,7 +21,12 @@ impl Default for Pace {
     /// From 2 s to a quarter of an hour: a receiver that is restarted loses nothing, one that is down for hours is asked a
     /// hundred times a day. Discord asks for seconds, rarely for minutes; an hour keeps a wrong header from being the end.
     fn default() -> Self {
-        Self { first: Duration::from_secs(2), longest: Duration::from_mins(15), longest_asked: Duration::from_hours(1) }
+        Self {
+            first: Duration::from_secs(2),
+            longest: Duration::from_mins(15),
+            secret: Duration::from_mins(1),
+            longest_asked: Duration::from_hours(1),
+        }
     }
 }
 
@@ -28,6 +35,9 @@ impl Pace {
     pub(crate) fn pause(&self, failures: u32, fault: Option<&Fault>, asked: Option<Duration>) -> Duration {
         if let Some(asked) = asked {
             return asked.clamp(self.first, self.longest_asked);
+        }
+        if fault.is_some_and(Fault::is_of_the_secret) {
+            return self.secret;
         }
         if fault.is_some_and(Fault::is_lasting) {
             return self.longest;
@@ -41,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_quarter_of_an_hour_and_what_a_person_must_mend_waits_so_long_at_once() {
+    fn pauses_grow_to_a_quarter_of_an_hour_and_a_receiver_that_a_person_must_mend_waits_so_long_at_once() {
         let pace = Pace::default();
         let of = |failures, code| pace.pause(failures, Some(&Fault::Status(code)), None).as_secs();
         assert_eq!([of(1, 500), of(2, 500), of(5, 503), of(40, 500)], [2, 4, 32, 900]);
         assert_eq!([of(1, 404), of(1, 429)], [900, 2]);
         assert_eq!(pace.pause(3, Some(&Fault::TimedOut), None).as_secs(), 8);
-        assert_eq!(pace.pause(1, Some(&Fault::SecretMissing), None), pace.longest);
+        assert_eq!(pace.pause(9, Some(&Fault::SecretMissing), None), Duration::from_mins(1), "a look costs nothing");
     }
 
     #[test]

@@ -124,8 +124,12 @@ struct Process {
 }
 
 /// Quick, and never again for what a person must mend.
-const QUICK: Pace =
-    Pace { first: Duration::from_millis(5), longest: Duration::from_hours(1), longest_asked: Duration::from_secs(5) };
+const QUICK: Pace = Pace {
+    first: Duration::from_millis(5),
+    longest: Duration::from_hours(1),
+    secret: Duration::from_hours(1),
+    longest_asked: Duration::from_secs(5),
+};
 
 impl Process {
     /// The Secret `chat` holds `address` at key `address`; `allowed` is what an admin wrote.

@@ -18,6 +18,7 @@ pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
         format!("upstreams.hangar={base}/hangar/api/v1"),
         format!("upstreams.modrinth={base}/modrinth/v2"),
         format!("upstreams.dockerHub={base}/docker-hub/v2"),
+        format!("notify.origins={{{base}}}"),
         "refreshSeconds=2".to_owned(),
         "settleSeconds=3".to_owned(),
         "log.format=text".to_owned(),

@@ -206,7 +206,9 @@ fn plan_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, n
         let has_ended = [Occasion::Done, Occasion::RolledBack, Occasion::Failed]
             .into_iter()
             .any(|end| newest(told, end).is_some_and(|end| end.at >= last.at));
-        if last.about == planned.revision || (!has_ended && now < last.at + PLANS_APART) {
+        // One that nobody could be told yet is replaced at once.
+        let was_told = last.pending.is_empty();
+        if last.about == planned.revision || (was_told && !has_ended && now < last.at + PLANS_APART) {
             return None;
         }
     }

@@ -118,7 +118,7 @@ fn a_list_that_is_edited_again_and_again_is_told_once_an_hour_and_only_its_last_
     }
     let last = next_notices(&status, &team(), &planned("c"), now() + hours(1));
     assert_eq!(pending(&last), to_team(&[Occasion::Planned]));
-    let untold = next_notices(&first, &team(), &planned("c"), now() + hours(2));
+    let untold = next_notices(&first, &team(), &planned("c"), now() + minutes(1));
     assert_eq!(pending(&untold).len(), 1, "the plan that nobody was told is not told any more");
     assert_eq!(untold.iter().find(|it| !it.pending.is_empty()).unwrap().about, "c");
 }

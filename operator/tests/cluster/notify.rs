@@ -1,0 +1,84 @@
+//! Edge (writes). A channel is told of an update once, whatever happens to the operator, and its missing Secret is told before.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::node::kill_9;
+use super::server::Server;
+use super::update::updated;
+use super::upstream::base_url;
+use super::wait::until;
+use super::world::{World, in_a_world};
+
+/// A missing Secret is looked for each minute.
+const A_MESSAGE: Duration = Duration::from_mins(3);
+
+/// What the channel was told so far.
+async fn said(world: &World) -> Vec<String> {
+    let answer = reqwest::get(format!("{}/chat", world.upstream.url)).await.unwrap();
+    let said: Vec<Value> = answer.error_for_status().unwrap().json().await.unwrap();
+    said.into_iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Waits until nothing is to be told any more, and returns what was told.
+async fn all_said(world: &World, lobby: &Server<'_>, count: usize) -> Vec<String> {
+    until(&format!("{count} messages are told and noted"), A_MESSAGE, async || {
+        let notices = lobby.object().await.status.unwrap().notices;
+        let waits = notices.iter().any(|notice| !notice.pending.is_empty());
+        let said = said(world).await;
+        if !waits && said.len() >= count { Ok(said) } else { Err(format!("{said:?} {notices:?}")) }
+    })
+    .await
+}
+
+async fn another_operator(world: &World, lobby: &Server<'_>) {
+    kill_9(&world.operator().await, "/operator").await;
+    world.look_again(&lobby.name).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_is_told_of_an_update_once_also_by_an_operator_that_is_killed_in_between() {
+    in_a_world("notify", BEFORE, async |world| {
+        let mut object = server(LOBBY, FAR);
+        object["spec"]["notify"] =
+            json!([{"name": "team", "type": "Slack", "secret": {"name": "chat", "key": "address"}}]);
+        world.apply(&[object, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let why = lobby.condition_is("NotifyFailed", "True", "SecretMissing").await;
+        assert!(why.contains("there is no Secret `chat`"), "{why}");
+        world.note(LOBBY, "NotifyFailed").await;
+
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        assert_eq!(
+            said(world).await,
+            Vec::<String>::new(),
+            "a first start is no update, and a plan cannot be told yet"
+        );
+        let address = format!("{}/chat/hooks/geheimnis", base_url(&world.namespace));
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chat"}, "stringData": {"address": address},
+        });
+        world.apply(&[secret]).await;
+        let planned = all_said(world, &lobby, 1).await;
+        let begins = format!("{}/{LOBBY}: update planned, ", world.namespace);
+        assert!(planned[0].starts_with(&begins) && planned[0].contains("29 Feb"), "{planned:?}");
+        assert!(planned[0].contains("ViaVersion 5.7.0 -&gt; 5.7.1"), "{planned:?}");
+
+        another_operator(world, &lobby).await;
+        lobby.set_window(ALWAYS).await;
+        updated(world, &lobby).await;
+        let done = all_said(world, &lobby, 2).await;
+        assert!(done[1].starts_with(&format!("{}/{LOBBY}: updated, down for ", world.namespace)), "{done:?}");
+        assert!(done[1].contains("ViaVersion 5.7.0 -&gt; 5.7.1"), "{done:?}");
+
+        another_operator(world, &lobby).await;
+        assert_eq!(said(world).await, done, "nothing is told again");
+        let status = serde_json::to_string(&lobby.object().await).unwrap();
+        assert!(!status.contains("geheimnis"), "{status}");
+    })
+    .await;
+}
