@@ -7,6 +7,7 @@
 #[cfg(test)] // clippy allows `unwrap` in tests only, and knows helpers of tests by this
 mod cluster {
     mod approval;
+    mod backup;
     mod blackouts;
     mod chart;
     mod crash;

@@ -1,0 +1,46 @@
+//! Edge (writes). The cold copy before a newer Minecraft, and the worlds that come back from it when that fails.
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use serde_json::json;
+
+use super::manifests::{ALWAYS, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
+use super::server::Server;
+use super::wait::{AN_UPDATE, until};
+use super::world::in_a_world;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_minecraft_that_fails_leaves_the_world_that_was_copied_before_it() {
+    in_a_world("backup", OLDER_MINECRAFT, async |world| {
+        let mut manifest = server(LOBBY, FAR);
+        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
+        world.apply(&[manifest, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let before = lobby.set().await;
+        lobby.order("build 1000").await;
+        lobby.order("fault plugin-fails ViaVersion if 1.21.11").await;
+        world.upstream.set_now(NEWER_MINECRAFT).await;
+        lobby.planned(&["-> 1.21.11"]).await;
+        let plans = world.notes(LOBBY, "UpdatePlanned").await;
+        assert!(plans.iter().any(|plan| plan.contains("the worlds are copied first")), "{plans:?}");
+        lobby.set_window(ALWAYS).await;
+
+        until("the worlds are put back", AN_UPDATE, async || {
+            world.notes(LOBBY, "WorldRestored").await.pop().ok_or_else(|| "no Event WorldRestored".to_owned())
+        })
+        .await;
+        lobby.condition_is("Updating", "False", "Held").await;
+        assert_eq!(lobby.set().await, before);
+        assert!(lobby.saved_blocks().await >= 1000, "what was built before is there");
+        let backup = lobby.object().await.status.unwrap().backup.unwrap();
+        let (copy, restored) = (backup.last_backup.unwrap(), backup.last_restore.unwrap());
+        assert_eq!((copy.name.as_str(), copy.lock.as_ref()), (restored.name.as_str(), Some(&before.lock)));
+        assert!(world.note(LOBBY, "BackupTaken").await.starts_with(&copy.name));
+        let aside = lobby.shell(&format!("ls /data/{}", restored.set_aside)).await;
+        assert!(aside.contains("world"), "set aside, not deleted: {aside}");
+        assert!(!lobby.shell("ls -a /data/.nightshift").await.contains("restore.json"), "no restore is half done");
+        let claim = world.api::<PersistentVolumeClaim>().get("backup-lobby-0").await.unwrap();
+        assert_eq!(claim.metadata.owner_references, None, "it outlives the server");
+    })
+    .await;
+}
