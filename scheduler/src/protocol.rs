@@ -170,7 +170,7 @@ pub struct RestoreOrder {
     pub to: String,
     /// The digest of the lock that failed. The copy that was taken before it is meant.
     pub failed: String,
-    /// Nobody could be asked who has played since: the init container has to look for itself, and leaves the worlds alone if somebody may have.
+    /// Somebody may have played since when it was ordered: the init container looks for itself, and leaves the worlds alone then.
     pub unless_played: bool,
 }
 

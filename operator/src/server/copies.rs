@@ -44,8 +44,10 @@ pub(crate) fn restore_order(seen: &Observed) -> Option<RestoreOrder> {
     let to = settled.and(seen.settled_lock.as_ref())?.files.lock.clone();
     let failed = seen.pod_lock.as_ref()?.files.lock.clone();
     // Another revision of the same files has no copy of its own, and needs none.
-    // A silent agent has said neither that the world was touched nor who was on.
-    (to != failed).then_some(RestoreOrder { to, failed, unless_played: copies(seen).is_none() })
+    // A silent agent has said neither that the world was touched nor who was on. And a world that nobody has touched yet may be touched
+    // while its server is stopped, with all that was built in it.
+    let unless_played = copies(seen).is_none_or(|copies| copies.played_since);
+    (to != failed).then_some(RestoreOrder { to, failed, unless_played })
 }
 
 #[cfg(test)]
