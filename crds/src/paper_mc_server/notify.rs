@@ -21,7 +21,7 @@ pub struct NotifyChannel {
     pub secret: SecretKey,
     /// What it is told; everything when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 6), extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 7), extend("x-kubernetes-list-type" = "set"))]
     pub on: Vec<Occasion>,
     /// Words of your own.
     #[serde(default, skip_serializing_if = "NoticeTexts::is_empty")]
@@ -69,12 +69,11 @@ pub enum Occasion {
     Failed,
     /// Nothing newer has been possible for 14 days.
     Blocked,
+    /// A copy should have been taken, and was not.
+    BackupFailed,
 }
 
 impl Occasion {
-    /// All of them, in the order in which they happen.
-    pub const ALL: [Self; 6] = [Self::Planned, Self::Soon, Self::Done, Self::RolledBack, Self::Failed, Self::Blocked];
-
     /// As it stands in a spec.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -84,6 +83,7 @@ impl Occasion {
             Self::RolledBack => "RolledBack",
             Self::Failed => "Failed",
             Self::Blocked => "Blocked",
+            Self::BackupFailed => "BackupFailed",
         }
     }
 }
@@ -117,6 +117,10 @@ pub struct NoticeTexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub blocked: Option<String>,
+    /// With `{what}`: why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub backup_failed: Option<String>,
 }
 
 impl NoticeTexts {
@@ -127,7 +131,7 @@ impl NoticeTexts {
 
     /// The words for one occasion.
     pub fn of(&self, occasion: Occasion) -> Option<&str> {
-        let Self { planned, soon, done, rolled_back, failed, blocked } = self;
+        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed } = self;
         match occasion {
             Occasion::Planned => planned,
             Occasion::Soon => soon,
@@ -135,6 +139,7 @@ impl NoticeTexts {
             Occasion::RolledBack => rolled_back,
             Occasion::Failed => failed,
             Occasion::Blocked => blocked,
+            Occasion::BackupFailed => backup_failed,
         }
         .as_deref()
     }

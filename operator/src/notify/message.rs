@@ -51,6 +51,7 @@ fn ours(notice: &Notice) -> String {
             "an update did not work here and does not go back by itself; somebody has to decide: {what}. {why}"
         }
         Occasion::Blocked => "nothing newer for 14 days: {what}",
+        Occasion::BackupFailed => "there is no copy that should be there: {what}",
     };
     format!("{{namespace}}/{{server}}: {what}")
 }

@@ -225,6 +225,8 @@ async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_te
     assert_eq!(receiver.texts(2).await, ["one", "two"], "in their order");
     assert_eq!(receiver.got(2).await[0].0, format!("/api/webhooks/1/{TOKEN}"));
 
+    // A status that could not be written: the process knows all the same.
+    first.messenger.offer(&lobby(), &[team()], &[done("one"), done("two")]);
     first.pass(&lobby(), &[team()], &mut status);
     let mut second = Process::to(&receiver);
     status.push(done("three"));

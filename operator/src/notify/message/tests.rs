@@ -42,6 +42,7 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
         slack(Occasion::RolledBack, &bad),
         slack(Occasion::Failed, &bad),
         slack(Occasion::Blocked, &json!({"what": "Paper 26.2 is held by GriefPrevention"})),
+        slack(Occasion::BackupFailed, &json!({"what": "the volume of the copies is full"})),
     ];
     insta::assert_snapshot!(lines.join("\n").replace("-&gt;", "->"), @r"
     games/lobby: update planned, Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
@@ -51,6 +52,7 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
     games/lobby: an update did not work here, and what ran before comes back: ViaVersion 5.6.0 -> 5.7.1. CoreProtect 23.1 did not enable
     games/lobby: an update did not work here and does not go back by itself; somebody has to decide: ViaVersion 5.6.0 -> 5.7.1. CoreProtect 23.1 did not enable
     games/lobby: nothing newer for 14 days: Paper 26.2 is held by GriefPrevention
+    games/lobby: there is no copy that should be there: the volume of the copies is full
     ");
 }
 

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::explain::{Explanation, few};
 use scheduler::rollout::{Step, WaitingOn};
 
+use super::backup::BACKUP_READY;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
 use super::{Report, in_words, is_open};
@@ -50,6 +51,8 @@ pub(super) struct Situation {
     pub(super) is_stuck: bool,
     /// Since when nothing newer is possible, and what holds.
     pub(super) blocked: Option<(Timestamp, String)>,
+    /// Since when a copy that should be there is not, and why.
+    pub(super) no_copy: Option<(Timestamp, String)>,
 }
 
 /// An update that is going to be applied.
@@ -83,7 +86,9 @@ impl Situation {
             opens,
             opens_at: opens.map(|at| for_people(at, &server.zone, report.now)).unwrap_or_default(),
         });
-        let blocked = status.conditions.iter().find(|it| it.type_ == "UpdateBlocked" && it.status == "True");
+        let of = |of: &str, holds: &str| status.conditions.iter().find(|it| it.type_ == of && it.status == holds);
+        let blocked = of("UpdateBlocked", "True");
+        let no_copy = of(BACKUP_READY, "False");
         Self {
             planned,
             problem: plan.proof.problem.clone(),
@@ -92,6 +97,7 @@ impl Situation {
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
             ),
             blocked: blocked.map(|it| (it.last_transition_time.0, holds(&plan.explanation, report.now))),
+            no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
             ..Self::of_the_end(report.seen, before)
         }
     }
@@ -149,8 +155,11 @@ pub(super) fn next_notices(
         let soon = soon_notice(&notices, channels, planned, now);
         notices.extend(soon);
     }
-    let blocked = blocked_notice(&notices, channels, situation, now);
-    notices.extend(blocked);
+    let long_blocked = situation.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now);
+    for (occasion, lasts) in [(Occasion::Blocked, long_blocked), (Occasion::BackupFailed, situation.no_copy.as_ref())] {
+        let news = lasting_notice(&notices, channels, occasion, lasts, now);
+        notices.extend(news);
+    }
     notices.retain(|notice| {
         !notice.pending.is_empty() || !notice.given_up.is_empty() || before.iter().any(|old| same(old, notice))
     });
@@ -236,19 +245,20 @@ fn soon_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, n
     })
 }
 
-/// Once for each time that it lasts so long.
-fn blocked_notice(
+/// Something that has lasted since then: once for each time.
+fn lasting_notice(
     told: &[Notice],
     channels: &[NotifyChannel],
-    situation: &Situation,
+    occasion: Occasion,
+    lasts: Option<&(Timestamp, String)>,
     now: Timestamp,
 ) -> Option<Notice> {
-    let (since, what) = situation.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now)?;
+    let (since, what) = lasts?;
     let about = since.as_second().to_string();
-    let is_known = told.iter().any(|notice| notice.occasion == Occasion::Blocked && notice.about == about);
+    let is_known = told.iter().any(|notice| notice.occasion == occasion && notice.about == about);
     (!is_known).then(|| Notice {
-        pending: who_wants(channels, Occasion::Blocked),
-        ..notice(Occasion::Blocked, about, what, now, now + WORTH_TELLING)
+        pending: who_wants(channels, occasion),
+        ..notice(occasion, about, what, now, now + WORTH_TELLING)
     })
 }
 

@@ -189,6 +189,20 @@ fn being_held_for_fourteen_days_is_told_once_for_each_time_that_it_lasts_so_long
 }
 
 #[test]
+fn a_copy_that_is_not_there_is_told_once_and_again_when_the_next_one_fails() {
+    let missing = |since| Situation {
+        no_copy: Some((since, "the volume of the copies is full".to_owned())),
+        ..Situation::default()
+    };
+    let first = next_notices(&[], &team(), &missing(now()), now());
+    assert_eq!(pending(&first), to_team(&[Occasion::BackupFailed]));
+    let later = next_notices(&told(first), &team(), &missing(now()), now() + hours(48));
+    assert_eq!(pending(&later), []);
+    let again = next_notices(&later, &team(), &missing(now() + hours(72)), now() + hours(72));
+    assert_eq!(pending(&again), to_team(&[Occasion::BackupFailed]));
+}
+
+#[test]
 fn each_channel_is_told_what_it_asks_for() {
     let channels = vec![channel("players", &["Soon", "Done"]), channel("team", &[]), channel("ops", &["Failed"])];
     let plan = next_notices(&[], &channels, &planned("a"), now());
