@@ -13,6 +13,8 @@ mod census;
 mod checker;
 #[path = "brute_force/generate.rs"]
 mod generate;
+#[path = "brute_force/holding.rs"]
+mod holding;
 #[path = "brute_force/joint.rs"]
 mod joint;
 #[path = "support/needs.rs"]

@@ -1,0 +1,140 @@
+//! Pure. That everything that is said to be in the way is in the way, on random small problems: force it, and see it fail.
+
+use resolver::Resolution;
+use resolver::explain::{Because, Explanation, HintStep, Solved, WhyNot};
+use resolver::request::VersionWish;
+use resolver::why_not;
+
+use super::problem::Problem;
+use super::properties::{always, answer, can_stand_alone, forced, is_no, is_yes, keeps_its_word, objects_of};
+use super::ready::is_ready;
+use super::rules::{self, Book};
+
+fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
+    for newer in solved.newer_paper.iter().filter(|newer| newer.unusable.is_none()) {
+        if newer.held_by.is_empty() {
+            continue;
+        }
+        if is_yes(&forced(problem, &newer.minecraft, &|_| true)) {
+            return Err(format!("{} can be forced although it is held", newer.minecraft));
+        }
+        if !can_stand_alone(problem) {
+            continue;
+        }
+        let mut together = Vec::new();
+        for holder in &newer.held_by {
+            let mut objects = objects_of(problem, &holder.name);
+            if objects.is_empty() {
+                // Nobody asks for it: those that need it hold with it.
+                objects = holder.needed_by.iter().flat_map(|name| objects_of(problem, name)).collect();
+                if objects.is_empty() {
+                    return Err(format!("{} holds {} for nobody", holder.name, newer.minecraft));
+                }
+            } else if !holder.together_with.is_empty() {
+                together.extend(objects);
+                together.extend(holder.together_with.iter().flat_map(|name| objects_of(problem, name)));
+                continue;
+            }
+            if is_yes(&forced(problem, &newer.minecraft, &|wish| objects.contains(&wish.object))) {
+                return Err(format!("{} alone does not hold {}", holder.name, newer.minecraft));
+            }
+        }
+        if !together.is_empty() && is_yes(&forced(problem, &newer.minecraft, &|wish| together.contains(&wish.object))) {
+            return Err(format!("{together:?} do not hold {} together", newer.minecraft));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn who_holds_a_newer_paper_really_does() {
+    always(6_000_000, |problem| match answer(problem) {
+        Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => holders_hold(problem, &solved),
+        Ok(_) | Err(_) => Ok(()),
+    });
+}
+
+#[test]
+fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
+    always(7_000_000, |problem| {
+        let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
+        for plugin in &solved.plugins {
+            let Some(newest) = &plugin.newest else { continue };
+            let unique = |version: &str| {
+                let project = problem.catalog.projects.iter().find(|project| project.name == plugin.name).unwrap();
+                project.releases.iter().filter(|release| texts_equal(&release.version, version)).count() == 1
+            };
+            let objects = objects_of(problem, &plugin.name);
+            let unlisted = matches!(newest.because, Because::NotListed { .. } | Because::Others { .. });
+            if !unlisted || objects.len() != 1 || !unique(&newest.version) || !solved.unfollowed.is_empty() {
+                continue;
+            }
+            // What comes before it in the order stays as it is: only at its cost could a newer one be had.
+            let mut changed = forced(problem, &lock.minecraft, &|_| true);
+            for wish in &mut changed.request.plugins {
+                let place = rules::place_of(&problem.catalog, &wish.key).unwrap();
+                let chosen = lock.plugins.iter().find(|other| other.project_id == problem.catalog.projects[place].id);
+                let chosen = &chosen.unwrap().version;
+                if objects.contains(&wish.object) {
+                    wish.version = VersionWish::Pin { version: newest.version.clone() };
+                } else if wish.object < objects[0] {
+                    wish.version = VersionWish::Pin { version: chosen.clone() };
+                }
+            }
+            if !is_no(&changed) && matches!(newest.because, Because::NotListed { .. }) {
+                return Err(format!("{} {} can be forced in", plugin.name, newest.version));
+            }
+            if let Because::Others { with, .. } = &newest.because
+                && with.is_empty()
+            {
+                return Err(format!("{} {} does not go together with nobody", plugin.name, newest.version));
+            }
+        }
+        Ok(())
+    });
+}
+
+fn texts_equal(a: &str, b: &str) -> bool {
+    super::texts::pin_means(a, b)
+}
+
+fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
+    let asked = forced(problem, &why.target, &|_| true);
+    let possible = answer(&asked).is_ok();
+    let free = why.pinned.is_none() && why.unusable.is_none();
+    if why.possible && !possible {
+        return Err(format!("{} is called possible", why.target));
+    }
+    if free && !why.possible && possible {
+        return Err(format!("{} is possible and called impossible", why.target));
+    }
+    let Ok(book) = Book::open(&asked.catalog, &asked.request, asked.now) else { return Ok(()) };
+    if why.exists != book.papers.iter().any(|paper| *paper.minecraft == why.target) {
+        return Err(format!("{}: exists {}", why.target, why.exists));
+    }
+    for name in why.ready.iter().filter(|_| why.unusable.is_none()) {
+        if !is_ready(problem, &why.target, name) {
+            return Err(format!("{name} is not ready for {}", why.target));
+        }
+    }
+    for hint in &why.hints {
+        let mut pinned = problem.clone();
+        if !hint.steps.contains(&HintStep::UnpinServer) {
+            pinned = forced(&pinned, &why.target, &|_| true);
+        }
+        keeps_its_word(&pinned, hint)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_why_not_is_true() {
+    always(8_000_000, |problem| {
+        for version in &problem.catalog.paper {
+            if let Ok(why) = why_not(&problem.catalog, &problem.request, &version.minecraft, problem.now) {
+                target_is_true(problem, &why)?;
+            }
+        }
+        Ok(())
+    });
+}
