@@ -225,14 +225,22 @@ async fn what_is_told_is_noted_and_neither_the_next_pass_nor_the_next_process_te
     assert_eq!(receiver.texts(2).await, ["one", "two"], "in their order");
     assert_eq!(receiver.got(2).await[0].0, format!("/api/webhooks/1/{TOKEN}"));
 
-    // A status that could not be written: the process knows all the same.
-    first.messenger.offer(&lobby(), &[team()], &[done("one"), done("two")]);
     first.pass(&lobby(), &[team()], &mut status);
     let mut second = Process::to(&receiver);
     status.push(done("three"));
     second.passes_until(&mut status, all_told).await;
     assert_eq!(receiver.texts(3).await, ["one", "two", "three"]);
     assert_eq!((first.counted("told"), second.counted("told")), (2, 1));
+}
+
+#[tokio::test]
+async fn what_was_told_and_could_not_be_noted_is_not_told_again_by_the_process_that_knows() {
+    let receiver = Receiver::start([]).await;
+    let mut process = Process::to(&receiver);
+    process.messenger.offer(&lobby(), &[team()], &[done("one")]);
+    process.woken.recv().await.unwrap();
+    process.messenger.offer(&lobby(), &[team()], &[done("one"), done("two")]);
+    assert_eq!(receiver.texts(2).await, ["one", "two"]);
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::explain::{Explanation, few};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::backup::BACKUP_READY;
+use super::backup::{BACKUP_READY, failed_for};
+use super::conditions::refusal;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
 use super::{Report, in_words, is_open};
@@ -91,7 +92,7 @@ impl Situation {
         let no_copy = of(BACKUP_READY, "False");
         Self {
             planned,
-            problem: plan.proof.problem.clone(),
+            problem: (refusal(report).or_else(|| failed_for(report))).unwrap_or_else(|| plan.proof.problem.clone()),
             is_stuck: matches!(
                 report.step,
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
