@@ -196,6 +196,10 @@ async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open
     assert_eq!(server.run().code(), Some(3), "there is no copy from before that set");
 
     write(&old.lock, &newer.lock);
+    let (another, ..) = set(&server.url, 'c');
+    server.wants(&another);
+    assert_eq!(server.run().code(), Some(3), "the order is not for this set");
+    server.wants(&old);
     server.init.put("world/playerdata/steve.dat", b"steve");
     assert_eq!(server.run().code(), Some(3), "steve has played, and nobody could be asked when it was ordered");
     fs::remove_file(data.join("world/playerdata/steve.dat")).unwrap();
