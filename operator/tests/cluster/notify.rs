@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::node::kill_9;
-use super::server::Server;
+use super::server::{Server, is_ready};
 use super::update::updated;
 use super::upstream::base_url;
-use super::wait::until;
+use super::wait::{A_START, until};
 use super::world::{World, in_a_world};
 
 /// A missing Secret is looked for each minute.
@@ -33,8 +34,20 @@ async fn all_said(world: &World, lobby: &Server<'_>, count: usize) -> Vec<String
     .await
 }
 
+fn restarts(pod: &Pod) -> i32 {
+    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    containers.map(|container| container.restart_count).sum()
+}
+
+/// Kills the operator, and waits until the next one leads and has looked at the server.
 async fn another_operator(world: &World, lobby: &Server<'_>) {
-    kill_9(&world.operator().await, "/operator").await;
+    let before = world.operator().await;
+    kill_9(&before, "/operator").await;
+    until("another operator is ready", A_START, async || {
+        let pod = world.operator().await;
+        if restarts(&pod) > restarts(&before) && is_ready(&pod) { Ok(()) } else { Err(format!("{:?}", pod.status)) }
+    })
+    .await;
     world.look_again(&lobby.name).await;
 }
 
