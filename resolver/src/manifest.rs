@@ -68,7 +68,9 @@ pub fn request<'a>(
     let delay = desk.delay(Some(&spec.update_delay));
     let image_policy = desk.image_policy(spec);
     let mut wishes = Vec::new();
-    for plugin in matching(server, plugins) {
+    let plugins = matching(server, plugins);
+    desk.holds(spec, &plugins);
+    for plugin in plugins {
         desk.object = object_name("Plugin", &plugin_name(plugin));
         let mut wish = desk.plugin(plugin, delay.unwrap_or_default());
         if let Some(wish) = wish.as_mut().filter(|wish| spec.hold.contains(&wish.object)) {
@@ -190,6 +192,22 @@ impl Desk {
             return None;
         };
         Some(version)
+    }
+
+    /// A hold of a misspelt name would be none, and seen too late.
+    fn holds(&mut self, spec: &crds::PaperMCServerSpec, plugins: &[&Plugin]) {
+        let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin.metadata.name.as_deref()).collect();
+        for (at, held) in spec.hold.iter().enumerate().filter(|(_, held)| !names.contains(&held.as_str())) {
+            let fix = match names.as_slice() {
+                [] => "remove it".to_owned(),
+                names => format!("write {}, or remove it", names.join(" or ")),
+            };
+            self.complain(
+                &format!("spec.hold[{at}]"),
+                format!("names `{held}`, which is no Plugin for this server"),
+                fix,
+            );
+        }
     }
 
     fn image_policy(&mut self, spec: &crds::PaperMCServerSpec) -> ImagePolicy {

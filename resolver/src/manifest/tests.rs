@@ -54,10 +54,20 @@ fn a_requirement_that_cannot_be_read_is_pointed_at() {
 }
 
 #[test]
+fn a_hold_of_a_plugin_that_is_not_there_is_told_with_those_that_are() {
+    let asks = server(&json!({"updateStrategy": "auto", "hold": ["claims", "clams"]}));
+    let plugins = [plugin("claims", "games", &json!({})), plugin("maps", "games", &json!({}))];
+    let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is no Plugin for this server";
+    assert_eq!(complaints(&asks, &plugins), [format!("{problem}; write claims or maps, or remove it")]);
+    let elsewhere = plugin("claims", "other", &json!({}));
+    assert_eq!(complaints(&asks, &[elsewhere]).len(), 2, "in another namespace it is for others");
+}
+
+#[test]
 fn a_server_and_its_plugins_become_a_request() {
     let server = server(&json!({
         "updateStrategy": "build-pin", "version": "1.21.10", "build": 130, "updateDelay": "72h", "channel": "Beta",
-        "dependencies": "Propose", "hold": ["claims", "nobody"], "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
+        "dependencies": "Propose", "hold": ["claims"], "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
     }));
     let plugins = [
         plugin("claims", "games", &json!({"updateStrategy": "build-pin", "version": "2.0", "updateDelay": "0s"})),
