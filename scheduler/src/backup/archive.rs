@@ -1,7 +1,7 @@
 //! Edge (writes). The tar archive that a copy is: written as it is read, compressed, hashed, and read back.
 //!
 //! Three files in one directory: `archive.tar.gz`, which every tool opens; `files.jsonl`, a line with path, size and SHA-256 for each of
-//! its entries; `backup.json`, the record ([`Backup`]). Nothing is held in memory but one buffer and the names of one directory.
+//! its entries; `backup.json`, the record ([`super::Backup`]). Nothing is held in memory but one buffer and the names of one directory.
 
 use std::cell::RefCell;
 use std::fs::File;
