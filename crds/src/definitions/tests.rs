@@ -78,6 +78,31 @@ fn nothing_is_nullable_and_no_format_is_unknown_to_kubernetes() {
     }
 }
 
+/// kubectl reads YAML 1.1: there `on: x` says something of `true`, and the API server knows no field of that name.
+#[test]
+fn no_name_and_no_value_is_a_truth_value_of_yaml() {
+    fn find(schema: &Value, found: &mut Vec<String>) {
+        let is_truth =
+            |word: &&str| ["y", "n", "yes", "no", "on", "off", "true", "false"].contains(&word.to_lowercase().as_str());
+        match schema {
+            Value::Object(fields) => {
+                let names = fields.get("properties").and_then(Value::as_object).into_iter().flat_map(|all| all.keys());
+                let values = fields.get("enum").and_then(Value::as_array).into_iter().flatten();
+                let words = names.map(String::as_str).chain(values.filter_map(Value::as_str));
+                found.extend(words.filter(is_truth).map(str::to_owned));
+                fields.values().for_each(|inner| find(inner, found));
+            }
+            Value::Array(items) => items.iter().for_each(|inner| find(inner, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    for (file, definition) in definitions() {
+        let mut found = Vec::new();
+        find(&schema_in(&definition)["properties"]["spec"], &mut found);
+        assert_eq!(found, Vec::<String>::new(), "{file}");
+    }
+}
+
 #[test]
 fn what_is_committed_is_what_the_types_say() {
     for (file, text) in generated() {

@@ -22,7 +22,7 @@ pub struct NotifyChannel {
     /// What it is told; everything when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 7), extend("x-kubernetes-list-type" = "set"))]
-    pub on: Vec<Occasion>,
+    pub occasions: Vec<Occasion>,
     /// Words of your own.
     #[serde(default, skip_serializing_if = "NoticeTexts::is_empty")]
     pub texts: NoticeTexts,
@@ -31,7 +31,7 @@ pub struct NotifyChannel {
 impl NotifyChannel {
     /// Whether it is told about this.
     pub fn wants(&self, occasion: Occasion) -> bool {
-        self.on.is_empty() || self.on.contains(&occasion)
+        self.occasions.is_empty() || self.occasions.contains(&occasion)
     }
 }
 

@@ -65,7 +65,7 @@ impl Fault {
 
     /// The place, what is wrong there, and what to do.
     pub(crate) fn in_words(&self, channel: &NotifyChannel) -> String {
-        let NotifyChannel { name, kind, secret, on: _, texts: _ } = channel;
+        let NotifyChannel { name, kind, secret, occasions: _, texts: _ } = channel;
         let place = format!("key `{}` of Secret `{}`", secret.key, secret.name);
         let why = match self {
             Self::SecretMissing => {

@@ -20,9 +20,9 @@ fn minutes(count: i64) -> SignedDuration {
     SignedDuration::from_mins(count)
 }
 
-fn channel(name: &str, on: &[&str]) -> NotifyChannel {
+fn channel(name: &str, occasions: &[&str]) -> NotifyChannel {
     serde_json::from_value(json!({
-        "name": name, "type": "Discord", "secret": {"name": "chat", "key": "address"}, "on": on,
+        "name": name, "type": "Discord", "secret": {"name": "chat", "key": "address"}, "occasions": occasions,
     }))
     .unwrap()
 }
