@@ -6,7 +6,7 @@ help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "With KUBECONFIG=FILE CLUSTER=existing the demo and the cluster tests use a cluster that you have."
 
-demo: ## Show an update happen, on a Kubernetes of its own
+demo: ## Show an update, a roll-back and a drain, on a Kubernetes of its own
 	dev/demo
 
 demo-down: ## Remove what the demo made

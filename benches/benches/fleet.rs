@@ -8,15 +8,13 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use benches::measure::{cost, say};
 use benches::worlds::hard::{crawl, ladder, tower};
 use benches::worlds::{at, fleet, fleet_catalog, impossible, twins};
 use criterion::{Criterion, criterion_group, criterion_main};
-use measure::{cost, say};
 use resolver::catalog::Catalog;
 use resolver::request::Request;
 use resolver::{Budget, Fleet, Unsolvable, groups, needed_projects, resolve};
-
-mod measure;
 
 const SERVERS: usize = 1_000;
 

@@ -11,14 +11,12 @@ use std::fmt::Display;
 use std::iter;
 use std::time::Duration;
 
+use benches::measure::{Cost, cost, say};
 use benches::worlds::hard::{Big, PLUGINS, big};
 use benches::worlds::{PAPERS, RELEASES, at};
-use measure::{Cost, cost, say};
 use pubgrub::{Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, Ranges};
 use resolver::Unsolvable;
 use resolver::version::Minecraft;
-
-mod measure;
 
 /// Each is done so often; the median counts.
 const RUNS: usize = 3;

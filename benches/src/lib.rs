@@ -1,4 +1,6 @@
-//! Pure. The invented worlds that the benchmarks share; what they measured stands in `README.md`, with machine and date.
+//! Edge (reads). What the benchmarks share: invented worlds, and how a cost is measured. What they measured stands in `README.md`, with
+//! machine and date.
 
 pub mod counted;
+pub mod measure;
 pub mod worlds;

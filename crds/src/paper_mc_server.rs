@@ -10,16 +10,20 @@ use crate::{pod_template, schema};
 mod backup;
 mod blackout;
 mod notify;
+mod plugin_data;
+mod restart;
 mod settings;
 mod status;
 mod unmanaged;
 
 pub use backup::{
-    Backup, BackupContents, BackupRetention, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate, LastBackup,
-    LastRestore,
+    Backup, BackupContents, BackupRetention, BackupSchedule, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate,
+    LastBackup, LastRestore, ScheduledContents,
 };
 pub use blackout::Blackout;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
+pub use plugin_data::{KeepPluginData, PluginDataStatus};
+pub use restart::{Restart, RestartOnlyIf};
 pub use settings::{
     AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
     ServiceKind, ServiceWish, Storage, UpdateSchedule,
@@ -52,6 +56,7 @@ pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
     printcolumn(json_path = ".status.nextWindow", name = "Next Window", type_ = "string"),
     printcolumn(json_path = ".status.heldBy", name = "Held By", type_ = "string"),
     printcolumn(json_path = ".status.conditions[?(@.type==\"Ready\")].status", name = "Ready", type_ = "string"),
+    printcolumn(json_path = ".status.nextRestart", name = "Next Restart", type_ = "string", priority = 1),
     printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date"),
     validation = Rule::new("size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
         .message("metadata.name must be at most 40 lower-case letters, digits and dashes, and begin with a letter: Service, pod and label are made of it"),
@@ -101,7 +106,10 @@ pub struct PaperMCServerSpec {
     /// When updates are applied.
     #[serde(default)]
     pub update_schedule: UpdateSchedule,
-    /// While true, nothing that runs is changed by itself, also in a window. Updates are planned and staged.
+    /// Restarts by the clock, without an update; there are none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<Restart>,
+    /// While true, nothing that runs is changed or restarted by itself, also in a window. Updates are planned and staged.
     #[serde(default)]
     pub suspend: bool,
     /// Plugins that stay at the release that runs here, by the names of their Plugin objects.
@@ -133,6 +141,9 @@ pub struct PaperMCServerSpec {
     /// Copies of the server; none are taken without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
+    /// What is kept of plugins' data when their JARs change.
+    #[serde(default)]
+    pub keep_plugin_data: KeepPluginData,
     /// What happens to a required dependency that no Plugin asks for.
     #[serde(default)]
     pub dependencies: Dependencies,

@@ -50,7 +50,9 @@ refuse_taken_ports() { # NAME PORT…
     shift
     ! alive "$name" || return 0
     for port; do
-        [ -z "$(ss -Hltn "sport = :$port")" ] || die "port $port, which $name needs, is taken: $(ss -Hltnp "sport = :$port" | awk '{print $4, $6}')." \
+        # What was killed a moment ago has its port until the kernel has taken it apart.
+        until_true 10 is_free "$port" || die "port $port, which $name needs, is taken: $(ss -Hltnp "sport = :$port" | awk '{print $4, $6}')." \
             "Stop that process, or use its cluster: set KUBECONFIG and CLUSTER=existing."
     done
 }
+is_free() { [ -z "$(ss -Hltn "sport = :$1")" ]; }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, FileSet, PORT, Refusal, Report, Save, Saved};
+use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Refusal, Report, Save, Saved};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,6 +21,8 @@ pub(crate) enum AgentError {
     },
     #[error("the agent of pod `{pod}` refused {what}: {why}")]
     Refused { pod: String, what: &'static str, why: String },
+    #[error("the agent of pod `{pod}` does not know of {what}: a newer one comes with the next restart of the server")]
+    TooOld { pod: String, what: &'static str },
 }
 
 /// One agent: the pod it lives in, and the key it shares with us.
@@ -54,6 +56,11 @@ impl Agent<'_> {
     pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
         let within = Duration::from_secs(u64::from(save.timeout_seconds)) + ANSWER_WITHIN;
         self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
+    }
+
+    /// Take a copy of the running server, in the background.
+    pub(crate) async fn back_up(&self, copy: &HotCopy) -> Result<(), AgentError> {
+        self.tell("a copy of the running server", "/v1/backup", copy).await
     }
 
     async fn ask<B: Serialize, A: DeserializeOwned>(
@@ -113,6 +120,9 @@ impl Agent<'_> {
             return Ok(answer);
         }
         let status = answer.status();
+        if status == reqwest::StatusCode::NOT_FOUND {
+            return Err(AgentError::TooOld { pod: self.pod.to_owned(), what });
+        }
         let why = match answer.json::<Refusal>().await {
             Ok(refusal) => refusal.error,
             Err(_) => format!("HTTP {status}"),

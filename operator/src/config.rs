@@ -11,6 +11,7 @@ use resolver::download;
 use resolver::upstream::{Settings, Ttl, Upstreams};
 
 use crate::store;
+use crate::turns::Limits;
 
 /// Keeps `PaperMC` servers on the newest set of versions that works together.
 #[derive(Debug, Clone, Parser)]
@@ -73,6 +74,14 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
 
+    /// Servers that are updated at the same time; 0: as many as there are. The others wait for their turn in the window.
+    #[arg(long, env = "NIGHTSHIFT_MAX_CONCURRENT_UPDATES", default_value_t = 0)]
+    pub max_concurrent_updates: u16,
+
+    /// The same for the servers on one node.
+    #[arg(long, env = "NIGHTSHIFT_MAX_CONCURRENT_UPDATES_PER_NODE", default_value_t = 0)]
+    pub max_concurrent_updates_per_node: u16,
+
     /// Lines of the log: for people or for machines.
     #[arg(long, env = "NIGHTSHIFT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
@@ -130,6 +139,12 @@ impl Config {
             modrinth: url("modrinth-url", modrinth_url)?,
             docker_hub: url("docker-hub-url", docker_hub_url)?,
         })
+    }
+
+    /// How many servers are updated at the same time.
+    pub(crate) fn limits(&self) -> Limits {
+        let limit = |most: u16| (most > 0).then_some(usize::from(most));
+        Limits { together: limit(self.max_concurrent_updates), on_a_node: limit(self.max_concurrent_updates_per_node) }
     }
 
     /// Where webhooks may lead besides; empty ones are what an empty variable gives.

@@ -18,6 +18,7 @@ use crate::notify::office::Cluster;
 use crate::solver::Solver;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
+use crate::turns::Turns;
 
 /// One process, all passes.
 pub(crate) struct Context {
@@ -39,9 +40,19 @@ pub(crate) struct Context {
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.
     pub(crate) servers: Reflector<PaperMCServer>,
+    /// How many servers are updated at the same time.
+    pub(crate) turns: Turns,
     /// Wakes a server at the instant its window opens.
     pub(crate) alarm: Alarm,
     pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     /// Grows with each leader; agents refuse a lower one than they have seen.
     pub(crate) fence: u64,
+}
+
+impl Context {
+    /// Has a pass over this server begun soon, because of what happened elsewhere.
+    pub(crate) fn look_again(&self, namespace: &str, server: &str) {
+        // Nobody listens any more only when the process ends.
+        drop(self.wake.send(ObjectRef::new(server).within(namespace)));
+    }
 }

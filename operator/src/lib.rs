@@ -38,6 +38,7 @@ mod server;
 mod solver;
 mod store;
 mod telemetry;
+mod turns;
 
 pub use config::{Config, LogFormat, UpstreamArgs};
 
@@ -52,6 +53,7 @@ use notify::{Messenger, Post};
 use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
+use turns::Turns;
 
 /// Missing CRDs are waited for, not crashed on; this often.
 const CRD_PAUSE: Duration = Duration::from_secs(2);
@@ -93,6 +95,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         plugins: controllers.plugins.store(),
         servers: controllers.servers.store(),
         alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
+        turns: Turns::new(config.limits()),
         fence: lease.fence,
         client,
         config,

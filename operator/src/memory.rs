@@ -38,6 +38,14 @@ impl<K: Eq + Hash, V: Clone> Shared<K, V> {
         self.lock().remove(key)
     }
 
+    /// The least of all values.
+    pub(crate) fn least(&self) -> Option<V>
+    where
+        V: Ord,
+    {
+        self.lock().values().min().cloned()
+    }
+
     /// Drops what `keep` refuses.
     pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
         self.lock().retain(|key, _| keep(key));
@@ -93,6 +101,10 @@ pub(crate) struct Memory {
     pub(crate) status: Shared<Key, (String, Arc<PaperMCServerStatus>)>,
     /// The settled revision after which unused `ConfigMap`s were deleted.
     pub(crate) cleaned: Shared<Key, Revision>,
+    /// Pods, by UID, whose agent does not know of copies of a running server.
+    pub(crate) too_old: Shared<String, ()>,
+    /// When the newest good copy was taken, of each server that has a schedule and runs.
+    pub(crate) copied: Shared<Key, Timestamp>,
     /// Failures in a row, by server.
     pub(crate) attempts: Shared<Key, u32>,
 }
@@ -115,6 +127,7 @@ impl Memory {
         self.attempts.retain(|key| !of(key));
         self.status.retain(|key| !of(key));
         self.cleaned.retain(|key| !of(key));
+        self.copied.retain(|key| !of(key));
         self.applied.retain(|key| {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))

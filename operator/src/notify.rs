@@ -91,12 +91,13 @@ struct Desk {
 #[derive(Default)]
 struct Desks {
     made: u64,
-    of: BTreeMap<Seat, Desk>,
+    /// By server, then by channel: a pass over one server costs what this server has.
+    of: BTreeMap<Key, BTreeMap<String, Desk>>,
 }
 
 impl Desks {
     /// The desk of a channel, as the spec has it now.
-    fn open(&mut self, seat: Seat, channel: &NotifyChannel) -> &mut Desk {
+    fn open(&mut self, server: &Key, channel: &NotifyChannel) -> &mut Desk {
         self.made += 1;
         let fresh = || Desk {
             id: self.made,
@@ -108,7 +109,8 @@ impl Desks {
             is_busy: false,
             news: Arc::default(),
         };
-        let desk = self.of.entry(seat).or_insert_with(fresh);
+        let of_server = self.of.entry(server.clone()).or_default();
+        let desk = of_server.entry(channel.name.clone()).or_insert_with(fresh);
         if desk.channel != *channel {
             desk.channel = channel.clone();
             (desk.fault, desk.looked) = (None, None);
@@ -117,8 +119,23 @@ impl Desks {
         desk
     }
 
-    fn busy(&mut self, seat: &Seat, id: u64) -> Option<&mut Desk> {
-        self.of.get_mut(seat).filter(|desk| desk.id == id)
+    fn busy(&mut self, (server, channel): &Seat, id: u64) -> Option<&mut Desk> {
+        self.of.get_mut(server)?.get_mut(channel).filter(|desk| desk.id == id)
+    }
+
+    /// Removes the desks of channels that the spec does not have any more. Whoever works there is told.
+    fn close_all_but(&mut self, server: &Key, channels: &[NotifyChannel]) {
+        let Some(of_server) = self.of.get_mut(server) else { return };
+        of_server.retain(|name, desk| {
+            let stays = channels.iter().any(|channel| channel.name == *name);
+            if !stays {
+                desk.news.notify_one();
+            }
+            stays
+        });
+        if of_server.is_empty() {
+            self.of.remove(server);
+        }
     }
 }
 
@@ -148,27 +165,22 @@ impl<O: Office> Messenger<O> {
     /// Takes over what a server's status says is to be told, as it was written last. What is under way already goes on.
     pub(crate) fn offer(&self, server: &Key, channels: &[NotifyChannel], notices: &[Notice]) {
         let mut desks = self.0.desks();
-        desks.of.retain(|(of, name), desk| {
-            let stays = of != server || channels.iter().any(|channel| channel.name == *name);
-            if !stays {
-                desk.news.notify_one();
-            }
-            stays
-        });
+        desks.close_all_but(server, channels);
         for channel in channels {
             let pending: Vec<&Notice> =
                 notices.iter().filter(|notice| notice.pending.contains(&channel.name)).collect();
-            let seat = (server.clone(), channel.name.clone());
-            if pending.is_empty() && !desks.of.contains_key(&seat) {
+            let is_open = desks.of.get(server).is_some_and(|open| open.contains_key(&channel.name));
+            if pending.is_empty() && !is_open {
                 continue;
             }
-            let desk = desks.open(seat.clone(), channel);
+            let desk = desks.open(server, channel);
             // What is not to be told any more is noted.
             desk.ended.retain(|name, _| pending.iter().any(|notice| name_of(notice) == *name));
             desk.queue =
                 pending.into_iter().filter(|notice| !desk.ended.contains_key(&name_of(notice))).cloned().collect();
             if !desk.queue.is_empty() && !desk.is_busy {
                 desk.is_busy = true;
+                let seat = (server.clone(), channel.name.clone());
                 tokio::spawn(Inner::work(Arc::clone(&self.0), seat, desk.id));
             }
         }
@@ -177,7 +189,7 @@ impl<O: Office> Messenger<O> {
     /// Notes what was told, and what was given up, in what is about to be written.
     pub(crate) fn note(&self, server: &Key, notices: &mut [Notice]) {
         let desks = self.0.desks();
-        for ((_, channel), desk) in desks.of.iter().filter(|((of, _), _)| of == server) {
+        for (channel, desk) in desks.of.get(server).into_iter().flatten() {
             for notice in notices.iter_mut() {
                 let Some(end) = desk.ended.get(&name_of(notice)) else { continue };
                 let was_pending = notice.pending.contains(channel);
@@ -194,8 +206,7 @@ impl<O: Office> Messenger<O> {
     pub(crate) async fn look(&self, server: &Key, channels: &[NotifyChannel], now: Timestamp) -> Vec<Trouble> {
         let mut troubles = Vec::new();
         for channel in channels {
-            let seat = (server.clone(), channel.name.clone());
-            let known = self.0.desks().open(seat.clone(), channel).looked.clone();
+            let known = self.0.desks().open(server, channel).looked.clone();
             let (looked_at, fault) = match known.filter(|(at, _)| now < *at + LOOK_COUNTS) {
                 Some(known) => known,
                 None => match self.0.office.address(&server.0, &channel.secret).await {
@@ -204,7 +215,7 @@ impl<O: Office> Messenger<O> {
                 },
             };
             let mut desks = self.0.desks();
-            let desk = desks.open(seat, channel);
+            let desk = desks.open(server, channel);
             let was_wrong = desk.looked.as_ref().is_some_and(|(_, fault)| fault.is_some());
             desk.looked = Some((looked_at, fault.clone()));
             // Not for what only a connection shows: it would be tried again with each pass.

@@ -56,6 +56,22 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// The same, but of an object at rest or waiting that is looked at again at this instant, which lies ahead, at the latest.
+    pub(crate) fn no_later_than(self, at: Timestamp, now: Timestamp) -> Self {
+        match self {
+            // It is looked at often anyway.
+            Self::Settled | Self::Waiting { until: None } if left(at, now) < SETTLED => {
+                Self::Waiting { until: Some(at) }
+            }
+            Self::Waiting { until: Some(until) } => Self::Waiting { until: Some(until.min(at)) },
+            Self::Settled | Self::Waiting { until: None } | Self::Acted | Self::Under { .. } | Self::Failed { .. } => {
+                self
+            }
+        }
+    }
+}
+
 /// When to look at the object again.
 pub(crate) fn again(outcome: Outcome, now: Timestamp) -> Action {
     match outcome {

@@ -12,7 +12,7 @@ use resolver::catalog::Catalog;
 use resolver::lock::Lock;
 use resolver::request::Request;
 use scheduler::gate::Gate;
-use scheduler::rollout::{Step, WaitingOn, next_step};
+use scheduler::rollout::{Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::catalog_keeper::Snapshot;
@@ -32,17 +32,22 @@ mod company;
 pub(crate) mod consent;
 pub(crate) mod copies;
 pub(crate) mod files;
+pub(crate) mod hot_copies;
+pub(crate) mod in_place;
 pub(crate) mod observe;
 pub(crate) mod outlook;
 pub(crate) mod plan;
 pub(crate) mod proof;
 pub(crate) mod record;
 pub(crate) mod report;
+pub(crate) mod restart;
 pub(crate) mod rollout;
 mod strangers;
+mod turn;
 pub(crate) mod undo;
 
 use consent::Consent;
+use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
 use rollout::{Done, GoalParts, Hand};
@@ -148,6 +153,7 @@ pub(crate) async fn reconcile(
     .instrument(span)
     .await;
     if server.metadata.deletion_timestamp.is_none() {
+        ask::count(&ctx, &key, &server);
         report::tell(&ctx, &server);
     }
     company::end_of_pass(&ctx, &namespace);
@@ -162,8 +168,10 @@ pub(crate) async fn reconcile(
 /// Forgets a server that is gone. Mostly it is simply not there any more, and the end of its children tells so.
 pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&str>) {
     ctx.memory.forget(namespace, name);
-    ctx.messenger.forget(&(namespace.to_owned(), name.to_owned()));
+    let key = (namespace.to_owned(), name.to_owned());
+    ctx.messenger.forget(&key);
     company::gone(ctx, namespace, name);
+    turn::leave(ctx, &key);
     if let Some(uid) = uid {
         ctx.events.forget(uid);
     }
@@ -238,6 +246,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
     let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
     let gate = plan::gate(&checked, &consent, by_hand, at);
+    let key = (checked.namespace.clone(), checked.name.clone());
     let mut plan = Plan::new(
         &checked,
         &seen,
@@ -252,8 +261,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     plan.files_problem = files_problem;
     plan.undo = undo;
     plan.refused = plan::refused_by_blackout(server, &plan.consent, &checked.windows, at);
-    set_alarm(ctx, server, &checked, gate, at).await;
-    let step = next_step(&plan.goal, &plan.seen, gate, at);
+    plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    set_alarm(ctx, server, &plan, at).await;
+    let step = turn::next_in_turn(ctx, &key, &seen, &mut plan, by_hand.is_some(), at);
     let hand = Hand {
         ctx,
         server: &checked,
@@ -262,18 +272,16 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         decided: Stopwatch::start(at),
     };
     let done = act(&hand, &plan, step).await?;
+    ask::ask(ctx, &seen, &mut plan, step).await;
     report::report(ctx, server, &checked, &Report { seen: &seen, plan: &plan, step, done: &done, now: at })
         .await
         .map_err(PassError::Report)?;
-    let key = (checked.namespace.clone(), checked.name.clone());
     if step == Step::Settled && ctx.memory.cleaned.get(&key) != Some(plan.goal.revision) {
         // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
-        let history = &report::status_before(ctx, server).history;
-        apply::clean_up(ctx, &checked, &seen, &bundle, history).await?;
+        apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
-    let outcome = outcome_of(step, done == Done::StagingAsked || plan.is_staging(&seen));
-    Ok(report::notices::in_time_to_tell(outcome, &server.spec.notify, at))
+    Ok(in_time(server, &plan, step, done == Done::StagingAsked || plan.is_staging(&seen), at))
 }
 
 /// Asks the solver, about all servers that share a plugin at once. Without any catalog its answer is "not known yet", and
@@ -370,18 +378,29 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
     Ok(done)
 }
 
+/// When to look again: nothing that the clock brings is found minutes late.
+fn in_time(server: &PaperMCServer, plan: &Plan, step: Step, is_staging: bool, at: Timestamp) -> Outcome {
+    let outcome = report::notices::in_time_to_tell(outcome_of(step, is_staging), &server.spec.notify, at);
+    plan.copies.in_time(plan.restarts.in_time(outcome, at), at)
+}
+
 /// The requeue is the guarantee; the alarm makes it punctual.
-async fn set_alarm(ctx: &Context, server: &PaperMCServer, checked: &check::CheckedServer, gate: Gate, at: Timestamp) {
-    let (Gate::Shut { opens: Some(opens) } | Gate::Ending { opens: Some(opens), .. }) = gate else { return };
+async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
+    let opens = match plan.gate {
+        Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
+        Gate::Open { .. } => None,
+    };
+    let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming);
+    let Some(opens) = opens.into_iter().chain(by_the_clock).min() else { return };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);
-    let key = format!("{}/{}", checked.namespace, checked.name);
+    let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());
     let ring = move || {
         // Nobody listens any more only when the process ends.
         drop(wake.send(object));
     };
     if let Err(error) = ctx.alarm.wake_at(key, opens, ring).await {
-        warn!(error = %Chain(&error), opens = %opens, now = %at, "no alarm for the window; the timer of this pass serves instead");
+        warn!(error = %Chain(&error), opens = %opens, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
     }
 }
 
@@ -444,7 +463,10 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
         | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
         | Step::RollBack { .. }
-        | Step::Close { .. } => Outcome::Acted,
+        | Step::Close { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart => Outcome::Acted,
     }
 }

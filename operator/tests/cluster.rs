@@ -16,6 +16,7 @@ mod cluster {
     mod facts;
     mod first_start;
     mod fleet;
+    mod hot_backup;
     mod impossible;
     mod kubectl;
     mod manifests;
@@ -24,10 +25,14 @@ mod cluster {
     mod notify;
     mod offline;
     mod outside;
+    mod plugin_data;
+    mod restart;
     mod server;
     mod shared;
     mod stops;
+    mod storm;
     mod suspended;
+    mod turns;
     mod two_servers;
     mod undo;
     mod update;

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::catalog::{BuildChannel, Channel, ProjectKey, Release};
 use crate::facts::{Facts, Requirement};
 use crate::lock::Lock;
 use crate::shelf::java::java_of_image;
@@ -232,6 +232,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Whether a release is among those that run.
+    pub(crate) fn has(&self, release: &Release) -> bool {
+        self.releases.contains(&release.id)
+    }
+
     /// What a lock makes run. The image's Java may be newer than the one that was needed.
     pub fn of(lock: &Lock) -> Self {
         let image_has = lock.image.as_deref().and_then(java_of_image);

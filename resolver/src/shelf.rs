@@ -209,7 +209,7 @@ impl<'a> World<'a> {
 
     /// Whether a release runs on the server now.
     pub(crate) fn runs(&self, release: &Release) -> bool {
-        self.request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
+        self.request.running.as_ref().is_some_and(|running| running.has(release))
     }
 }
 

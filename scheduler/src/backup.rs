@@ -54,6 +54,10 @@ impl Contents {
 pub enum Trigger {
     /// Between the stop and the start of an update: the server does not run.
     BeforeUpdate,
+    /// By the clock, while the server runs.
+    Scheduled,
+    /// Because somebody asked for one, while the server runs.
+    OnDemand,
 }
 
 /// One copy that is whole and was read back. The record that lies beside it.
@@ -62,7 +66,7 @@ pub enum Trigger {
 pub struct Backup {
     /// [`FORMAT`].
     pub format: u32,
-    /// Its name: the instant, and the first digits of the lock that had run. Sorts by time.
+    /// Its name: the instant, and the first digits of the lock that had run; a number for the second of one second. Sorts by time.
     pub id: String,
     /// When it was begun: nothing later is in it.
     pub started_at: Timestamp,
@@ -72,25 +76,43 @@ pub struct Backup {
     pub trigger: Trigger,
     /// What of.
     pub contents: Contents,
-    /// The digest of the lock that ran before; None on a volume where none of ours ever ran.
+    /// The digest of the lock that ran before, or that runs; None on a volume where none of ours ever ran.
     pub lock: Option<String>,
-    /// The digest of the lock that it was taken for.
-    pub before: String,
+    /// The digest of the lock that it was taken for; None: for none, the server ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// The request that it was taken for, of a server that ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The newest Minecraft that had opened any of the worlds; None if nothing says.
     pub minecraft: Option<String>,
     /// Minecraft's own number for it.
     pub data_version: Option<u32>,
     /// The world folders in it, relative to the server's directory, in order.
     pub folders: Vec<String>,
-    /// What lies there and is not in it, because it can not be: links to nothing, sockets. The first [`LEFT_OUT_NAMED`] of them.
+    /// What lies there and is not in it, because it can not be: links to nothing, sockets; of a server that ran, what was gone before it
+    /// was read. The first [`LEFT_OUT_NAMED`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Files of a server that ran which somebody wrote to while they were read: what is in the copy may be of two minds. The first
+    /// [`LEFT_OUT_NAMED`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// How it is sealed.
     pub seal: Seal,
 }
 
-/// How many names [`Backup::left_out`] has at most: enough to see what kind of thing it is.
+/// How many names [`Backup::left_out`] and [`Backup::changed`] have at most: enough to see what kind of thing it is.
 pub const LEFT_OUT_NAMED: usize = 20;
+
+/// Whether somebody may write to the files while they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Nobody may: a file that changes or is gone is an error.
+    Still,
+    /// A server that runs, with saving switched off: its plugins go on writing.
+    Live,
+}
 
 /// What must come out when a copy is read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

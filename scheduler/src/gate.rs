@@ -15,19 +15,25 @@
 //!
 //! **The last part of a window** may be closed to what has not begun (`latestStart`). Each window has its own: where they
 //! overlap, something may begin while one of them allows it.
+//!
+//! **Restarts by the clock** need no window; see [`Restarts`]. Neither do copies of a server that goes on running; see [`Copies`].
 
 use jiff::{SignedDuration, Timestamp};
 
 mod blackout;
+mod copies;
 mod cron_text;
+mod restarts;
 mod wall_clock;
 mod window;
 
 pub use blackout::{BackwardsError, Blackout};
+pub use copies::{AskedCopy, Copies, DueCopy, PastCopies, next_copy};
 pub use cron_text::{Field, FieldProblem};
+pub use restarts::{DueRestart, Restarts};
 pub use window::{Part, Window, WindowError};
 
-/// How old a request to apply now may be when it is first seen. Longer than it takes to arrive, also by way of git; short
+/// How old a request to apply now, or for a copy, may be when it is first seen. Longer than it takes to arrive, also by way of git; short
 /// enough that an annotation found in a restored backup starts nothing.
 const REQUEST_COUNTS: SignedDuration = SignedDuration::from_mins(5);
 
@@ -225,6 +231,12 @@ impl Windows {
             }
         }
     }
+}
+
+/// `at + by`, at the end of time if it is beyond it: facts, specs and what a server says of itself come from outside, and any
+/// text has an answer.
+pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
+    at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// The last midnight UTC.

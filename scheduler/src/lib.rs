@@ -14,6 +14,8 @@ pub mod gate;
 #[cfg(feature = "edge")]
 pub mod ping;
 #[cfg(feature = "edge")]
+pub mod plugin_data;
+#[cfg(feature = "edge")]
 pub mod properties;
 pub mod protocol;
 #[cfg(feature = "edge")]

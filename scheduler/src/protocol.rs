@@ -7,10 +7,13 @@
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
 //! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
+//! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
 //! | `POST /v1/players` | operator | [`Players`], asked over RCON now |
 //!
 //! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
 
+pub mod hot_copy;
+pub mod plugin_data;
 #[cfg(feature = "edge")]
 pub mod signature;
 
@@ -20,6 +23,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
+pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
+use plugin_data::PluginData;
 
 /// The first words of what the init container leaves behind when it does not go on because there is no copy.
 pub const NO_BACKUP: &str = "NO BACKUP: ";
@@ -124,6 +129,9 @@ pub struct Report {
     /// The copies of this server; None from one that takes none.
     #[serde(default)]
     pub backups: Option<BackupsSeen>,
+    /// The plugins' data that were kept before the set changed last; None: none were, or the agent does not know of it.
+    #[serde(default)]
+    pub plugin_data: Option<PluginData>,
 }
 
 /// The copies of a server, as they lie where copies are kept.
@@ -132,16 +140,18 @@ pub struct Report {
 pub struct BackupsSeen {
     /// The newest good one.
     pub last: Option<BackupSeen>,
-    /// The newest good one that holds the worlds.
+    /// The newest good one that holds the worlds and was taken before an update: the way back. One of a running server is none.
     pub last_of_worlds: Option<BackupSeen>,
     /// Good ones.
     pub good: u32,
     /// Those that do not count: damaged, or without a record.
     pub damaged: u32,
-    /// The last attempt, if it brought no copy.
+    /// The last attempt before an update, if it brought no copy.
     pub failed: Option<BackupFailed>,
-    /// Whether somebody may have played since the newest copy of the worlds was begun.
+    /// Whether somebody may have played since `last_of_worlds` was begun.
     pub played_since: bool,
+    /// The last request for a copy of the running server, and what came of it.
+    pub hot: Option<HotCopySeen>,
     /// The last time that a copy was put back.
     pub restored: Option<Restored>,
     /// Why they could not be looked at.
@@ -160,9 +170,10 @@ pub struct Restored {
     pub set_aside: String,
 }
 
-/// An order to put the worlds back, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.
+/// An order to put back what a failed set has changed, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.
 ///
-/// It is obeyed by the set it names, and only if that cannot open the worlds as they are.
+/// It is obeyed by the set it names: for the worlds only if that cannot open them as they are, for the plugins' data only if nobody may
+/// have played since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestoreOrder {
@@ -170,8 +181,22 @@ pub struct RestoreOrder {
     pub to: String,
     /// The digest of the lock that failed. The copy that was taken before it is meant.
     pub failed: String,
-    /// Somebody may have played since when it was ordered: the init container looks for itself, and leaves the worlds alone then.
+    /// Somebody may have played since when it was ordered: the init container looks for itself, and leaves the worlds alone then. For the
+    /// plugins' data it always does.
     pub unless_played: bool,
+    /// False: the worlds stay as they are in any case. Not written when true: agents from before the plugins' data were kept do not
+    /// know the field.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub worlds: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_true(it: &bool) -> bool {
+    *it
 }
 
 /// One good copy.
@@ -191,8 +216,9 @@ pub struct BackupSeen {
     /// The digest of the lock that had run; None if none of ours had.
     #[serde(default)]
     pub lock: Option<String>,
-    /// The digest of the lock that it was taken for.
-    pub before: String,
+    /// The digest of the lock that it was taken for; None: for none, the server ran.
+    #[serde(default)]
+    pub before: Option<String>,
     /// World format of the worlds in it, or of those beside it.
     #[serde(default)]
     pub data_version: Option<u32>,

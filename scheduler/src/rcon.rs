@@ -159,6 +159,16 @@ impl Console {
         self.ask("minecraft:save-all", " flush", within).await
     }
 
+    /// Switches automatic saving off and answers the server's words; [`text::saving`] reads them.
+    pub async fn save_off(&mut self, within: Duration) -> Result<String, Error> {
+        self.ask("minecraft:save-off", "", within).await
+    }
+
+    /// Switches automatic saving on and answers the server's words; [`text::saving`] reads them.
+    pub async fn save_on(&mut self, within: Duration) -> Result<String, Error> {
+        self.ask("minecraft:save-on", "", within).await
+    }
+
     /// Stops the server. Any answer will do, and so will the end of the connection: some servers end without a word.
     pub async fn stop(&mut self, within: Duration) -> Result<(), Error> {
         self.open().await?;
@@ -176,6 +186,11 @@ impl Console {
     /// Shows a line to everybody who is on.
     pub async fn tellraw_all(&mut self, line: &str, within: Duration) -> Result<(), Error> {
         self.ask("minecraft:tellraw", &text::tellraw_arguments(line), within).await.map(drop)
+    }
+
+    /// Disconnects everybody who is on, with a reason that they read. Fine if nobody is.
+    pub async fn kick_all(&mut self, reason: &str, within: Duration) -> Result<(), Error> {
+        self.ask("minecraft:kick", &text::kick_arguments(reason), within).await.map(drop)
     }
 
     async fn connect(&self) -> Result<rcon::Connection<PacketGuard<TcpStream>>, Error> {

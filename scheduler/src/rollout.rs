@@ -14,8 +14,8 @@ mod step;
 
 pub use step::{Step, WaitingOn};
 
-use crate::gate::Gate;
-use crate::seen::{Act, Door, Goal, Life, Pod, Revision, Seen, Set, Settled, Verdict};
+use crate::gate::{Gate, later};
+use crate::seen::{Act, Door, Goal, Life, Players, Pod, Restart, Revision, Seen, Set, Settled, Verdict};
 use clearance::{Clearance, clear_to_stop};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
@@ -37,9 +37,7 @@ pub fn next_step(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
         };
     };
     match settled {
-        Some(settled) if set.door == Door::Closed && seen.pod.is_none_or(|pod| pod.revision == settled.revision) => {
-            at_rest(goal, seen, set, settled, gate, now)
-        }
+        Some(settled) if is_proven(set, seen.pod, settled) => at_rest(goal, seen, set, settled, gate, now),
         // An open door, or a pod that was never proven, however it came to run: that is finished first, whatever the goal is
         // by now.
         _ => on_trial(goal, seen, set, gate, now),
@@ -53,7 +51,7 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
     let rest = |quiet| match life {
         _ if set.template != settled.revision || set.current != settled.revision => restore(set, settled),
-        Some(Life::Up) => quiet,
+        Some(Life::Up) => once_more(goal, seen, now).unwrap_or(quiet),
         Some(life) => Step::Wait(not_up(life, now)),
         None => Step::Wait(no_pod(set)),
     };
@@ -112,12 +110,54 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     Step::Commit { unasked, not_after }
 }
 
+/// Whether something has begun here that is to be brought to its end: players were told in this opening, a template other
+/// than the settled one is written, or a set is on trial. A first start is none of it: nothing was there before.
+pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
+    let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
+    let told = match gate {
+        Gate::Open { opened_at, .. } | Gate::Ending { opened_at, .. } => has_begun(goal, seen, opened_at),
+        Gate::Shut { .. } => false,
+    };
+    told || !is_proven(set, seen.pod, settled) || set.template != settled.revision
+}
+
+/// The door is closed, and what runs is what settled, or gone.
+fn is_proven(set: &Set, pod: Option<Pod>, settled: Settled) -> bool {
+    set.door == Door::Closed && pod.is_none_or(|pod| pod.revision == settled.revision)
+}
+
+/// What runs is whole and nothing else is begun: is it to be restarted as it is, or does it come from there? The pod is
+/// deleted and no template is written, so there is nothing that could slip in and nothing to go back to: what does not come up
+/// is what a lost server is.
+fn once_more(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
+    let pod = seen.pod?;
+    if seen.is_restarted() {
+        return Some(match seen.verdict {
+            Verdict::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
+            Verdict::Passed | Verdict::Unproven | Verdict::Failed => Step::EndRestart,
+        });
+    }
+    let Restart { due, until, policy, only_empty } = goal.restart?;
+    let is_in_time = |at: Timestamp| later(at, LATEST_START) <= until;
+    if !is_in_time(now) {
+        return None;
+    }
+    let act = Act::Restart { due };
+    if only_empty && seen.told(act).is_none() && seen.players != Players::Nobody {
+        return Some(Step::Wait(WaitingOn::Players { until }));
+    }
+    let not_after = later(now, DECISION_COUNTS);
+    match clear_to_stop(&Goal { policy, ..*goal }, seen, act, not_after, now) {
+        Clearance::Asked => Some(Step::Restart { due, pod: pod.uid, unasked: false, not_after }),
+        Clearance::Unasked => Some(Step::Restart { due, pod: pod.uid, unasked: true, not_after }),
+        Clearance::NotYet(Step::Announce { notice, .. }) if !is_in_time(later(now, notice)) => None,
+        Clearance::NotYet(step) => Some(step),
+    }
+}
+
 /// Whether this update was announced to this pod in this opening. What is not announced begins with the stop itself.
 fn has_begun(goal: &Goal, seen: &Seen, opened_at: Timestamp) -> bool {
-    let act = Act::Update { goal: goal.revision, window_opened_at: opened_at };
-    let told =
-        |pod: Pod| seen.facts.announced.is_some_and(|announced| announced.act == act && announced.pod == pod.uid);
-    seen.pod.is_some_and(told)
+    seen.told(Act::Update { goal: goal.revision, window_opened_at: opened_at }).is_some()
 }
 
 /// A revision is being brought in, or runs without ever having been proven.
@@ -184,6 +224,9 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
             return Step::OrderRestore { to: settled.revision };
         }
     }
+    if !seen.data_ordered {
+        return Step::OrderData { to: settled.revision };
+    }
     stop_for(goal, seen, pod, settled.revision, now)
 }
 
@@ -208,11 +251,6 @@ fn close(set: &Set, trial: Revision) -> Step {
 fn restore(set: &Set, settled: Settled) -> Step {
     let door = if set.current == settled.revision { Door::Closed } else { Door::Open };
     Step::Restore { revision: settled.revision, door }
-}
-
-/// `at + by`, at the end of time if it is beyond it: facts and specs come from outside, and any text has an answer.
-fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
 fn no_pod(set: &Set) -> WaitingOn {

@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 mod facts;
 
 pub use facts::{
-    Act, Announced, DataVersion, Facts, ParsePodUidError, ParseRevisionError, PodUid, Revision, Saved, Settled,
+    Act, Announced, DataVersion, Facts, ParsePodUidError, ParseRevisionError, PodUid, Restarted, Revision, Saved,
+    Settled,
 };
 
 use crate::protocol;
@@ -30,6 +31,21 @@ pub struct Goal {
     pub empty_notice: SignedDuration,
     /// `gracefulShutdown.timeout`: how long we keep asking an agent or a server that does not answer.
     pub patience: SignedDuration,
+    /// A restart of what runs, by the clock, where one is due.
+    pub restart: Option<Restart>,
+}
+
+/// A restart without an update that is due for the server that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    /// The instant of its schedule.
+    pub due: Timestamp,
+    /// When it is too late to stop the server for it.
+    pub until: Timestamp,
+    /// How much the players have a say in it; a deadline counts from `due`.
+    pub policy: Policy,
+    /// It is begun only while nobody is on, and left out if that does not come.
+    pub only_empty: bool,
 }
 
 /// How much the players have a say in when their server restarts.
@@ -61,8 +77,25 @@ pub struct Seen {
     pub world: World,
     /// The files of the goal lie on the volume, verified.
     pub staged: bool,
+    /// The order under which the settled revision puts the plugins' data back stands. Whoever kept none says true: there is nothing to
+    /// order, and nothing to wait for.
+    pub data_ordered: bool,
     /// What is remembered.
     pub facts: Facts,
+}
+
+impl Seen {
+    /// What was announced to the pod of now about this act.
+    pub fn told(&self, act: Act) -> Option<Announced> {
+        let pod = self.pod?;
+        self.facts.announced.filter(|it| it.act == act && it.pod == pod.uid)
+    }
+
+    /// The pod of now came after a restart by the clock, and has not proven itself yet.
+    pub fn is_restarted(&self) -> bool {
+        let another = |pod: Pod| self.facts.restarted.is_some_and(|restarted| restarted.pod != pod.uid);
+        self.pod.is_some_and(another)
+    }
 }
 
 /// The `StatefulSet`.

@@ -96,6 +96,16 @@ impl Volume {
         self.ours().join("copy-failed.json")
     }
 
+    /// Where the last request for a copy of the running server lies, and what came of it.
+    pub fn hot_copy_path(&self) -> PathBuf {
+        self.ours().join("hot-copy.json")
+    }
+
+    /// Where it is noted that saving may be switched off in the server that runs.
+    pub fn saving_off_path(&self) -> PathBuf {
+        self.ours().join("saving-off.json")
+    }
+
     /// Where the record of a restore lies that has begun.
     pub fn restore_journal_path(&self) -> PathBuf {
         self.ours().join("restore.json")
@@ -119,6 +129,26 @@ impl Volume {
     /// Where the record lies that somebody has played since this pod started.
     pub fn played_path(&self) -> PathBuf {
         self.ours().join("played.json")
+    }
+
+    /// Where the plugins' data lie that were kept, a directory for each change of the set.
+    pub fn kept_dir(&self) -> PathBuf {
+        self.ours().join("kept")
+    }
+
+    /// Where the plugins' data go that a failed set has written, a directory for each set.
+    pub fn failed_dir(&self) -> PathBuf {
+        self.ours().join("failed")
+    }
+
+    /// Where the record lies of what was kept before the set changed last.
+    pub fn plugin_data_path(&self) -> PathBuf {
+        self.ours().join("plugin-data.json")
+    }
+
+    /// Where the record lies of plugins' data that are being put back.
+    pub fn plugin_data_journal_path(&self) -> PathBuf {
+        self.ours().join("plugin-data-back.json")
     }
 
     /// Where a file of a lock lies. Refuses paths that lead out of the volume or into our own records.

@@ -208,4 +208,4 @@ pub fn is_one_way(worlds: &Worlds, set: &FileSet) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,10 +3,14 @@
 
 #[path = "agent/copies.rs"]
 mod copies;
+#[path = "agent/hot_copy.rs"]
+mod hot_copy;
 #[path = "agent/init.rs"]
 mod init;
 #[path = "agent/paper.rs"]
 mod paper;
+#[path = "agent/plugin_data.rs"]
+mod plugin_data;
 #[path = "agent/pod.rs"]
 mod pod;
 #[path = "agent/stand_in.rs"]
@@ -58,9 +62,10 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
             "minecraft:save-all flush",
             r#"minecraft:tellraw @a {"color":"yellow","text":"The server is stopping now."}"#,
             "minecraft:save-all flush",
+            "minecraft:kick @a The server stops now. Please join again in a few minutes.",
             "minecraft:stop"
         ],
-        "players who were not told are told"
+        "players who were not told are told, and why they are disconnected"
     );
     assert_eq!(paper.heard.lock().unwrap().connections, 4, "one connection per act");
     assert_eq!(report.server, Server::Absent);
@@ -92,7 +97,27 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
 
     // The stop that follows does not warn a second time.
     stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
-    assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", "minecraft:stop"]);
+    let kick = "minecraft:kick @a The server stops now. Please join again in a few minutes.";
+    assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", kick, "minecraft:stop"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_joined_a_server_that_was_just_found_empty_is_told_and_disconnected_with_a_reason() {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 0).await;
+    pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
+    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    assert_eq!(
+        paper.commands()[1..],
+        [
+            r#"minecraft:tellraw @a {"color":"yellow","text":"The server is stopping now."}"#,
+            "minecraft:save-all flush",
+            "minecraft:kick @a The server stops now. Please join again in a few minutes.",
+            "minecraft:stop"
+        ],
+        "no look is young enough to know that nobody is there now"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "nightshift.clusterName" -}}
 {{ .Release.Namespace }}-{{ .Release.Name }}
 {{- end -}}
-{{/* What the operator may do where servers are. No pods/exec, no deleting of pods: the StatefulSet controller does that. */}}
+{{/* What the operator may do where servers are. No pods/exec. For an update the StatefulSet controller deletes the pod; the operator
+     does it for a restart by the clock only (docs/adr/0020). */}}
 {{- define "nightshift.rules" -}}
 - apiGroups: [nightshift.dev]
   resources: [papermcservers, plugins]
@@ -35,7 +36,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   verbs: [get]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, delete]
 - apiGroups: [""]
   resources: [services, persistentvolumeclaims]
   verbs: [get, create, patch]

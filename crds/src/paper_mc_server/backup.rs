@@ -7,9 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// Copies of the server on a volume of their own. A change of it comes with the next window.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Copies of the server on a volume of their own. A change of it comes with the next window; of `schedule` at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.enabled || !has(self.schedule)")
+        .message("no copies are taken while enabled is false: leave one of the two out").field_path(".schedule").reason(Reason::FieldValueForbidden),
+)]
 pub struct Backup {
     /// False: none are taken. Those that lie there stay.
     #[serde(default = "yes")]
@@ -17,6 +21,9 @@ pub struct Backup {
     /// Before which updates the stopped server is copied.
     #[serde(default)]
     pub before_update: BeforeUpdate,
+    /// Copies of the running server, by the clock. None are taken without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<BackupSchedule>,
     /// The volume that they lie on. It is never deleted with the server.
     #[serde(default)]
     pub storage: BackupStorage,
@@ -46,6 +53,32 @@ impl BeforeUpdate {
             Self::Never => "Never",
         }
     }
+}
+
+/// When a copy of the running server is taken. Nobody is disconnected for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupSchedule {
+    /// When: five cron fields, such as `0 */6 * * *`. It needs no window; neither blackouts nor `suspend` keep it.
+    #[schemars(schema_with = "schema::cron")]
+    pub cron: String,
+    /// Its zone, when it is not `spec.timeZone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::zone")]
+    pub time_zone: Option<String>,
+    /// What of. It goes for `nightshift.dev/backup-now` too.
+    #[serde(default)]
+    pub contents: ScheduledContents,
+}
+
+/// What a copy of the running server holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum ScheduledContents {
+    /// Worlds, settings, plugins and their data.
+    #[default]
+    Everything,
+    /// All world folders.
+    Worlds,
 }
 
 /// The volume of the copies: the claim `backup-<server>-0`, or one of yours.
@@ -116,6 +149,10 @@ pub struct BackupStatus {
     /// The last time that a copy was put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_restore: Option<LastRestore>,
+    /// The next instant of `spec.backup.schedule`; one that has passed is still to be served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub next_backup: Option<Timestamp>,
 }
 
 /// A copy that was put back.
@@ -164,6 +201,10 @@ pub struct LastBackup {
 pub enum BackupTrigger {
     /// Between the stop and the start of an update.
     BeforeUpdate,
+    /// By `spec.backup.schedule`, while the server ran.
+    Scheduled,
+    /// By `nightshift.dev/backup-now`, while the server ran.
+    OnDemand,
 }
 
 /// What a copy holds.

@@ -104,6 +104,10 @@ pub struct PlayersPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub text: Option<String>,
+    /// What they read when they are disconnected for a stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub kick_text: Option<String>,
 }
 
 impl Default for PlayersPolicy {
@@ -114,6 +118,7 @@ impl Default for PlayersPolicy {
             notice: five_minutes(),
             empty_notice: ten_seconds(),
             text: None,
+            kick_text: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::BackupStatus;
 use super::notify::Notice;
+use super::plugin_data::PluginDataStatus;
 use super::unmanaged::UnmanagedFile;
 use crate::schema;
 
@@ -52,6 +53,14 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub next_window_at: Option<Timestamp>,
+    /// When it is restarted by the clock next, for people, or `now`; with `kubectl get -o wide`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub next_restart: Option<String>,
+    /// When it is restarted by the clock next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub next_restart_at: Option<Timestamp>,
     /// The plugins that keep Paper from being newer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
@@ -80,6 +89,9 @@ pub struct PaperMCServerStatus {
     /// The copies of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupStatus>,
+    /// The plugins' data that were kept before the set changed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_data: Option<PluginDataStatus>,
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<LastHandled>,
@@ -243,6 +255,14 @@ pub struct LastHandled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub apply_now_accepted: Option<String>,
+    /// Of `nightshift.dev/backup-now`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub backup_now: Option<String>,
+    /// Of `nightshift.dev/backup-now` too: came in time and is being served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub backup_now_accepted: Option<String>,
     /// Of `nightshift.dev/apply`, for as long as it stands there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]

@@ -13,6 +13,8 @@ pub(crate) const LOCK_DIGEST: &str = "nightshift.dev/lock-digest";
 pub(crate) const FACTS: &str = "nightshift.dev/facts";
 /// A person's request to apply what is planned now: unix seconds (L112). Never removed by us.
 pub(crate) const APPLY_NOW: &str = "nightshift.dev/apply-now";
+/// A person's request for a copy of the running server: unix seconds. Never removed by us.
+pub(crate) const BACKUP_NOW: &str = "nightshift.dev/backup-now";
 
 /// The labels that select the one pod of a server. Immutable in a StatefulSet, so from the first commit.
 pub(crate) fn selector(server: &str) -> BTreeMap<String, String> {

@@ -140,7 +140,8 @@ pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: 
 }
 
 /// Deletes the `ConfigMap`s of ours that nothing names any more: no template, no history entry of a pod, no settled
-/// revision, no goal, and none of the sets that a person can go back to. A lock that is missing when a pod starts keeps it from starting for ever.
+/// revision, no goal, and none of the sets that a person can go back to. A lock that is missing when a pod starts keeps it
+/// from starting for ever.
 pub(crate) async fn clean_up(
     ctx: &Context,
     server: &CheckedServer,

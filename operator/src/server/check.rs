@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crds::paper_mc_server::{BeforeUpdate, Eula, PolicyKind};
+use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, PolicyKind, ScheduledContents};
 use crds::{PaperMCServer, duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
-use scheduler::gate::Windows;
+use scheduler::backup::Contents;
+use scheduler::gate::{Copies, Restarts, Windows};
 use scheduler::seen::Policy;
 
 use super::build::heap::Heap;
@@ -21,11 +22,14 @@ use crate::quantity;
 
 mod windows;
 
-use windows::check_windows;
+use windows::{check_copies, check_restart, check_windows};
 
 /// What players read when the user says nothing.
 const ANNOUNCEMENT: &str =
     "The server restarts in {in} for an update and is back after about a minute. Everything is saved.";
+
+/// The same, when it restarts as it is.
+const RESTART_ANNOUNCEMENT: &str = "The server restarts in {in} and is back after about a minute. Everything is saved.";
 
 /// Something that is wrong with a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,16 +64,31 @@ pub(crate) struct CheckedServer {
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
     pub(crate) announcement: String,
+    /// What they read when they are disconnected; None: the agent's own words.
+    pub(crate) kick_text: Option<String>,
+    /// None: it is not restarted by the clock.
+    pub(crate) restart: Option<CheckedRestart>,
     pub(crate) stop_timeout: SignedDuration,
     pub(crate) rcon: CheckedRcon,
     pub(crate) heap: Heap,
     pub(crate) storage: CheckedStorage,
     /// None: no copies are taken.
     pub(crate) backup: Option<CheckedBackup>,
+    /// How large the data folder of a plugin may be to be kept, in bytes; 0: none is kept.
+    pub(crate) keep_plugin_data: u64,
     pub(crate) service: CheckedService,
     pub(crate) image: Option<String>,
     pub(crate) replicas: i32,
     pub(crate) pod_template: PodTemplateSpec,
+}
+
+/// Restarts by the clock.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedRestart {
+    pub(crate) restarts: Restarts,
+    pub(crate) policy: Policy,
+    pub(crate) only_empty: bool,
+    pub(crate) announcement: String,
 }
 
 /// RCON on the pod's loopback.
@@ -95,6 +114,10 @@ pub(crate) struct CheckedStorage {
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedBackup {
     pub(crate) before_update: BeforeUpdate,
+    /// When the running server is copied; None: only when a person asks.
+    pub(crate) schedule: Option<Copies>,
+    /// What such a copy holds.
+    pub(crate) hot_contents: Contents,
     pub(crate) size: String,
     pub(crate) class: Option<String>,
     pub(crate) existing_claim: Option<String>,
@@ -118,6 +141,11 @@ impl CheckedServer {
     /// The claim of the copies, unless the user brought one.
     pub(crate) fn backup_claim_name(&self) -> String {
         format!("backup-{}-0", self.name)
+    }
+
+    /// Its init container obeys orders to put back what a failed set has changed.
+    pub(crate) fn may_be_ordered_back(&self) -> bool {
+        self.backup.is_some() || self.keep_plugin_data > 0
     }
 }
 
@@ -145,11 +173,9 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     let windows = check_windows(server, &mut complaints);
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
     let deadline = complaints.duration("spec.players.deadline", &spec.players.deadline);
-    let policy = match spec.players.policy {
-        PolicyKind::Announce => Policy::Announce,
-        PolicyKind::WaitForEmpty => Policy::WaitForEmpty { deadline },
-        PolicyKind::Ignore => Policy::Ignore,
-    };
+    let policy = policy_of(spec.players.policy, deadline);
+    let notice = complaints.duration("spec.players.notice", &spec.players.notice);
+    let restart = check_restart(server, deadline, notice, &mut complaints);
     if !spec.rcon.enabled {
         complaints.add(
             "spec.rcon.enabled",
@@ -168,9 +194,11 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         automatic: maintenance.is_none_or(|window| window.enabled),
         suspended: spec.suspend,
         policy,
-        notice: complaints.duration("spec.players.notice", &spec.players.notice),
+        notice,
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
         announcement: spec.players.text.clone().unwrap_or_else(|| ANNOUNCEMENT.to_owned()),
+        kick_text: spec.players.kick_text.clone(),
+        restart,
         stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,
@@ -186,6 +214,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
             existing_claim: spec.storage.existing_claim.clone(),
         },
         backup: check_backup(server, &mut complaints),
+        keep_plugin_data: check_keep_plugin_data(&spec.keep_plugin_data, &mut complaints),
         service: CheckedService {
             kind: spec.service.kind.as_str().to_owned(),
             annotations: spec.service.annotations.clone(),
@@ -197,16 +226,49 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
 }
 
+fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> Policy {
+    match kind {
+        PolicyKind::Announce => Policy::Announce,
+        PolicyKind::WaitForEmpty => Policy::WaitForEmpty { deadline },
+        PolicyKind::Ignore => Policy::Ignore,
+    }
+}
+
 fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<CheckedBackup> {
-    let backup = server.spec.backup.as_ref().filter(|backup| backup.enabled)?;
+    let backup = server.spec.backup.as_ref()?;
+    let schedule = backup.schedule.as_ref();
+    if !backup.enabled {
+        if schedule.is_some() {
+            complaints.add(
+                "spec.backup.schedule",
+                "no copies are taken while `spec.backup.enabled` is false: leave one of the two out",
+            );
+        }
+        return None;
+    }
     let max_age = backup.retention.max_age.as_deref();
     Some(CheckedBackup {
         before_update: backup.before_update,
+        schedule: schedule.and_then(|schedule| check_copies(schedule, &server.spec.time_zone, complaints)),
+        hot_contents: match schedule.map(|schedule| schedule.contents).unwrap_or_default() {
+            ScheduledContents::Everything => Contents::Everything,
+            ScheduledContents::Worlds => Contents::Worlds,
+        },
         size: backup.storage.size.clone(),
         class: backup.storage.storage_class_name.clone(),
         existing_claim: backup.storage.existing_claim.clone(),
         max_count: backup.retention.max_count,
         max_age: max_age.map(|text| complaints.duration("spec.backup.retention.maxAge", text)),
+    })
+}
+
+/// In bytes; 0: none is kept.
+fn check_keep_plugin_data(keep: &KeepPluginData, complaints: &mut Complaints) -> u64 {
+    let size = &keep.max_size;
+    quantity::bytes(size).unwrap_or_else(|| {
+        complaints
+            .add("spec.keepPluginData.maxSize", format_args!("`{size}` is no size: write `512Mi`, or `0` for none"));
+        0
     })
 }
 

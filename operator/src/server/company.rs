@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crds::PaperMCServer;
 use kube::ResourceExt;
-use kube::runtime::reflector::ObjectRef;
 use resolver::request::Request;
 
 use crate::context::Context;
@@ -87,6 +86,5 @@ fn wake_others<'g>(ctx: &Context, namespace: &str, server: &str, groups: impl In
 }
 
 fn wake(ctx: &Context, namespace: &str, server: &str) {
-    // Nobody listens any more only when the process ends.
-    drop(ctx.wake.send(ObjectRef::new(server).within(namespace)));
+    ctx.look_again(namespace, server);
 }

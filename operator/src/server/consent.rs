@@ -72,8 +72,12 @@ pub(crate) fn noted(
 
 fn first_seen(before: Option<&LastHandled>, digest: &str, now: Timestamp) -> Timestamp {
     let same = before.filter(|before| before.apply.as_deref() == Some(crate::chain::cut(digest, 253).as_str()));
-    // Whole seconds, as all openings of the gate are.
-    same.and_then(|before| before.apply_seen_at).or_else(|| Timestamp::from_second(now.as_second()).ok()).unwrap_or(now)
+    same.and_then(|before| before.apply_seen_at).unwrap_or_else(|| whole_second(now))
+}
+
+/// The second that an instant lies in: all openings of the gate are whole ones.
+pub(super) fn whole_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 #[cfg(test)]

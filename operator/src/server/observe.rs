@@ -17,7 +17,7 @@ use scheduler::protocol::{self, Report, RestoreOrder};
 use scheduler::seen::{self, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
 use super::build::orders::{order_in, orders_map_name};
-use super::build::pod::{BACKUP_VOLUME, PREPARE_CONTAINER, SERVER_CONTAINER};
+use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
 use super::record::{self, LockRecord, RecordError, SettledRecord};
@@ -79,7 +79,7 @@ pub(crate) struct Observed {
     /// What the agent said in this pass, and since when it has been silent otherwise.
     pub(crate) report: Option<Arc<Report>>,
     pub(crate) silent_since: Timestamp,
-    /// The order to put the worlds back.
+    /// The order to put worlds or plugins' data back. Read only while another set runs than the one that settled.
     pub(crate) order: Option<RestoreOrder>,
 }
 
@@ -115,10 +115,15 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
         _ => (None, now),
     };
-    let order = match &settled {
-        // Nobody else reads one.
-        Some(record) if has_copies(&record.template) => read_order(&ctx.client, &namespace, &name).await?,
-        Some(_) | None => None,
+    let order = match (&settled, &settled_lock, &pod_lock) {
+        // Asked for only where there is something to go back from, and a set that could obey: not in each pass of a server at rest.
+        (Some(record), Some(settled), Some(pod))
+            if pod.files.lock != settled.files.lock
+                && (has_copies(&record.template) || keeps_data(&record.template)) =>
+        {
+            read_order(&ctx.client, &namespace, &name).await?
+        }
+        _ => None,
     };
     Ok(Observed {
         set,
@@ -185,11 +190,7 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
     if init.iter().any(|c| c.name == PREPARE_CONTAINER && has_refused(c)) {
         return Life::Refused;
     }
-    let server = status
-        .and_then(|s| s.container_statuses.as_deref())
-        .unwrap_or_default()
-        .iter()
-        .find(|c| c.name == SERVER_CONTAINER);
+    let server = server_of(pod);
     let was_up = server.is_some_and(|c| c.started == Some(true));
     let process = report.map(|report| &report.server);
     match process {
@@ -226,6 +227,18 @@ pub(crate) fn has_copies(template: &PodTemplateSpec) -> bool {
     template.spec.as_ref().is_some_and(mounts_copies)
 }
 
+/// What the kubelet says of the server's own container.
+pub(crate) fn server_of(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.iter().flatten().find(|container| container.name == SERVER_CONTAINER)
+}
+
+/// Whether pods of this template keep plugins' data, and put them back.
+pub(crate) fn keeps_data(template: &PodTemplateSpec) -> bool {
+    let containers = template.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let mut prepare = containers.filter(|container| container.name == PREPARE_CONTAINER);
+    prepare.any(|container| container.env.iter().flatten().any(|variable| variable.name == KEEP_PLUGIN_DATA))
+}
+
 fn mounts_copies(spec: &PodSpec) -> bool {
     spec.volumes.iter().flatten().any(|volume| volume.name == BACKUP_VOLUME)
 }
@@ -260,6 +273,7 @@ fn kept_facts(kept: &RolloutFacts) -> Facts {
         failed: kept.failed.iter().filter_map(|text| text.parse().ok()).collect(),
         announced: None,
         saved: None,
+        restarted: None,
     }
 }
 

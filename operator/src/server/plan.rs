@@ -20,17 +20,21 @@ use scheduler::seen::{Door, Goal, Seen};
 use super::change::{Change, changes};
 use super::check::CheckedServer;
 use super::consent::Consent;
-use super::copies::look_at_world;
+use super::copies::{data_ordered, look_at_world};
+use super::hot_copies::HotCopies;
+use super::in_place::proof_began;
 use super::observe::Observed;
 use super::outlook::Outlook;
 use super::proof::{Expected, Proof, prove};
 use super::record::LockRecord;
+use super::restart::Restarts;
 use super::rollout::start_deadline;
 use super::strangers::strangers;
 use super::undo::Undo;
 use crate::Config;
 use crate::k8s::labels;
 use crate::memory::Rendered;
+use crate::turns::NotYet;
 
 /// What runs, as far as a solve must know it.
 pub(crate) struct WhatRuns {
@@ -214,8 +218,14 @@ pub(crate) struct Plan {
     pub(crate) consent: Consent,
     /// The earlier set that a person wants back, instead of what the solve chose.
     pub(crate) undo: Option<Undo>,
+    /// Restarts by the clock.
+    pub(crate) restarts: Restarts,
+    /// Copies of the running server.
+    pub(crate) copies: HotCopies,
     /// The instant of a request to apply now that a blackout refuses.
     pub(crate) refused: Option<Timestamp>,
+    /// Others come first.
+    pub(crate) not_yet: Option<NotYet>,
 }
 
 impl Plan {
@@ -231,6 +241,7 @@ impl Plan {
         settle: SignedDuration,
         now: Timestamp,
     ) -> Self {
+        let restarts = Restarts::of(server, seen.pod.as_ref(), now);
         let goal = Goal {
             revision: rendered.revision,
             world: record.world(),
@@ -238,6 +249,7 @@ impl Plan {
             notice: server.notice,
             empty_notice: server.empty_notice,
             patience: server.stop_timeout,
+            restart: restarts.due,
         };
         let settled_world = seen.facts.settled.map(|settled| settled.world);
         let one_way =
@@ -255,6 +267,7 @@ impl Plan {
             verdict: proof.verdict,
             world: look_at_world(seen),
             staged,
+            data_ordered: data_ordered(seen),
             facts: seen.facts.clone(),
         };
         let before = seen.settled_lock.as_ref().map(|record| &record.lock);
@@ -272,7 +285,10 @@ impl Plan {
             outlook: Outlook::of(server, now),
             consent,
             undo: None,
+            restarts,
+            copies: HotCopies::default(),
             refused: None,
+            not_yet: None,
             record,
         }
     }
@@ -308,13 +324,12 @@ impl Plan {
 }
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
-    let started = seen.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|status| status.start_time.as_ref());
     let expected = Expected {
         files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
         before: seen.settled_lock.as_ref().map(|record| &record.files),
         enabled_before: seen.settled.as_ref().map_or(&[], |record| record.enabled.as_slice()),
         settle,
-        pod_started: started.map_or(now, |time| time.0),
+        began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
     };
     prove(seen.report.as_deref(), &expected, now)
 }

@@ -6,7 +6,7 @@ use scheduler::seen::Verdict;
 
 /// How long after a server's first answer its plugins may stay unread before the proof ends as unproven.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
-/// How long a proof may take in all, from the start of the pod: a server that crash-loops after its first Ready has no
+/// How long a proof may take in all, from its beginning: a server that crash-loops after its first Ready has no
 /// start deadline any more.
 const ENDS_WITHIN: SignedDuration = SignedDuration::from_mins(15);
 
@@ -20,8 +20,8 @@ pub(crate) struct Expected<'a> {
     pub(crate) enabled_before: &'a [String],
     /// How long the server must stay well.
     pub(crate) settle: SignedDuration,
-    /// When the pod started.
-    pub(crate) pod_started: Timestamp,
+    /// When the pod started, or when somebody stopped the server in it.
+    pub(crate) began: Timestamp,
 }
 
 /// A verdict with what it rests on, for people.
@@ -34,7 +34,7 @@ pub(crate) struct Proof {
 
 /// The verdict about the pod that is seen now.
 pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Timestamp) -> Proof {
-    let ends = expected.pod_started + ENDS_WITHIN;
+    let ends = expected.began + ENDS_WITHIN;
     let pending = |until: Timestamp| Proof { verdict: Verdict::Pending { until }, problem: String::new() };
     let failed = |problem: String| Proof { verdict: Verdict::Failed, problem };
     let unproven = |problem: &str| Proof { verdict: Verdict::Unproven, problem: problem.to_owned() };

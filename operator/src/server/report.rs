@@ -29,6 +29,7 @@ mod backup;
 mod conditions;
 mod notes;
 pub(crate) mod notices;
+mod plugin_data;
 mod status;
 
 use notices::{Situation, next_notices, what_is_in_the_way};

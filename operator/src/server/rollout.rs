@@ -6,18 +6,18 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch};
-use scheduler::protocol::{Announce, FileSet, Save};
+use kube::api::{Api, DeleteParams, Patch, Preconditions};
+use scheduler::protocol::{Announce, FileSet, RestoreOrder, Save};
 use scheduler::rollout::Step;
-use scheduler::seen::{Announced, DataVersion, Door, Facts, Revision, Saved, Settled};
+use scheduler::seen::{Act, Announced, DataVersion, Door, Facts, PodUid, Restarted, Revision, Saved, Settled};
 use serde_json::{Value, json};
 
 use super::build::orders::{build_orders_map, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::CheckedServer;
-use super::copies::restore_order;
+use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::proof;
 use super::record::{self, RecordError, SettledRecord, settled_map_name};
@@ -54,9 +54,15 @@ pub(crate) enum ActError {
     Agent(#[from] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
-    #[error("could not {intent} the order to put the worlds back, ConfigMap `{name}`")]
+    #[error("could not {intent} the order to put back what the failed set has changed, ConfigMap `{name}`")]
     Order {
         intent: &'static str,
+        name: String,
+        #[source]
+        source: kube::Error,
+    },
+    #[error("could not delete Pod `{name}` for its restart")]
+    Delete {
         name: String,
         #[source]
         source: kube::Error,
@@ -87,9 +93,23 @@ pub(crate) enum Done {
     Restored,
     MarkedFailed,
     RestoreOrdered,
+    DataOrdered,
     RolledBack { unasked: bool },
-    Closed { first: bool },
+    Closed(Proven),
+    Restarting { due: Timestamp, unasked: bool },
+    Restarted,
     Nothing,
+}
+
+/// What runs behind a door that was closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proven {
+    /// The first set of this server.
+    First,
+    /// Another one than before.
+    Update,
+    /// What had settled before: it was gone back to.
+    Before,
 }
 
 /// One server, one pass, one step.
@@ -110,7 +130,7 @@ impl Hand<'_> {
             Step::Announce { act, pod, notice, not_after } => {
                 self.fresh("announce", not_after)?;
                 let ends = now() + notice;
-                let text = self.server.announcement.clone();
+                let text = self.announcement(act).to_owned();
                 self.agent()?.announce(&Announce { act: act.to_string(), ends, text }).await?;
                 // Said first, recorded then: the other way round a crash in between stops players nobody told.
                 let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
@@ -153,7 +173,14 @@ impl Hand<'_> {
                 self.write("record the failure on", &facts, Vec::new()).await?;
                 Ok(Done::MarkedFailed)
             }
-            Step::OrderRestore { to } => self.order_restore(to).await,
+            Step::OrderRestore { to } => {
+                self.write_order(restore_order(self.seen).ok_or(ActError::NoTemplate { revision: to })?).await?;
+                Ok(Done::RestoreOrdered)
+            }
+            Step::OrderData { to } => {
+                self.write_order(data_order(self.seen).ok_or(ActError::NoTemplate { revision: to })?).await?;
+                Ok(Done::DataOrdered)
+            }
             Step::RollBack { to, unasked, not_after } => {
                 self.fresh("roll back", not_after)?;
                 let template = self.template(to).await?;
@@ -162,6 +189,21 @@ impl Hand<'_> {
                 Ok(Done::RolledBack { unasked })
             }
             Step::Close { settled } => self.close(settled).await,
+            Step::Restart { due, pod, unasked, not_after } => {
+                self.fresh("restart", not_after)?;
+                // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
+                // the pod would come back as something else.
+                let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.seen.facts.clone() };
+                self.write("record the restart on", &facts, Vec::new()).await?;
+                self.fresh("restart", not_after)?;
+                self.delete_pod(pod).await?;
+                Ok(Done::Restarting { due, unasked })
+            }
+            Step::EndRestart => {
+                let facts = Facts { restarted: None, announced: None, saved: None, ..self.seen.facts.clone() };
+                self.write("record the end of the restart on", &facts, Vec::new()).await?;
+                Ok(Done::Restarted)
+            }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
     }
@@ -170,6 +212,28 @@ impl Hand<'_> {
     pub(crate) async fn stage(&self) -> Result<Done, ActError> {
         self.agent()?.stage(self.goal.files).await?;
         Ok(Done::StagingAsked)
+    }
+
+    /// What players read before this act.
+    fn announcement(&self, act: Act) -> &str {
+        match (act, &self.server.restart) {
+            (Act::Restart { .. }, Some(restart)) => &restart.announcement,
+            (Act::Restart { .. } | Act::Update { .. } | Act::RollBack { .. }, _) => &self.server.announcement,
+        }
+    }
+
+    /// This pod and no other, with its whole grace period: its stop hook saves once more.
+    async fn delete_pod(&self, pod: PodUid) -> Result<(), ActError> {
+        let api: Api<Pod> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        let name = format!("{}-0", self.server.name);
+        let only_this = Preconditions { uid: Some(pod.to_string()), resource_version: None };
+        self.ctx.metrics.api_writes.inc();
+        match api.delete(&name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
+            Ok(_) => Ok(()),
+            // It is gone already: what comes now has been restarted.
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+            Err(source) => Err(ActError::Delete { name, source }),
+        }
     }
 
     async fn create(&self, revision: Revision, door: Door) -> Result<Done, ActError> {
@@ -186,8 +250,7 @@ impl Hand<'_> {
     }
 
     /// Before the roll-back: the init container must find it with no agent and no operator alive.
-    async fn order_restore(&self, to: Revision) -> Result<Done, ActError> {
-        let order = restore_order(self.seen).ok_or(ActError::NoTemplate { revision: to })?;
+    async fn write_order(&self, order: RestoreOrder) -> Result<(), ActError> {
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         self.ctx.metrics.api_writes.inc();
         let map = build_orders_map(self.server, &order);
@@ -197,14 +260,12 @@ impl Hand<'_> {
             name,
             source,
         })?;
-        Ok(Done::RestoreOrdered)
+        Ok(())
     }
 
-    /// An order that was found weeks later would be a disaster. It goes before the write that makes it old.
+    /// An order that was found weeks later would be a disaster. It goes before the write that makes it old, whether one was seen or not:
+    /// where what settled runs again nobody looks for one.
     async fn end_order(&self) -> Result<(), ActError> {
-        if self.seen.order.is_none() {
-            return Ok(());
-        }
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         let name = orders_map_name(&self.server.name);
         self.ctx.metrics.api_writes.inc();
@@ -231,15 +292,20 @@ impl Hand<'_> {
         };
         record::write_settled(&self.ctx.client, map, &SettledRecord { template, enabled }).await?;
         let world = self.seen.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
-        let first = self.seen.facts.settled.is_none();
+        let proven = match self.seen.facts.settled {
+            None => Proven::First,
+            Some(before) if before.revision == settled => Proven::Before,
+            Some(_) => Proven::Update,
+        };
         let facts = Facts {
             settled: Some(Settled { revision: settled, world }),
             announced: None,
             saved: None,
+            restarted: None,
             failed: self.seen.facts.failed.clone(),
         };
         self.write("close the door of", &facts, vec![set_door(Door::Closed)]).await?;
-        Ok(Done::Closed { first })
+        Ok(Done::Closed(proven))
     }
 
     /// The template behind a revision, from wherever it is kept.

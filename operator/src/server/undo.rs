@@ -6,6 +6,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
+use super::consent::whole_second;
 use super::record::LockRecord;
 use crate::chain::cut;
 
@@ -51,10 +52,8 @@ impl Undo {
             PREVIOUS => past.lock != runs,
             digest => names(digest, &past.lock),
         });
-        // Whole seconds, as all openings of the gate are.
-        let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Some(match found {
-            Some(past) => Self::To { digest: past.lock.clone(), since },
+            Some(past) => Self::To { digest: past.lock.clone(), since: whole_second(now) },
             None => Self::Unknown { asked },
         })
     }

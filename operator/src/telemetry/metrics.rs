@@ -62,6 +62,7 @@ pub(crate) struct Metrics {
     pub(crate) store_downloads: Gauge,
     pub(crate) store_hits: Gauge,
     pub(crate) tolds: Tolds,
+    pub(crate) backup_oldest_at: Gauge,
 }
 
 impl Default for Metrics {
@@ -80,6 +81,7 @@ impl Default for Metrics {
             store_downloads: Gauge::default(),
             store_hits: Gauge::default(),
             tolds: Family::default(),
+            backup_oldest_at: Gauge::default(),
             registry: Arc::default(),
         };
         registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
@@ -105,6 +107,11 @@ impl Default for Metrics {
         registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
         registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
         registry.register("notices", "Messages to channels of a chat by what became of them", metrics.tolds.clone());
+        registry.register(
+            "backup_oldest_at_seconds",
+            "Of servers that run and have a schedule for copies, the oldest newest good copy, unix time",
+            metrics.backup_oldest_at.clone(),
+        );
         Self { registry: Arc::new(registry), ..metrics }
     }
 }

@@ -16,9 +16,9 @@ use super::wait::AN_UPDATE;
 use super::witness::Witness;
 use super::world::{World, in_a_world, uid_of};
 
-/// When the operator dies.
-#[derive(Debug, Clone, Copy)]
-enum Moment {
+/// A moment of an update, at which something dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
     Planned,
     Staged,
     WindowOpens,
@@ -32,7 +32,7 @@ enum Moment {
 }
 
 impl Moment {
-    const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Planned,
         Self::Staged,
         Self::WindowOpens,
@@ -46,7 +46,7 @@ impl Moment {
     ];
 
     /// Whether it has come; `before` is the pod of before the update.
-    async fn has_come(self, server: &Server<'_>, before: &Pod) -> bool {
+    pub(super) async fn has_come(self, server: &Server<'_>, before: &Pod) -> bool {
         let api = server.world.api::<Pod>();
         let pod = async || api.get_opt(&server.pod_name()).await.unwrap();
         let other = |pod: &Pod| uid_of(pod) != uid_of(before);
@@ -114,14 +114,14 @@ async fn update_with_a_kill(world: &World, moment: Moment) {
     world.upstream.set_now(AFTER).await;
     if matches!(moment, Moment::Planned | Moment::Staged) {
         until_it_comes(&lobby, &before, moment).await;
-        kill_9(&operator, "/operator").await;
+        kill_9(&operator, "/operator");
         lobby.planned(&TO_AFTER).await;
         lobby.set_window(ALWAYS).await;
     } else {
         lobby.planned(&TO_AFTER).await;
         lobby.set_window(ALWAYS).await;
         until_it_comes(&lobby, &before, moment).await;
-        kill_9(&operator, "/operator").await;
+        kill_9(&operator, "/operator");
     }
     updated(world, &lobby).await;
     let set = lobby.set().await;

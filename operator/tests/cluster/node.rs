@@ -23,16 +23,20 @@ pub(super) fn processes(pod_uid: &str, program: &str) -> Vec<u32> {
 }
 
 /// Kills the program of a pod as the kernel does when memory runs out.
-pub(super) async fn kill_9(pod: &Pod, program: &str) {
-    let found = processes(&uid_of(pod), program);
+pub(super) fn kill_9(pod: &Pod, program: &str) {
     assert!(
-        !found.is_empty(),
+        try_kill_9(pod, program),
         "no process {program} of pod {:?} on this machine: these tests need to run on the node",
         pod.metadata.name
     );
-    for process in found {
-        run("kill", &["-9", &process.to_string()], "").await;
-    }
+}
+
+/// The same. No: there is none just now.
+pub(super) fn try_kill_9(pod: &Pod, program: &str) -> bool {
+    let kill = |process: u32| Command::new("kill").args(["-9", &process.to_string()]).output();
+    let killed =
+        processes(&uid_of(pod), program).into_iter().filter(|process| kill(*process).unwrap().status.success());
+    killed.count() > 0
 }
 
 /// A rule of the node's firewall that drops what pods send. Ends when it is dropped, also by a test that fails.
@@ -84,15 +88,43 @@ pub(super) struct Lost {
     node: String,
 }
 
-/// Ends the kubelet, and so cuts the node off.
-pub(super) fn lose(node: &str) -> Lost {
-    let file = state().join("run/kubelet.pid");
-    let group = fs::read_to_string(&file).unwrap_or_else(|error| {
+/// Kills a process of the cluster itself, as the kernel does when memory runs out. Its children live on.
+fn kill_service(name: &str) {
+    let file = state().join(format!("run/{name}.pid"));
+    let process = fs::read_to_string(&file).unwrap_or_else(|error| {
         panic!("{} ({error}): this test needs the cluster of dev/cluster, on this machine", file.display())
     });
-    // It leads a group of its own (`start` in dev/cluster.d/processes.sh).
-    let ended = Command::new("kill").args(["-KILL", "--", &format!("-{}", group.trim())]).status().unwrap();
-    assert!(ended.success(), "the kubelet does not run");
+    let ended = Command::new("kill").args(["-KILL", process.trim()]).status().unwrap();
+    assert!(ended.success(), "{name} does not run");
+}
+
+/// Starts what is missing of the cluster, and waits for it.
+fn bring_back() {
+    let back = Command::new(repository().join("dev/cluster")).arg("up").status();
+    // Who calls this may be about to panic, and a second panic would hide the first.
+    if !back.as_ref().is_ok_and(ExitStatus::success) {
+        eprintln!("the cluster does not come up again: {back:?}");
+    }
+}
+
+/// A part of the cluster that was killed. Runs again when this is dropped.
+pub(super) struct Killed;
+
+/// Kills one of them: `kubelet`, `containerd`, `kube-apiserver`, `etcd`.
+pub(super) fn kill_part(name: &str) -> Killed {
+    kill_service(name);
+    Killed
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        bring_back();
+    }
+}
+
+/// Ends the kubelet, and so cuts the node off.
+pub(super) fn lose(node: &str) -> Lost {
+    kill_service("kubelet");
     Lost { node: node.to_owned() }
 }
 
@@ -106,12 +138,7 @@ impl Lost {
 
 impl Drop for Lost {
     fn drop(&mut self) {
-        // Starts what is missing, which is the kubelet, and waits for the node.
-        let back = Command::new(repository().join("dev/cluster")).arg("up").status();
-        // A test that fails drops this while it panics, and a second panic would hide the first.
-        if !back.as_ref().is_ok_and(ExitStatus::success) {
-            eprintln!("the kubelet does not start again: {back:?}");
-        }
+        bring_back();
         // Kubernetes takes it away, too, some time after the node is back: then there is none, and this says so.
         let taint = format!("{UNREACHABLE}-");
         drop(Command::new("kubectl").args(["taint", "node", &self.node, &taint]).output());

@@ -42,7 +42,7 @@ fn restarts(pod: &Pod) -> i32 {
 /// Kills the operator, and waits until the next one leads and has looked at the server.
 async fn another_operator(world: &World, lobby: &Server<'_>) {
     let before = world.operator().await;
-    kill_9(&before, "/operator").await;
+    kill_9(&before, "/operator");
     until("another operator is ready", A_START, async || {
         let pod = world.operator().await;
         if restarts(&pod) > restarts(&before) && is_ready(&pod) { Ok(()) } else { Err(format!("{:?}", pod.status)) }

@@ -101,12 +101,7 @@ impl<'w> Server<'w> {
             if holds("Ready", "True") && holds("UpdateAvailable", "False") && at_rest && all {
                 return Ok(());
             }
-            Err(status
-                .conditions
-                .iter()
-                .map(|c| format!("{}={} ({}: {})", c.type_, c.status, c.reason, c.message))
-                .collect::<Vec<_>>()
-                .join("; "))
+            Err(in_words(&status.conditions))
         })
         .await;
     }
@@ -143,6 +138,15 @@ impl<'w> Server<'w> {
         let answer = send_control(&format!("{address}:{CONTROL_PORT}"), line).await.unwrap();
         assert!(!answer.starts_with("error: "), "{line}: {answer}");
         answer
+    }
+
+    /// Gives the stand-in an order, if there is one to hear it.
+    pub(super) async fn try_order(&self, line: &str) -> bool {
+        let address = async || self.pod().await?.status?.pod_ip;
+        let Some(address) = address().await else { return false };
+        send_control(&format!("{address}:{CONTROL_PORT}"), line)
+            .await
+            .is_ok_and(|answer| !answer.starts_with("error: "))
     }
 
     /// What the stand-in says of itself.
@@ -197,6 +201,12 @@ impl<'w> Server<'w> {
     pub(super) async fn log(&self, container: &str) -> String {
         self.world.kubectl(&["logs", &self.pod_name(), "-c", container], "").await
     }
+}
+
+/// Conditions for a message.
+pub(super) fn in_words(conditions: &[Condition]) -> String {
+    let words = conditions.iter().map(|c| format!("{}={} ({}: {})", c.type_, c.status, c.reason, c.message));
+    words.collect::<Vec<_>>().join("; ")
 }
 
 /// Whether a pod's condition Ready is True.

@@ -12,6 +12,16 @@ async fn roll_back_to(world: &World, set: &str) {
     world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &annotation], "").await;
 }
 
+/// Waits until a set that ran before runs again, proven.
+async fn runs_again(lobby: &Server<'_>, lock: &String) {
+    until("that set runs again", AN_UPDATE, async || {
+        let runs = lobby.object().await.status.unwrap_or_default().lock;
+        if runs.as_ref() == Some(lock) { Ok(()) } else { Err(format!("{runs:?}")) }
+    })
+    .await;
+    lobby.settled().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it_is_let_go() {
     in_a_world("undo", BEFORE, async |world| {
@@ -31,12 +41,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         let witness = Witness::of(&lobby).await;
         let runs = witness.runs();
         roll_back_to(world, "=previous").await;
-        until("the set before is back", AN_UPDATE, async || {
-            let runs = lobby.object().await.status.unwrap_or_default().lock;
-            if runs.as_ref() == Some(&before.lock) { Ok(()) } else { Err(format!("{runs:?}")) }
-        })
-        .await;
-        lobby.settled().await;
+        runs_again(&lobby, &before.lock).await;
         assert_eq!(lobby.set().await, before);
         assert_eq!(witness.runs(), runs + 1, "one restart:\n{}", witness.console());
         world.note(LOBBY, "PlayersWarned").await;
@@ -49,12 +54,7 @@ async fn a_person_brings_the_set_before_back_and_the_server_stays_there_until_it
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("held"));
 
         roll_back_to(world, "-").await;
-        until("the newer set is back", AN_UPDATE, async || {
-            let runs = lobby.object().await.status.unwrap_or_default().lock;
-            if runs.as_ref() == Some(&after.lock) { Ok(()) } else { Err(format!("{runs:?}")) }
-        })
-        .await;
-        lobby.settled().await;
+        runs_again(&lobby, &after.lock).await;
         assert_eq!(lobby.set().await, after);
         until("the condition goes", SOON, async || match lobby.condition("HeldAtSet").await {
             None => Ok(()),

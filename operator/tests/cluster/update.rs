@@ -16,7 +16,7 @@ use super::witness::Witness;
 use super::world::{RELEASE, World, in_a_world};
 
 /// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
-fn a_minute_from_now() -> (String, Timestamp) {
+pub(super) fn a_minute_from_now() -> (String, Timestamp) {
     #[expect(clippy::disallowed_methods, reason = "the window is to open while the test runs, by the cluster's clock")]
     let at = Timestamp::now() + SignedDuration::from_secs(85);
     let at = at.to_zoned(jiff::tz::TimeZone::UTC);
@@ -79,6 +79,7 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
         witness.assert_order(&[
             (0, "shown: "),
             (0, "All dimensions are saved"),
+            (0, "lost connection: The server stops now."),
             (0, "Stopping server"),
             (0, "Closing Server"),
             (1, "Starting minecraft server version 1.21.11"),

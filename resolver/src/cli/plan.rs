@@ -32,6 +32,9 @@ pub(super) struct Plan {
     restart: bool,
     /// When that would be.
     when: When,
+    /// When it is restarted as it is, without a change: cron, zone, and the next time as the operator told it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_the_clock: Option<String>,
     /// What would be another than now, Paper first.
     changes: Vec<Change>,
     /// What is newer and has to wait.
@@ -146,6 +149,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             server: server.clone(),
             restart: !changes.is_empty(),
             when: when(is_new, changes.is_empty(), schedule, now),
+            by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
             waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
         };
@@ -217,7 +221,7 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
 }
 
 fn when(is_new: bool, is_same: bool, schedule: Option<&Schedule>, now: Timestamp) -> When {
-    let Schedule { windows, blackouts, is_suspended, is_held, unapproved, next, is_open } =
+    let Schedule { windows, blackouts, is_suspended, is_held, unapproved, next, is_open, by_the_clock: _ } =
         schedule.cloned().unwrap_or_default();
     match next {
         _ if is_same => When::Never,
@@ -240,8 +244,9 @@ fn wait(row: Row) -> Option<Wait> {
 }
 
 fn in_sentences(plan: &Plan) -> String {
-    let Plan { server, restart: _, when, changes, waits } = plan;
+    let Plan { server, restart: _, when, by_the_clock, changes, waits } = plan;
     let head = match when {
+        When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
         When::FirstStart => "starts for the first time, at once".to_owned(),
         When::Open => "is restarted now: a window is open".to_owned(),
@@ -264,7 +269,8 @@ fn in_sentences(plan: &Plan) -> String {
         When::Suspended => "is restarted when somebody asks for it: it is suspended (`spec.suspend`)".to_owned(),
         When::ByHand => "is restarted when somebody asks for it: no window is switched on".to_owned(),
     };
-    let mut text = format!("{server}: {head}\n");
+    let clock = by_the_clock.as_ref().map(|clock| format!("; restarted as it is by the clock: {clock}"));
+    let mut text = format!("{server}: {head}{}\n", clock.unwrap_or_default());
     let rows: Vec<Vec<String>> =
         changes.iter().map(|change| vec![change.name.clone(), change_in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
@@ -308,6 +314,7 @@ mod tests {
             is_held: false,
             unapproved: None,
             is_open: false,
+            by_the_clock: None,
         };
         let before = at("2026-01-21T12:00:00Z");
         let when = |schedule: &Schedule, now| super::when(false, false, Some(schedule), now);
@@ -325,5 +332,31 @@ mod tests {
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(super::when(true, false, Some(&schedule), before), When::FirstStart);
         assert_eq!(super::when(false, true, Some(&schedule), before), When::Never);
+    }
+
+    #[test]
+    fn a_server_that_nothing_changes_may_still_be_restarted_by_the_clock() {
+        let plan = |when, by_the_clock: Option<&str>| Plan {
+            server: "games/lobby".to_owned(),
+            restart: false,
+            when,
+            by_the_clock: by_the_clock.map(str::to_owned),
+            changes: Vec::new(),
+            waits: Vec::new(),
+        };
+        let clock = Some("0 5 * * * UTC");
+        for (plan, said) in [
+            (plan(When::Never, None), "games/lobby: nothing changes, and it is not restarted\n"),
+            (
+                plan(When::Never, clock),
+                "games/lobby: nothing changes; restarted as it is by the clock: 0 5 * * * UTC\n",
+            ),
+            (
+                plan(When::Open, clock),
+                "games/lobby: is restarted now: a window is open; restarted as it is by the clock: 0 5 * * * UTC\n",
+            ),
+        ] {
+            assert_eq!(in_sentences(&plan), said);
+        }
     }
 }

@@ -42,6 +42,18 @@ pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
             "leave it out: a claim that exists has its class",
         );
     }
+    if let Some(backup) = &spec.backup
+        && let Some(schedule) = &backup.schedule
+    {
+        if !backup.enabled {
+            desk.complain(
+                "spec.backup.schedule",
+                "stands beside `enabled: false`",
+                "leave one of the two out: no copies are taken while it is false",
+            );
+        }
+        desk.zone("spec.backup.schedule.timeZone", schedule.time_zone.as_ref());
+    }
     desk.zone("spec.timeZone", Some(&spec.time_zone));
     desk.schedule(&spec.update_schedule);
     desk.complaints
@@ -152,6 +164,17 @@ mod tests {
         for wrong in ["2b2t", "Lobby", "lobby-", &"a".repeat(41)] {
             assert!(complaints(wrong, &json!({})).contains("at most 40"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_schedule_of_copies_needs_copies_and_a_zone_that_exists() {
+        let of = |enabled: bool, zone: &str| {
+            let schedule = json!({"cron": "@daily", "timeZone": zone});
+            complaints("lobby", &json!({"backup": {"enabled": enabled, "schedule": schedule}}))
+        };
+        assert_eq!(of(true, "Europe/Berlin"), "");
+        assert!(of(false, "Europe/Berlin").contains("`spec.backup.schedule` stands beside `enabled: false`"));
+        assert!(of(true, "Europe/Berlim").contains("`spec.backup.schedule.timeZone` is `Europe/Berlim`"));
     }
 
     #[test]

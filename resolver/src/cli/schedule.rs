@@ -24,6 +24,8 @@ pub(super) struct Schedule {
     pub(super) next: Option<(Timestamp, String)>,
     /// The operator says that one is open.
     pub(super) is_open: bool,
+    /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
+    pub(super) by_the_clock: Option<String>,
 }
 
 /// A set that waits for somebody's word.
@@ -55,8 +57,17 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
     let unapproved = unapproved(server);
     let is_held = annotation_of(server, approval::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
+    // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
+    let counts =
+        |observed: &Option<i64>| server.metadata.generation.is_none() || *observed == server.metadata.generation;
+    let status = server.status.as_ref().filter(|status| counts(&status.observed_generation));
+    let by_the_clock = spec.restart.as_ref().filter(|_| !spec.suspend).map(|restart| {
+        let zone = restart.time_zone.as_ref().unwrap_or(&spec.time_zone);
+        let next = status.and_then(|status| status.next_restart.as_ref());
+        format!("{} {zone}{}", restart.cron, next.map(|next| format!(", next {next}")).unwrap_or_default())
+    });
     if maintenance.is_some_and(|window| !window.enabled) {
-        return Schedule { is_suspended: spec.suspend, is_held, unapproved, ..Schedule::default() };
+        return Schedule { is_suspended: spec.suspend, is_held, unapproved, by_the_clock, ..Schedule::default() };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -79,11 +90,6 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         Blackout { .. } => None,
     });
     let windows = of_maintenance.into_iter().chain(further).collect();
-    let status = server.status.as_ref();
-    // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
-    let counts =
-        |observed: &Option<i64>| server.metadata.generation.is_none() || *observed == server.metadata.generation;
-    let status = status.filter(|status| counts(&status.observed_generation));
     Schedule {
         windows,
         blackouts: blackouts.collect(),
@@ -92,6 +98,7 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         unapproved,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
+        by_the_clock,
     }
 }
 
@@ -131,6 +138,20 @@ mod tests {
         let (at, words) = told.next.unwrap();
         assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
         assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+    }
+
+    #[test]
+    fn restarts_by_the_clock_are_told_as_they_are_written_with_the_next_as_the_operator_tells_it() {
+        let off = json!({"maintenanceWindow": {"enabled": false}});
+        let mut server = server(&off, 3);
+        let restart = |zone: &Value| serde_json::from_value(json!({"cron": "0 5 * * *", "timeZone": zone})).unwrap();
+        server.spec.restart = restart(&Value::Null);
+        assert_eq!(of(&server).by_the_clock.as_deref(), Some("0 5 * * * Europe/Berlin"));
+        server.spec.restart = restart(&json!("UTC"));
+        server.status.as_mut().unwrap().next_restart = Some("Mon 26 Jan 05:00 UTC".to_owned());
+        assert_eq!(of(&server).by_the_clock.as_deref(), Some("0 5 * * * UTC, next Mon 26 Jan 05:00 UTC"));
+        server.spec.suspend = true;
+        assert_eq!(of(&server).by_the_clock, None);
     }
 
     #[test]

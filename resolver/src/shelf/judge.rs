@@ -34,7 +34,7 @@ pub(super) fn judge<'a>(
     now: Timestamp,
     running: Option<&Running>,
 ) -> Verdicts<'a> {
-    let runs = |release: &Release| running.is_some_and(|running| running.releases.contains(&release.id));
+    let runs = |release: &Release| running.is_some_and(|running| running.has(release));
     let releases = listed(project, now, runs);
     // A project that has nothing on the channel is used at its most stable one.
     let faults: Vec<Option<Unusable>> = releases.iter().map(|release| material_fault(release, offer)).collect();
@@ -56,9 +56,10 @@ pub(super) fn judge<'a>(
 /// down, and where what runs can be used nowhere any more; one that its page has lost is not among the releases at all.
 pub(super) fn floor(verdicts: &Verdicts<'_>, rules: &Rules<'_>, running: Option<&Running>) -> Option<(usize, String)> {
     let running = running.filter(|_| !rules.may_go_down)?;
-    let runs = verdicts.releases.iter().rposition(|(release, fault)| {
-        running.releases.contains(&release.id) && !fault.as_ref().is_some_and(Unusable::is_its_own)
-    })?;
+    let runs = verdicts
+        .releases
+        .iter()
+        .rposition(|(release, fault)| running.has(release) && !fault.as_ref().is_some_and(Unusable::is_its_own))?;
     Some((runs, verdicts.releases[runs].0.version.clone()))
 }
 

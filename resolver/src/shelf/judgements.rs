@@ -157,10 +157,12 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         gap: Gap::default(),
     };
     let floor = floor(&verdicts, rules, request.running.as_ref());
-    let runs_now =
-        |release: &Release| request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id));
-    let held = verdicts.releases.iter().rev().find(|(release, _)| runs_now(release));
-    let held = held.map(|(release, _)| release.version.clone());
+    let runs_now = |release: &Release| request.running.as_ref().is_some_and(|running| running.has(release));
+    // Few plugins are held, and only of those the one that runs has to be looked for.
+    let held = rules.hold.and_then(|(object, by)| {
+        let (at, _) = verdicts.releases.iter().rfind(|(release, _)| runs_now(release))?;
+        Some(Unusable::Held { at: at.version.clone(), object: object.to_owned(), by })
+    });
     for (at, (release, mut unusable)) in verdicts.releases.into_iter().enumerate() {
         let mut outside = Vec::new();
         let runs = runs_now(release);
@@ -169,8 +171,8 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
             unusable = companions::held_back(catalog, release, rules, now).or(unusable);
         }
         // Who takes the hold away is told next what else there is.
-        if let Some((object, by)) = rules.hold.filter(|_| !runs && unusable.is_none()) {
-            unusable = held.clone().map(|at| Unusable::Held { at, object: object.to_owned(), by });
+        if !runs && unusable.is_none() {
+            unusable.clone_from(&held);
         }
         // Last of all: who allows it can then have it.
         if let Some((_, than)) = floor.as_ref().filter(|(floor, _)| !exempt && unusable.is_none() && at < *floor) {

@@ -17,6 +17,7 @@ use crate::catalog::{Catalog, DependencyKind, Release};
 use crate::overlay::{self, Bound};
 use crate::request::{CompatibilityOverride, Request};
 use crate::solve::set::IndexSet;
+use crate::version::lenient;
 use crate::version::range::Range;
 
 /// The releases of a project that takes part, as the others ask about them.
@@ -25,11 +26,13 @@ pub(super) struct Peers<'x> {
     pub(super) releases: Vec<&'x Release>,
     /// Their indexes by their ids. Made when a line names one: a release may name hundreds.
     indexes: OnceCell<HashMap<&'x str, Vec<usize>>>,
+    /// Their indexes, the lowest version first. Made when a line names a range: fifty releases may have one each.
+    by_version: OnceCell<Vec<usize>>,
 }
 
 impl<'x> Peers<'x> {
     pub(super) fn new(releases: Vec<&'x Release>) -> Self {
-        Self { releases, indexes: OnceCell::new() }
+        Self { releases, indexes: OnceCell::new(), by_version: OnceCell::new() }
     }
 
     /// Those with this id.
@@ -46,8 +49,13 @@ impl<'x> Peers<'x> {
 
     /// The indexes of those that a range has.
     fn within(&self, range: &Range) -> IndexSet {
-        let releases = self.releases.iter().enumerate();
-        IndexSet::of(releases.filter(|(_, release)| range.has(&release.version)).map(|(at, _)| at + 1))
+        let version = |index: &usize| -> &str { &self.releases[index - 1].version };
+        let sorted = self.by_version.get_or_init(|| {
+            let mut sorted: Vec<usize> = (1..=self.releases.len()).collect();
+            sorted.sort_by(|one, other| lenient::compare(version(one), version(other)));
+            sorted
+        });
+        IndexSet::of(range.among(sorted, version).copied())
     }
 }
 

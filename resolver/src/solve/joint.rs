@@ -192,8 +192,7 @@ impl<'a> Decided<'_, 'a> {
             shared.any(|(place, chosen)| {
                 let releases = &self.fleet.tables.projects[&place.project].releases;
                 let chosen = releases.iter().position(|release| std::ptr::eq(*release, chosen));
-                let runs = (0..releases.len())
-                    .rfind(|&at| place.domain.has(at + 1) && running.releases.contains(&releases[at].id));
+                let runs = (0..releases.len()).rfind(|&at| place.domain.has(at + 1) && running.has(releases[at]));
                 chosen.zip(runs).is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen + 1))
             })
         })

@@ -106,6 +106,28 @@ impl Range {
         self.terms.iter().all(|term| term.has(version))
     }
 
+    /// Those of `sorted`, the lowest version first, whose version is in it: [`Self::has`], without asking each of them.
+    pub(crate) fn among<'s, 'v, T>(
+        &self,
+        sorted: &'s [T],
+        version: impl Fn(&T) -> &'v str,
+    ) -> impl Iterator<Item = &'s T> {
+        let below = |bound: &str| sorted.partition_point(|it| lenient::compare(version(it), bound).is_lt());
+        let up_to = |bound: &str| sorted.partition_point(|it| lenient::compare(version(it), bound).is_le());
+        let (mut from, mut to) = (0, sorted.len());
+        for term in &self.terms {
+            match term {
+                Term::Any | Term::Line(_) => {}
+                Term::Exactly(bound) => (from, to) = (from.max(below(bound)), to.min(up_to(bound))),
+                Term::AtLeast(bound) => from = from.max(below(bound)),
+                Term::Above(bound) => from = from.max(up_to(bound)),
+                Term::AtMost(bound) => to = to.min(up_to(bound)),
+                Term::Below(bound) => to = to.min(below(bound)),
+            }
+        }
+        sorted[from.min(to)..to].iter().filter(move |it| self.terms.iter().all(|term| term.has_within(version(it))))
+    }
+
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.written
@@ -129,6 +151,15 @@ impl Term {
             Self::Above(bound) => compare(bound).is_gt(),
             Self::AtMost(bound) => compare(bound).is_le(),
             Self::Below(bound) => compare(bound).is_lt() && !lenient::is_preview_of(version, bound),
+        }
+    }
+
+    /// Whether a version between the bounds is in.
+    fn has_within(&self, version: &str) -> bool {
+        match self {
+            Self::Any | Self::Exactly(_) | Self::AtLeast(_) | Self::Above(_) | Self::AtMost(_) => true,
+            Self::Line(line) => lenient::is_of_line(version, line),
+            Self::Below(bound) => !lenient::is_preview_of(version, bound),
         }
     }
 
@@ -289,6 +320,9 @@ impl schemars::JsonSchema for Range {
 mod tests {
     use super::*;
 
+    /// Few numbers, so that many are equal, and each kind of preview and build.
+    const A_VERSION: &str = "v?[0-2](\\.[0-2]){0,2}(-(SNAPSHOT|beta\\.[01]|Release))?(\\+[01])?";
+
     fn has(range: &str, version: &str) -> bool {
         range.parse::<Range>().unwrap().has(version)
     }
@@ -357,6 +391,27 @@ mod tests {
                 let _ = range.has(&version);
             } else if let Err(error) = text.parse::<Range>() {
                 let _ = error.pointed();
+            }
+        }
+
+        #[test]
+        fn among_many_versions_a_range_finds_those_that_it_has(
+            mut versions in proptest::collection::vec(A_VERSION, 0..30),
+            terms in proptest::collection::vec((0_usize..7, A_VERSION), 1..4),
+        ) {
+            versions.sort_by(|one, other| lenient::compare(one, other));
+            let written = |(comparison, version): (usize, String)| match comparison {
+                0..5 => format!("{}{version}", COMPARISONS[comparison]),
+                5 => format!("{}.x", version.split(['-', '+']).next().unwrap_or_default()),
+                _ => "*".to_owned(),
+            };
+            let range = terms.into_iter().map(written).collect::<Vec<_>>().join(", ");
+            // Conditions that exclude each other are refused.
+            if let Ok(range) = range.parse::<Range>() {
+                let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+                let found: Vec<&&str> = range.among(&versions, |version| *version).collect();
+                let asked: Vec<&&str> = versions.iter().filter(|version| range.has(version)).collect();
+                proptest::prop_assert_eq!(found, asked);
             }
         }
 

@@ -14,7 +14,7 @@ use crate::backup::restore::{self, finish, restore};
 use crate::backup::retention::Retention;
 use crate::backup::shelf::{self, Shelf};
 use crate::backup::take::{self, Order, take};
-use crate::backup::{Backup, Trigger};
+use crate::backup::{Backup, Reading, Trigger};
 use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet, RestoreOrder, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::{RecordError, Volume, read_record};
@@ -117,29 +117,40 @@ pub(super) fn copy_if_due(
     let order = Order {
         data: volume.root(),
         worlds,
+        reading: Reading::Still,
         contents,
         trigger: Trigger::BeforeUpdate,
         lock: from.as_deref(),
-        before: &set.lock,
+        before: Some(&set.lock),
+        request: None,
     };
     let backup = take(&order, &shelf, &mut disk, clock::now)?;
     disk.write_record(&volume.copied_path(), &Copied { from, to: set.lock.clone(), id: backup.id.clone() })?;
     disk.remove(&volume.copy_failed_path())?;
     say(&backup);
-    let retention = Retention {
-        max_count: settings.backup_max_count,
-        max_age: settings.backup_max_age.map(|seconds| jiff::SignedDuration::from_secs(i64::from(seconds))),
-    };
-    match shelf.prune(retention, &[&backup.id], clock::now(), &mut disk) {
-        Ok(removed) => removed.iter().for_each(|id| info!("removed the copy {id}: `spec.backup.retention`")),
-        // A copy too many harms no update.
-        Err(error) => warn!("old copies stay: {}", Chain(&error)),
+    for name in &backup.left_out {
+        warn!("{name} is not in it: neither a file nor a directory");
     }
+    prune(&shelf, retention(settings.backup_max_count, settings.backup_max_age), &backup.id);
     Ok(())
 }
 
-/// Puts the worlds back if that is ordered for `set`: the copy that was taken before the lock that failed, of what `set` had run. None:
-/// nothing is ordered, or there is no such copy.
+/// As the containers are told it: a number, and an age in seconds.
+pub(super) fn retention(max_count: u32, max_age: Option<u32>) -> Retention {
+    Retention { max_count, max_age: max_age.map(|seconds| jiff::SignedDuration::from_secs(i64::from(seconds))) }
+}
+
+/// Removes what is not kept beside the copy that was just taken.
+pub(super) fn prune(shelf: &Shelf, retention: Retention, taken: &str) {
+    match shelf.prune(retention, &[taken], clock::now(), &mut Disk::new(Unhindered)) {
+        Ok(removed) => removed.iter().for_each(|id| info!("removed the copy {id}: `spec.backup.retention`")),
+        // A copy too many harms nobody.
+        Err(error) => warn!("old copies stay: {}", Chain(&error)),
+    }
+}
+
+/// Puts the worlds back if that is ordered for `set`: the newest copy that was taken before the lock that failed and that `set` can open. It
+/// may be of another lock, which somebody started in between. None: nothing is ordered, or there is no such copy.
 pub(super) fn restore_if_ordered(
     settings: &settings::Copies,
     volume: &Volume,
@@ -147,12 +158,18 @@ pub(super) fn restore_if_ordered(
     set: &FileSet,
 ) -> Result<Option<Restored>, RestoreError> {
     let (Some(backups), Some(order)) = (&settings.backups, &settings.restore_order) else { return Ok(None) };
-    let Some(order) = read_record::<RestoreOrder>(order)?.filter(|order| order.to == set.lock) else { return Ok(None) };
+    let Some(order) = read_record::<RestoreOrder>(order)?.filter(|order| order.worlds && order.to == set.lock) else {
+        return Ok(None);
+    };
     let shelf = Shelf::new(backups);
     let listed = shelf.list()?;
     let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
+    let opens = |backup: &Backup| match (backup.data_version, set.data_version) {
+        (Some(copied), Some(wanted)) => copied <= wanted,
+        _ => backup.lock.as_ref() == Some(&order.to),
+    };
     let is_meant = |backup: &Backup| {
-        backup.contents.has_worlds() && backup.before == order.failed && backup.lock.as_ref() == Some(&order.to)
+        backup.contents.has_worlds() && backup.before.as_ref() == Some(&order.failed) && opens(backup)
     };
     let Some(backup) = good.into_iter().find(is_meant) else {
         warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
@@ -172,14 +189,14 @@ pub(super) fn finish_restore(volume: &Volume) -> Result<Option<Restored>, Restor
     Ok(finish(volume, &mut Disk::new(Unhindered))?)
 }
 
-/// Remembers, for as long as this copy is the newest one, that somebody plays.
+/// Remembers that somebody plays: neither worlds nor plugins' data are put back over that.
 pub(super) fn note_players(volume: &Volume) -> Result<(), disk::Error> {
     Disk::new(Unhindered).write_record(&volume.played_path(), &Played { at: clock::now() })
 }
 
-/// Whether somebody may have played since `copied_at`: by what an agent noted, and by the files that Minecraft writes about each player.
+/// Whether somebody may have played since `copied_at`, when a copy was begun: by what an agent noted, and by the files that Minecraft writes about each player.
 /// What cannot be read counts as yes.
-fn played_since(volume: &Volume, copied_at: Timestamp) -> bool {
+pub(super) fn played_since(volume: &Volume, copied_at: Timestamp) -> bool {
     match read_record::<Played>(&volume.played_path()) {
         Ok(Some(played)) if played.at > copied_at => return true,
         Err(_) => return true,
@@ -227,11 +244,14 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
         good.into_iter().find(|backup| wanted(backup)).map(seen)
     };
-    let last_of_worlds = newest(|backup| backup.contents.has_worlds());
+    let is_way_back = |backup: &Backup| backup.contents.has_worlds() && backup.trigger == Trigger::BeforeUpdate;
+    let last_of_worlds = newest(is_way_back);
     BackupsSeen {
         last: newest(|_| true),
         played_since: last_of_worlds.as_ref().is_some_and(|copy| played_since(volume, copy.started_at)),
         last_of_worlds,
+        // Of the agent that is asked, not of the shelf.
+        hot: None,
         restored: read_record(&volume.restored_path()).unwrap_or(None),
         good: u32::try_from(count(true)).unwrap_or(u32::MAX),
         damaged: u32::try_from(count(false)).unwrap_or(u32::MAX),
@@ -259,7 +279,8 @@ fn is_good(shelf: &Shelf, id: &str) -> bool {
     shelf.list().is_ok_and(|listed| listed.iter().any(|copy| copy.id == id && copy.state.is_ok()))
 }
 
-fn say(backup: &Backup) {
+/// A copy was taken.
+pub(super) fn say(backup: &Backup) {
     let took = backup.completed_at.duration_since(backup.started_at);
     info!(
         "the copy {} holds {} files ({} bytes, {} in the archive) and was read back; it took {} s",
@@ -269,7 +290,4 @@ fn say(backup: &Backup) {
         backup.seal.archive_bytes,
         took.as_secs()
     );
-    for name in &backup.left_out {
-        warn!("{name} is not in it: neither a file nor a directory");
-    }
 }

@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use super::shared::Shared;
-use super::{Chain, announce, clock, stage};
+use super::{Chain, announce, clock, hot_copy, stage};
 use crate::protocol::signature::{Headers, Received, Refused, verify};
-use crate::protocol::{Announce, FileSet, Players, Refusal, Save, Saved};
+use crate::protocol::{Announce, FileSet, HotCopy, Players, Refusal, Save, Saved};
 use crate::rcon::{Online, text};
 use crate::staging::drift::unmanaged;
 use crate::world::Worlds;
@@ -84,6 +84,10 @@ async fn signed(
             Ok(Save { timeout_seconds }) => Json(save(&shared, timeout_seconds).await).into_response(),
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
         },
+        ("POST", "/v1/backup") => match serde_json::from_slice(&body) {
+            Ok(asked) => backup(&shared, asked).await,
+            Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
+        },
         ("POST", "/v1/players") => players(&shared).await,
         (method, path) => refuse(StatusCode::NOT_FOUND, format!("there is no {method} {path}")),
     }
@@ -137,6 +141,15 @@ async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
     };
     let took_ms = begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
     Saved { confirmed, took_ms, problem }
+}
+
+async fn backup(shared: &Arc<Shared>, asked: HotCopy) -> Response {
+    match hot_copy::begin(shared, asked).await {
+        Ok(()) => StatusCode::ACCEPTED.into_response(),
+        Err(hot_copy::Refused::Malformed(why)) => refuse(StatusCode::BAD_REQUEST, why),
+        Err(hot_copy::Refused::NotNow(why)) => refuse(StatusCode::CONFLICT, why),
+        Err(hot_copy::Refused::NotNoted(why)) => refuse(StatusCode::INTERNAL_SERVER_ERROR, why),
+    }
 }
 
 async fn players(shared: &Arc<Shared>) -> Response {

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::{Chain, copies, settings};
+use super::{Chain, copies, plugin_data, settings};
 use crate::properties;
 use crate::protocol::{FileSet, NO_BACKUP, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
@@ -83,6 +83,8 @@ enum Error {
     Copy(#[from] copies::Error),
     #[error(transparent)]
     Restore(#[from] copies::RestoreError),
+    #[error("could not keep the plugins' data, or put them back")]
+    PluginData(#[from] crate::plugin_data::Error),
     #[error("the work on a copy ended without an answer")]
     CopyLost,
     #[error(transparent)]
@@ -171,9 +173,12 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     // Last of all that can take long, and before anything is changed.
     let (copies, files) = (settings.copies.clone(), set.clone());
     of_copies(&volume, move |volume| copies::copy_if_due(&copies, &volume, &worlds, &files)).await??;
+    let (limit, order, files) = (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
+    of_copies(&volume, move |volume| plugin_data::before_swap(&volume, &files, limit, order.as_deref())).await??;
     say(&swap(&volume, &set, &mut Disk::new(Unhindered))?);
     properties::write(&settings.data, settings.rcon_port, &settings.rcon_password)?;
     copies::step_is_over(&volume)?;
+    plugin_data::step_is_over(&volume, &set)?;
     info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));
     Ok(Prepared::Ready)
 }

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::shared::{Shared, StartFacts};
 use super::watch::{Change, Look, Pinged};
-use super::{Chain, clock, copies, log};
+use super::{Chain, clock, copies, hot_copy, log};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, PluginSeen};
 use crate::staging::disk::{Disk, Unhindered};
@@ -55,7 +55,12 @@ pub(super) async fn watch(shared: Arc<Shared>) {
 pub(super) async fn look_once(shared: &Arc<Shared>) {
     let _turn = shared.look_turn.lock().await;
     let look = look(shared).await;
-    let change = shared.state().witness.look(&look);
+    let change = {
+        let mut state = shared.state();
+        let change = state.witness.look(&look);
+        state.life += u64::from(change.is_some());
+        change
+    };
     note_players(shared, &look).await;
     match change {
         None => {}
@@ -68,10 +73,10 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
     }
 }
 
-/// The first player of this pod is put down on the volume: a restore of the worlds would lose what they built.
+/// The first player of this pod is put down on the volume: to put worlds or plugins' data back would lose what they did.
 async fn note_players(shared: &Arc<Shared>, look: &Look) {
     let somebody = matches!(&look.pinged, Pinged::Answered(answer) if answer.online != Some(0));
-    if !somebody || shared.settings.backups.is_none() || shared.state().played {
+    if !somebody || shared.state().played {
         return;
     }
     let volume = shared.volume.clone();
@@ -116,7 +121,7 @@ fn began(shared: &Arc<Shared>) {
     info!("the server answers");
     shared.state().start = StartFacts::default();
     let shared = Arc::clone(shared);
-    tokio::spawn(async move { read_start(&shared).await });
+    tokio::spawn(async move { tokio::join!(hot_copy::server_began(&shared), read_start(&shared)) });
 }
 
 async fn read_start(shared: &Arc<Shared>) {
@@ -216,4 +221,5 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
     }
     // Reported when it is on the disk, not before.
     shared.state().last_stop = Some(record);
+    hot_copy::server_ended(shared).await;
 }

@@ -34,6 +34,9 @@ pub struct Init {
     /// Copies before an update.
     #[command(flatten)]
     pub copies: Copies,
+    /// How many bytes the data folder of a plugin may have to be kept before its JAR changes; 0: none is kept.
+    #[arg(long, env = "NIGHTSHIFT_KEEP_PLUGIN_DATA", default_value_t = 0)]
+    pub keep_plugin_data: u64,
 }
 
 /// Which copies `agent init` takes, and how many stay.
@@ -45,7 +48,7 @@ pub struct Copies {
     /// Before which updates.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
     pub backup_before: Before,
-    /// An order to put the worlds back, mounted from its `ConfigMap`; mostly not there.
+    /// An order to put back what a failed set has changed, mounted from its `ConfigMap`; mostly not there.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
     pub restore_order: Option<PathBuf>,
     /// At most so many good ones.
@@ -89,9 +92,22 @@ pub struct Sidecar {
     /// Where the copies of this server lie; none are taken without.
     #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
     pub backups: Option<PathBuf>,
+    /// After a copy of the running server: at most so many good ones stay. Not set: all do, because nobody said how many are wanted.
+    #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT")]
+    pub backup_max_count: Option<u32>,
+    /// The same: how old one may get, in seconds.
+    #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_AGE")]
+    pub backup_max_age: Option<u32>,
     /// How long a stop with its save may take, in seconds.
     #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = 300)]
     pub stop_timeout: u64,
+    /// What players read when they are disconnected for a stop.
+    #[arg(
+        long,
+        env = "NIGHTSHIFT_KICK_TEXT",
+        default_value = "The server stops now. Please join again in a few minutes."
+    )]
+    pub kick_text: String,
     /// Where requests and probes are answered.
     #[arg(long, default_value_t = SocketAddr::from(([0, 0, 0, 0], crate::protocol::PORT)))]
     pub listen: SocketAddr,

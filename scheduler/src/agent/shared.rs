@@ -11,10 +11,13 @@ use tokio::task::JoinHandle;
 use super::copies;
 use super::desk::Desk;
 use super::fetch::Fetcher;
+use super::hot_copy::Copying;
 use super::settings;
 use super::watch::Witness;
 use crate::protocol::signature::Guard;
-use crate::protocol::{Announce, BackupsSeen, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar};
+use crate::protocol::{
+    Announce, BackupsSeen, HotCopySeen, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar,
+};
 use crate::rcon::Console;
 use crate::staging::Volume;
 use crate::staging::drift::Drift;
@@ -58,6 +61,12 @@ pub(super) struct State {
     pub(super) last_stop: Option<LastStop>,
     /// Somebody was seen, and that is on the disk.
     pub(super) played: bool,
+    /// Counts what becomes of the server's process: two looks at the same process find the same number.
+    pub(super) life: u64,
+    /// The last request for a copy of the running server, as it stands on the volume.
+    pub(super) hot: Option<HotCopySeen>,
+    /// The copy of the running server that is being taken.
+    pub(super) copying: Option<Copying>,
 }
 
 /// What is read once after each start.
@@ -93,6 +102,9 @@ impl Shared {
             stop: None,
             last_stop: None,
             played: false,
+            life: 0,
+            hot: None,
+            copying: None,
         };
         Self {
             store: Store::new(volume.clone()),
@@ -116,7 +128,9 @@ impl Shared {
 
     /// The copies, read now; None on a server that takes none.
     fn backups(&self) -> Option<BackupsSeen> {
-        self.settings.backups.as_ref().map(|backups| copies::look(backups, &self.volume))
+        let backups = self.settings.backups.as_ref()?;
+        let hot = self.state().hot.clone();
+        Some(BackupsSeen { hot, ..copies::look(backups, &self.volume) })
     }
 
     /// The report, with what was just read from the volume.
@@ -129,6 +143,7 @@ impl Shared {
         unmanaged_jars: Vec<UnmanagedJar>,
     ) -> Report {
         let backups = self.backups();
+        let plugin_data = crate::plugin_data::last(&self.volume);
         let state = self.state();
         let server = match state.witness.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
@@ -153,6 +168,7 @@ impl Shared {
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),
             backups,
+            plugin_data,
         }
     }
 }

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::fetch::Fetcher;
 use super::shared::{Shared, StopSent};
-use super::{Chain, clock, http, observe, settings, stopping};
+use super::{Chain, clock, hot_copy, http, observe, settings, stopping};
 
 /// The sidecar cannot begin. Everything after that is only said.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,7 @@ impl Sidecar {
         remember(&shared).await;
         let watching = tokio::spawn(observe::watch(Arc::clone(&shared)));
         terminated.await;
+        hot_copy::server_stops(&shared);
 
         // The kubelet ends us after the server, or together with it when the grace period is used up.
         {
@@ -77,6 +78,7 @@ impl Sidecar {
         // Whoever saw the end has also written it down when its turn is over.
         let _turn = shared.look_turn.lock().await;
         info!("the server is gone, and so am I");
+        hot_copy::agent_ends(&shared);
         for task in [watching, hooks] {
             task.abort();
         }
@@ -91,10 +93,12 @@ async fn remember(shared: &Arc<Shared>) {
         let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
         let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let staged = task.store.staged().and_then(|staged| task.store.prune().map(|_| staged));
-        (last_stop, staged)
+        let backups = task.settings.backups.as_ref();
+        let hot = backups.and_then(|backups| hot_copy::remembered(&task.volume, backups, clock::now()));
+        (last_stop, staged, hot)
     });
     match read.await {
-        Ok((last_stop, staged)) => {
+        Ok((last_stop, staged, hot)) => {
             let staged = staged.unwrap_or_else(|error| {
                 warn!("{}", Chain(&error));
                 Vec::new()
@@ -102,6 +106,7 @@ async fn remember(shared: &Arc<Shared>) {
             let mut state = shared.state();
             state.last_stop = last_stop;
             state.staged = staged;
+            state.hot = hot;
         }
         Err(error) => warn!("{error}"),
     }

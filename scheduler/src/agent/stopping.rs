@@ -1,4 +1,4 @@
-//! Edge (writes). Stops the server for its preStop hook: warn, save, send `stop`. What asks comes over a Unix socket in the directory
+//! Edge (writes). Stops the server for its preStop hook: warn, save, disconnect, send `stop`. What asks comes over a Unix socket in the directory
 //! that only this pod's containers share.
 
 use std::fs;
@@ -14,8 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
 use super::shared::{Shared, StopSent};
-use super::{Chain, clock};
-use crate::protocol::Players;
+use super::{Chain, clock, hot_copy};
 use crate::rcon::text;
 
 /// For a single short command.
@@ -73,7 +72,7 @@ async fn answer(shared: &Arc<Shared>, mut stream: UnixStream) -> io::Result<()> 
     writer.write_all(format!("{words}\n").as_bytes()).await
 }
 
-/// Warns, saves and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
+/// Warns, saves, disconnects with a reason and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
 async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     let _turn = shared.stop_turn.lock().await;
     {
@@ -85,6 +84,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
             return "the server has not answered yet, SIGTERM stops it";
         }
     }
+    hot_copy::server_stops(shared);
     let act = shared.desk.act();
     if let Err(error) = act.console().await.open().await {
         warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
@@ -106,6 +106,11 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         }
         Err(error) => (false, format!("stopped on request; the save was not confirmed: {}", Chain(&error))),
     };
+    // By the server itself they would be disconnected without a word, after its plugins are gone. Whoever joins now is. Nobody is asked
+    // who is on: the last look is seconds old, and both commands are fine where nobody is.
+    if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, COMMAND).await {
+        warn!("players were not told why they are disconnected: {}", Chain(&error));
+    }
     // Noted before it is sent: the end may be seen before the answer is.
     {
         let mut state = shared.state();
@@ -126,10 +131,9 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     }
 }
 
-/// Whether somebody may be on whom no announcement has told. Unknown counts as somebody.
+/// Whether no announcement has told of this stop.
 fn must_warn(shared: &Shared) -> bool {
     let now = clock::now();
     let state = shared.state();
-    let told = state.announced.as_ref().is_some_and(|announced| announced.ends.duration_since(now).abs() <= ANNOUNCED);
-    !told && state.witness.players(now) != Players::Nobody
+    state.announced.as_ref().is_none_or(|announced| announced.ends.duration_since(now).abs() > ANNOUNCED)
 }

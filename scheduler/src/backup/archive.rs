@@ -14,8 +14,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{Content, Item, Source, text_of};
-use super::{Seal, contents};
+use super::contents::{Content, Item, Source, is_gone, text_of};
+use super::{LEFT_OUT_NAMED, Reading, Seal, contents};
 use crate::protocol::OUR_DIR;
 use crate::staging::disk::{self, Disk, Steps};
 use crate::staging::hash::{Algorithm, Hasher};
@@ -112,35 +112,74 @@ struct Line {
     sha256: Option<String>,
 }
 
-/// Writes archive and list of `source` into `directory` and brings them to the disk. Answers the seal, and what could not go in.
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) seal: Seal,
+    /// What could not go in, the first [`LEFT_OUT_NAMED`].
+    pub(super) left_out: Vec<String>,
+    /// What changed while it was read, the first [`LEFT_OUT_NAMED`].
+    pub(super) changed: Vec<String>,
+}
+
+/// Writes archive and list of `source` into `directory` and brings them to the disk. Asks `disk` before each piece that it reads, too.
 pub(super) fn write<S: Steps>(
     source: &Source<'_>,
     directory: &Path,
     disk: &mut Disk<S>,
-) -> Result<(Seal, Vec<String>), WriteError> {
+) -> Result<Written, WriteError> {
     let disk = RefCell::new(disk);
     let archive = Sink::create(&disk, directory.join(ARCHIVE))?;
     let list = Sink::create(&disk, directory.join(LIST))?;
     let mut list = BufWriter::with_capacity(CHUNK, list);
     let mut builder = tar::Builder::new(GzEncoder::new(BufWriter::with_capacity(CHUNK, archive), EFFORT));
     let (mut files, mut bytes) = (0, 0_u64);
-    let left_out = source.each::<WriteError>(|item| {
-        let line = append(&mut builder, &item).and_then(|line| write_line(&mut list, &line).map(|()| line));
+    let (mut gone, mut changed) = (Vec::new(), Vec::new());
+    let ask = |path: &Path| disk.borrow_mut().step("read", path, |_| Ok(())).map_err(io::Error::other);
+    let mut left_out = source.each::<WriteError>(|item| {
         let name = || text_of(item.name.as_os_str().as_bytes());
-        let line = line.map_err(|source| WriteError::Entry { name: name(), source })?;
-        files += u64::from(line.size.is_some());
-        bytes = bytes.saturating_add(line.size.unwrap_or(0));
+        let failed = |source| WriteError::Entry { name: name(), source };
+        match append(&mut builder, &item, source.reading, &ask).map_err(failed)? {
+            Appended::Whole { line, changed: while_read } => {
+                write_line(&mut list, &line).map_err(failed)?;
+                files += u64::from(line.size.is_some());
+                bytes = bytes.saturating_add(line.size.unwrap_or(0));
+                changed.extend(while_read.then(name));
+            }
+            Appended::Gone => gone.push(name()),
+        }
+        // Nobody reads more of them, and a folder of a million files may go while it is read.
+        gone.truncate(LEFT_OUT_NAMED);
+        changed.truncate(LEFT_OUT_NAMED);
         Ok(())
     })?;
+    left_out.append(&mut gone);
+    left_out.truncate(LEFT_OUT_NAMED);
     let archive = builder.into_inner().and_then(GzEncoder::finish).map_err(WriteError::End)?;
     let archive = archive.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
     let list = list.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
     let (archive_bytes, archive_sha256) = archive.close()?;
     let (_, list_sha256) = list.close()?;
-    Ok((Seal { files, bytes, archive_bytes, archive_sha256, list_sha256 }, left_out))
+    Ok(Written { seal: Seal { files, bytes, archive_bytes, archive_sha256, list_sha256 }, left_out, changed })
 }
 
-fn append(builder: &mut tar::Builder<impl Write>, item: &Item) -> io::Result<Line> {
+/// What came of one item.
+enum Appended {
+    Whole {
+        line: Line,
+        /// Somebody wrote to it meanwhile.
+        changed: bool,
+    },
+    /// It was removed before it could be opened.
+    Gone,
+}
+
+fn append(
+    builder: &mut tar::Builder<impl Write>,
+    item: &Item,
+    reading: Reading,
+    ask: &dyn Fn(&Path) -> io::Result<()>,
+) -> io::Result<Appended> {
     let mut header = tar::Header::new_gnu();
     header.set_mode(item.mode);
     header.set_mtime(item.modified);
@@ -150,17 +189,28 @@ fn append(builder: &mut tar::Builder<impl Write>, item: &Item) -> io::Result<Lin
         Content::Directory => {
             header.set_entry_type(tar::EntryType::Directory);
             builder.append_data(&mut header, &item.name, io::empty())?;
-            Ok(Line { path, size: None, sha256: None })
+            Ok(Appended::Whole { line: Line { path, size: None, sha256: None }, changed: false })
         }
         Content::File { path: from, size } => {
-            let mut content = Exactly::new(File::open(from)?, *size);
+            let file = match File::open(from) {
+                Err(error) if reading == Reading::Live && is_gone(&error) => return Ok(Appended::Gone),
+                opened => opened?,
+            };
+            let begun = file.metadata()?.modified()?;
+            let ask = || ask(from);
+            let mut content = Exactly::new(Asking { file: &file, ask: &ask }, *size, reading);
             builder.append_data(&mut header, &item.name, &mut content)?;
-            Ok(Line { path, size: Some(*size), sha256: Some(content.end()?) })
+            let (sha256, resized) = content.end()?;
+            // A database that is written in place keeps its size.
+            let changed = resized || (reading == Reading::Live && file.metadata()?.modified()? != begun);
+            Ok(Appended::Whole { line: Line { path, size: Some(*size), sha256: Some(sha256) }, changed })
         }
         Content::Bytes(bytes) => {
-            let mut content = Exactly::new(bytes.as_slice(), item.content.size());
+            let size = item.content.size();
+            let mut content = Exactly::new(bytes.as_slice(), size, Reading::Still);
             builder.append_data(&mut header, &item.name, &mut content)?;
-            Ok(Line { path, size: Some(item.content.size()), sha256: Some(content.end()?) })
+            let (sha256, changed) = content.end()?;
+            Ok(Appended::Whole { line: Line { path, size: Some(size), sha256: Some(sha256) }, changed })
         }
     }
 }
@@ -170,32 +220,58 @@ fn write_line(list: &mut impl Write, line: &Line) -> io::Result<()> {
     list.write_all(b"\n")
 }
 
-/// A file of which exactly as much is read as its header in the archive says. More or less: somebody writes to it.
+/// A file that asks before each piece of it is read.
+struct Asking<'a> {
+    file: &'a File,
+    ask: &'a dyn Fn() -> io::Result<()>,
+}
+
+impl Read for Asking<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (self.ask)()?;
+        self.file.read(buffer)
+    }
+}
+
+/// A file of which exactly as much is read as its header in the archive says. If there is more or less, somebody writes to it: an error,
+/// or of a server that runs, the rest is left out, and what is missing is zeros.
 struct Exactly<R> {
     content: R,
     left: u64,
     hasher: Hasher,
+    reading: Reading,
+    /// It ended before its size was reached.
+    short: bool,
 }
 
 impl<R: Read> Exactly<R> {
-    fn new(content: R, size: u64) -> Self {
-        Self { content, left: size, hasher: Hasher::new(Algorithm::Sha256) }
+    fn new(content: R, size: u64, reading: Reading) -> Self {
+        Self { content, left: size, hasher: Hasher::new(Algorithm::Sha256), reading, short: false }
     }
 
-    fn end(mut self) -> io::Result<String> {
-        match self.content.read(&mut [0])? {
-            0 => Ok(self.hasher.finish().hex().to_owned()),
-            _ => Err(changed()),
+    /// The hash, and whether it had another size.
+    fn end(mut self) -> io::Result<(String, bool)> {
+        let resized = self.short || self.content.read(&mut [0])? > 0;
+        if resized && self.reading == Reading::Still {
+            return Err(changed());
         }
+        Ok((self.hasher.finish().hex().to_owned(), resized))
     }
 }
 
 impl<R: Read> Read for Exactly<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let read = self.content.read(&mut buffer[..most])?;
+        // Once it ended it has ended: what is written behind the zeros later would be in the wrong place.
+        let mut read = if self.short { 0 } else { self.content.read(&mut buffer[..most])? };
         if read == 0 && most > 0 {
-            return Err(changed());
+            match self.reading {
+                Reading::Still => return Err(changed()),
+                Reading::Live => {
+                    buffer[..most].fill(0);
+                    (read, self.short) = (most, true);
+                }
+            }
         }
         self.hasher.update(&buffer[..read]);
         self.left -= u64::try_from(read).unwrap_or(self.left);
@@ -245,7 +321,7 @@ impl<S: Steps> Write for Sink<'_, '_, S> {
     }
 }
 
-/// What is done with the entries of an archive that is read back.
+/// What is done with the entries of an archive that is read.
 pub(super) trait Target {
     /// A directory, relative to the server's directory.
     fn directory(&mut self, path: &Path) -> Result<(), disk::Error>;
@@ -257,10 +333,12 @@ pub(super) trait Target {
     fn end(&mut self) -> Result<(), disk::Error>;
 }
 
-/// Reads only.
-pub(super) struct Nowhere;
+/// Reads only, and asks the disk before each piece.
+pub(super) struct Nowhere<'a, S> {
+    pub(super) disk: &'a mut Disk<S>,
+}
 
-impl Target for Nowhere {
+impl<S: Steps> Target for Nowhere<'_, S> {
     fn directory(&mut self, _path: &Path) -> Result<(), disk::Error> {
         Ok(())
     }
@@ -268,7 +346,7 @@ impl Target for Nowhere {
         Ok(())
     }
     fn write(&mut self, _bytes: &[u8]) -> Result<(), disk::Error> {
-        Ok(())
+        self.disk.step("read back", Path::new(ARCHIVE), |_| Ok(()))
     }
     fn end(&mut self) -> Result<(), disk::Error> {
         Ok(())

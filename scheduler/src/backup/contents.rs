@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Contents, LEFT_OUT_NAMED};
+use super::{Contents, LEFT_OUT_NAMED, Reading};
 use crate::properties;
 use crate::protocol::OUR_DIR;
 use crate::world::Worlds;
@@ -104,6 +104,7 @@ pub(super) struct Source<'a> {
     pub(super) data: &'a Path,
     pub(super) worlds: &'a Worlds,
     pub(super) contents: Contents,
+    pub(super) reading: Reading,
 }
 
 impl Source<'_> {
@@ -116,7 +117,8 @@ impl Source<'_> {
     /// Hands each item to `take`, a directory before what is in it, always in the same order. Answers what can not be copied.
     ///
     /// World folders are often links to another disk, so links in them are followed; a copy of a link would be no copy of a world.
-    /// Outside of them a link is named and left out: it can lead anywhere.
+    /// Outside of them a link is named and left out: it can lead anywhere. Of a server that runs, what is gone before it was looked at is
+    /// left out and named too, unless it is a whole world.
     pub(super) fn each<E: From<Error>>(&self, mut take: impl FnMut(Item) -> Result<(), E>) -> Result<Vec<String>, E> {
         let mut left_out = Vec::new();
         if self.contents.has_worlds() {
@@ -145,9 +147,9 @@ impl Source<'_> {
                 Ok(entry) => entry,
                 Err(failed) => {
                     let path = failed.path().unwrap_or(from).to_owned();
-                    let missing = failed.io_error().is_some_and(|error| error.kind() == io::ErrorKind::NotFound);
-                    // A link to nothing. Anything else that is gone would be a server that writes.
-                    if missing && path.is_symlink() {
+                    let missing = failed.io_error().is_some_and(is_gone);
+                    // A link to nothing. Anything else that is gone is a server that writes.
+                    if missing && (path.is_symlink() || (self.reading == Reading::Live && failed.depth() > 0)) {
                         self.name(&path, left_out);
                         continue;
                     }
@@ -157,9 +159,13 @@ impl Source<'_> {
             if entry.path() == self.data || entry.file_name() == SESSION_LOCK {
                 continue;
             }
-            match self.item(&entry)? {
-                Some(item) => take(item)?,
-                None => self.name(entry.path(), left_out),
+            match self.item(&entry) {
+                Ok(Some(item)) => take(item)?,
+                Ok(None) => self.name(entry.path(), left_out),
+                Err(Error::Read { path: _, source }) if self.reading == Reading::Live && is_gone(&source) => {
+                    self.name(entry.path(), left_out);
+                }
+                Err(failed) => return Err(failed.into()),
             }
         }
         Ok(())
@@ -206,6 +212,11 @@ impl Source<'_> {
             left_out.push(text_of(self.relative(path).as_os_str().as_bytes()));
         }
     }
+}
+
+/// Removed since its name was read; or a directory above it became a file.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Bytes of a path as a text that no two paths share: `%` and what is not printable or not UTF-8 as `%` and two hex digits.

@@ -68,27 +68,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::protocol::{File, FileHash, Floor};
-    use crate::world::{Folder, Level};
+    use crate::protocol::Floor;
+    use crate::world::{self, Folder, Level};
 
     fn set(lock: &str, minecraft: &str, data_version: Option<u32>) -> FileSet {
-        let server = File {
-            path: ".nightshift/server/paper.jar".into(),
-            hash: FileHash("sha256:00".into()),
-            size: None,
-            url: String::new(),
-            plugin: None,
-            provides: vec![],
-        };
-        FileSet {
-            lock: lock.into(),
-            minecraft: minecraft.into(),
-            build: 1,
-            data_version,
-            server,
-            support: vec![],
-            plugins: vec![],
-        }
+        FileSet { lock: lock.into(), ..world::tests::set(minecraft, data_version) }
     }
 
     fn ran(lock: &str, previous: Option<&str>) -> Manifest {
@@ -101,12 +85,12 @@ mod tests {
         }
     }
 
-    fn world(level: Option<Level>) -> Worlds {
+    fn one_world(level: Option<Level>) -> Worlds {
         Worlds { folders: vec![Folder { path: "/data/world".into(), level, old_layout: true, new_layout: false }] }
     }
 
     fn opened_by(minecraft: &str, data_version: u32) -> Worlds {
-        world(Some(Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version })))
+        one_world(Some(Level::OpenedBy(Floor { minecraft: minecraft.into(), data_version })))
     }
 
     #[test]
@@ -125,7 +109,10 @@ mod tests {
         let by_name = set("b", "1.21.11", None);
         assert_eq!(due(Before::OneWay, None, &by_name, &opened_by("1.21.10", 4556)), Some(Contents::Worlds));
         assert_eq!(due(Before::OneWay, None, &by_name, &opened_by("1.21.11", 4671)), None);
-        assert_eq!(due(Before::OneWay, None, &by_name, &world(Some(Level::BeforeVersions))), Some(Contents::Worlds));
+        assert_eq!(
+            due(Before::OneWay, None, &by_name, &one_world(Some(Level::BeforeVersions))),
+            Some(Contents::Worlds)
+        );
         assert_eq!(due(Before::OneWay, None, &by_name, &Worlds::default()), None, "there is no world to copy");
     }
 

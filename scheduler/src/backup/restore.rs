@@ -17,7 +17,7 @@ use super::Backup;
 use super::archive::{self, Damaged, Target, plain};
 use super::shelf::{self, Shelf};
 use crate::protocol::{OUR_DIR, Restored};
-use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::disk::{self, Disk, Steps, is_there};
 use crate::staging::store::SPARE;
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
@@ -94,8 +94,7 @@ pub fn restore<S: Steps>(
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
-    let space = rustix::fs::statvfs(volume.root()).map_err(|errno| Error::Space(errno.into()))?;
-    let (free, needed) = (space.f_bavail.saturating_mul(space.f_frsize), backup.seal.bytes);
+    let (free, needed) = (disk::free_bytes(volume.root()).map_err(Error::Space)?, backup.seal.bytes);
     if free < needed.saturating_add(SPARE) {
         return Err(Error::Full { id: backup.id.clone(), free, needed });
     }
@@ -137,7 +136,7 @@ fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -
     for folder in aside {
         let (from, to) = (volume.root().join(folder), beside.join(folder));
         if is_there(&from) && !is_there(&to) {
-            carry(&from, &to, disk)?;
+            disk.carry(&from, &to)?;
         }
     }
     for folder in comes {
@@ -146,43 +145,21 @@ fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -
             if is_there(&to) {
                 return Err(Error::InTheWay { name: folder.display().to_string() });
             }
-            carry(&from, &to, disk)?;
+            disk.carry(&from, &to)?;
         }
     }
     disk.write_record(&volume.restored_path(), done)?;
     disk.remove(&volume.restore_journal_path())?;
     let ours = volume.set_aside_dir();
     disk.sync_directory(ours.parent().unwrap_or(volume.root()))?;
-    let left = volume.restoring_dir();
-    disk.step("remove", &left, |left| match fs::remove_dir_all(left) {
-        Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    })?;
+    disk.remove_all(&volume.restoring_dir())?;
     Ok(done.clone())
-}
-
-/// A link to nothing is there, too.
-fn is_there(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok()
-}
-
-/// Moves a folder, link or not, and brings both of its directories to the disk before anything else is moved.
-fn carry<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
-    let parent = to.parent().unwrap_or(to);
-    disk.make_directory(parent)?;
-    disk.rename(from, to)?;
-    disk.sync_directory(parent)?;
-    disk.sync_directory(from.parent().unwrap_or(from))?;
-    Ok(())
 }
 
 /// Unpacks all of `backup` into the directory `into`, which is made anew: what lay under that name is removed first. All of it has been
 /// compared with the record, and is on the disk, when this ends well.
 pub fn unpack<S: Steps>(shelf: &Shelf, backup: &Backup, into: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
-    disk.step("remove", into, |into| match fs::remove_dir_all(into) {
-        Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    })?;
+    disk.remove_all(into)?;
     disk.make_directory(into)?;
     let mut unpacking = Unpacking { into, disk, open: None };
     match archive::read(&shelf.directory(&backup.id), &backup.seal, &mut unpacking) {

@@ -22,6 +22,8 @@ pub struct Candidate {
     pub taken_at: Timestamp,
     /// What it holds; None if its record cannot be read.
     pub contents: Option<Contents>,
+    /// It was taken before an update, of a server that did not run.
+    pub before_update: bool,
     /// It was read back, and nothing has been found wrong with it since.
     pub good: bool,
     /// An update that is not over may have to come back to it.
@@ -31,6 +33,7 @@ pub struct Candidate {
 /// The names of those that go, oldest first.
 ///
 /// - The newest good copy of the worlds stays, and the newest good copy of the other files, however old they are.
+/// - So does the newest good copy of the worlds from before an update: it is the way back, and no number of others takes its place.
 /// - A copy that is needed stays.
 /// - One that is not good takes no place: it stays as long as good ones leave a place free and it is not too old.
 pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> Vec<String> {
@@ -44,7 +47,9 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
     let (good, bad): (Vec<&Candidate>, Vec<&Candidate>) = newest_first.into_iter().partition(|copy| copy.good);
 
     let holds = |part: fn(Contents) -> bool| good.iter().find(|copy| copy.contents.is_some_and(part));
-    let last = [holds(Contents::has_worlds), holds(Contents::has_server_files)];
+    let is_way_back = |copy: &&&Candidate| copy.before_update && copy.contents.is_some_and(Contents::has_worlds);
+    let way_back = good.iter().find(is_way_back);
+    let last = [holds(Contents::has_worlds), holds(Contents::has_server_files), way_back];
     let is_last = |copy: &Candidate| last.iter().flatten().any(|last| last.id == copy.id);
 
     let mut kept = 0;

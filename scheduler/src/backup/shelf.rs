@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::archive::{self, ARCHIVE, Damaged, Nowhere};
 use super::retention::{Candidate, Retention, to_remove};
-use super::{Backup, FORMAT};
+use super::{Backup, FORMAT, Trigger};
 use crate::staging::disk::{self, Disk, Steps};
 
 /// The name of the record.
@@ -71,6 +71,13 @@ impl Shelf {
         self.root.join(id)
     }
 
+    /// The name for a new copy: `id`, or with a number behind it if a copy has that name, of the same second.
+    pub(super) fn free_id(&self, id: &str) -> String {
+        let mut numbered = (2..100).map(|number| format!("{id}-{number}"));
+        let is_free = |id: &str| !disk::is_there(&self.directory(id));
+        if is_free(id) { id.to_owned() } else { numbered.find(|id| is_free(id)).unwrap_or_else(|| id.to_owned()) }
+    }
+
     /// All copies, oldest first. Reads the records, not the archives; see [`Shelf::verify`].
     pub fn list(&self) -> Result<Vec<Shelved>, Error> {
         let names = self.names(|name| !name.starts_with('.'))?;
@@ -79,8 +86,10 @@ impl Shelf {
 
     /// Reads a copy from beginning to end. One that turns out to be damaged is marked as such.
     pub fn verify<S: Steps>(&self, backup: &Backup, disk: &mut Disk<S>) -> Result<Result<(), Damaged>, Error> {
-        let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut Nowhere);
-        if let Err(damaged) = &read {
+        let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut Nowhere { disk });
+        if let Err(damaged) = &read
+            && damaged.is_about_the_archive()
+        {
             self.mark_damaged(&backup.id, damaged, disk)?;
         }
         Ok(read)
@@ -105,6 +114,7 @@ impl Shelf {
         let candidate = |copy: Shelved| Candidate {
             taken_at: copy.state.as_ref().map_or_else(|_| self.instant_of(&copy.id), |backup| backup.started_at),
             contents: copy.state.as_ref().ok().map(|backup| backup.contents),
+            before_update: copy.state.as_ref().is_ok_and(|backup| backup.trigger == Trigger::BeforeUpdate),
             good: copy.state.is_ok(),
             needed: needed.contains(&copy.id.as_str()),
             id: copy.id,
@@ -160,14 +170,8 @@ impl Shelf {
     /// The directories here, in order.
     fn names(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
         let error = |source| Error::Read { path: self.root.display().to_string(), source };
-        let entries = match fs::read_dir(&self.root) {
-            Ok(entries) => entries,
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(other) => return Err(error(other)),
-        };
         let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(error)?;
+        for entry in disk::entries(&self.root).map_err(error)? {
             let name = entry.file_name().into_string().ok();
             // `lost+found` of a fresh volume is no copy.
             let ours = |name: &String| wanted(name) && name != "lost+found";

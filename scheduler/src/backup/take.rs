@@ -1,15 +1,18 @@
 //! Edge (writes). Takes one copy: measured, written, read back, and only then put on the shelf.
+//!
+//! [`take`] does all of it, of a server that does not run. Of one that runs the parts are done one by one, because something else has to be
+//! done in between: [`prepare`], [`write()`], [`Written::read_back`], [`Written::publish`].
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use super::archive::{self, Damaged, Nowhere, WriteError};
 use super::contents::{self, Source, text_of};
 use super::shelf::{PARTIAL, RECORD, Shelf};
-use super::{Backup, Contents, FORMAT, Trigger, id_of, shelf};
+use super::{Backup, Contents, FORMAT, Reading, Trigger, id_of, shelf};
 use crate::staging::disk::{self, Disk, Steps};
 use crate::world::Worlds;
 
@@ -63,14 +66,24 @@ pub struct Order<'a> {
     pub data: &'a Path,
     /// Its worlds. Nobody may write to them meanwhile.
     pub worlds: &'a Worlds,
+    /// Whether somebody may write to other files meanwhile.
+    pub reading: Reading,
     /// What of.
     pub contents: Contents,
     /// Why.
     pub trigger: Trigger,
     /// The digest of the lock that ran.
     pub lock: Option<&'a str>,
-    /// The digest of the lock that comes.
-    pub before: &'a str,
+    /// The digest of the lock that comes; None: none does.
+    pub before: Option<&'a str>,
+    /// The request that it is taken for; None: nobody's.
+    pub request: Option<&'a str>,
+}
+
+impl Order<'_> {
+    fn source(&self) -> Source<'_> {
+        Source { data: self.data, worlds: self.worlds, contents: self.contents, reading: self.reading }
+    }
 }
 
 /// Takes the copy. `clock` is asked when it begins and when it has been read back.
@@ -80,41 +93,79 @@ pub fn take<S: Steps>(
     disk: &mut Disk<S>,
     clock: impl Fn() -> Timestamp,
 ) -> Result<Backup, Error> {
-    let Order { data, worlds, contents, trigger, lock, before } = *order;
     let started_at = clock();
+    prepare(order, shelf, disk)?;
+    let written = write(order, shelf, disk, started_at)?;
+    written.read_back(disk)?;
+    written.publish(shelf, disk, clock())
+}
+
+/// Makes the shelf ready, and looks at each file's size before one is read: a copy that breaks off in the middle was down time for nothing.
+pub fn prepare<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &mut Disk<S>) -> Result<(), Error> {
     disk.make_directory(shelf.root())?;
     shelf.tidy(disk)?;
-    let source = Source { data, worlds, contents };
-    check_room(&source, shelf)?;
+    check_room(&order.source(), shelf)
+}
 
-    let id = id_of(started_at, lock);
+/// A copy that is whole and not yet read back. It does not count before it is on the shelf.
+#[derive(Debug)]
+pub struct Written {
+    /// The record that it gets.
+    record: Backup,
+    partial: PathBuf,
+}
+
+/// Reads all files into an archive beside the copies that count. Nothing of the server is read after this.
+pub fn write<S: Steps>(
+    order: &Order<'_>,
+    shelf: &Shelf,
+    disk: &mut Disk<S>,
+    started_at: Timestamp,
+) -> Result<Written, Error> {
+    let Order { data: _, worlds, reading: _, contents, trigger, lock, before, request } = *order;
+    let source = order.source();
+    let id = shelf.free_id(&id_of(started_at, lock));
     let partial = shelf.root().join(format!("{PARTIAL}{id}"));
     disk.make_directory(&partial)?;
-    let (seal, left_out) = archive::write(&source, &partial, disk)?;
-    archive::read(&partial, &seal, &mut Nowhere).map_err(Error::Unverified)?;
+    let archive::Written { seal, left_out, changed } = archive::write(&source, &partial, disk)?;
     let floor = worlds.floor();
-    let backup = Backup {
+    let record = Backup {
         format: FORMAT,
-        id: id.clone(),
+        id,
         started_at,
-        completed_at: clock(),
+        completed_at: started_at,
         trigger,
         contents,
         lock: lock.map(str::to_owned),
-        before: before.to_owned(),
+        before: before.map(str::to_owned),
+        request: request.map(str::to_owned),
         minecraft: floor.as_ref().map(|floor| floor.minecraft.clone()),
         data_version: floor.map(|floor| floor.data_version),
         folders: source.folders().iter().map(|folder| text_of(folder.as_os_str().as_bytes())).collect(),
         left_out,
+        changed,
         seal,
     };
-    disk.write_record(&partial.join(RECORD), &backup)?;
-    disk.rename(&partial, &shelf.directory(&id))?;
-    disk.sync_directory(shelf.root())?;
-    Ok(backup)
+    Ok(Written { record, partial })
 }
 
-/// Looks at each file's size before one is read: a copy that breaks off in the middle was down time for nothing.
+impl Written {
+    /// Reads the archive from beginning to end.
+    pub fn read_back<S: Steps>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+        archive::read(&self.partial, &self.record.seal, &mut Nowhere { disk }).map_err(Error::Unverified)
+    }
+
+    /// Puts it among the copies that count. `now` is when it had been read back.
+    pub fn publish<S: Steps>(self, among: &Shelf, disk: &mut Disk<S>, now: Timestamp) -> Result<Backup, Error> {
+        let Self { record, partial } = self;
+        let backup = Backup { completed_at: now, ..record };
+        disk.write_record(&partial.join(RECORD), &backup)?;
+        disk.rename(&partial, &among.directory(&backup.id))?;
+        disk.sync_directory(among.root())?;
+        Ok(backup)
+    }
+}
+
 fn check_room(source: &Source<'_>, shelf: &Shelf) -> Result<(), Error> {
     let (mut items, mut needed) = (0_u64, 0_u64);
     source.each::<Error>(|item| {
@@ -125,8 +176,7 @@ fn check_room(source: &Source<'_>, shelf: &Shelf) -> Result<(), Error> {
     if items == 0 {
         return Err(Error::Nothing);
     }
-    let space = rustix::fs::statvfs(shelf.root()).map_err(|errno| Error::Space(errno.into()))?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize).saturating_sub(SPARE);
+    let free = disk::free_bytes(shelf.root()).map_err(Error::Space)?.saturating_sub(SPARE);
     if free < needed { Err(Error::Full { free, needed }) } else { Ok(()) }
 }
 

@@ -173,6 +173,11 @@ impl Window {
         Ok(window)
     }
 
+    /// The same, for instants at which something happens: of a window they are the openings.
+    pub(super) fn parse_instants(cron: &str, zone: &str) -> Result<Self, WindowError> {
+        Self::read(cron, zone, SignedDuration::ZERO)
+    }
+
     fn read(cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
         let schedules = cron_text::schedules(cron).map_err(|error| match error {
             CronError::Fields { found } => fields(cron, found),

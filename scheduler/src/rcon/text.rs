@@ -1,4 +1,4 @@
-//! Pure. What the texts of a server mean, and the one text that we build.
+//! Pure. What the texts of a server mean, and the two that we build.
 
 use std::collections::BTreeMap;
 
@@ -31,6 +31,34 @@ pub fn online(text: &str) -> Online {
 /// Whether the answer to `save-all flush` confirms it.
 pub fn says_saved(text: &str) -> bool {
     text.contains("Saved the game")
+}
+
+/// What automatic saving is, by the answer to `save-off` or `save-on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saving {
+    /// It is off from now on.
+    Off,
+    /// It had been off before.
+    OffBefore,
+    /// It is on from now on.
+    On,
+    /// It had been on before.
+    OnBefore,
+}
+
+/// Reads the answer to `save-off` or `save-on`. None: it is neither of the texts, so nobody knows. The words of Minecraft before 1.13 say
+/// the same whether anything was changed or not.
+pub fn saving(text: &str) -> Option<Saving> {
+    let texts = [
+        ("Automatic saving is now disabled", Saving::Off),
+        ("Turned off world auto-saving", Saving::Off),
+        ("Saving is already turned off", Saving::OffBefore),
+        ("Automatic saving is now enabled", Saving::On),
+        ("Turned on world auto-saving", Saving::On),
+        ("Saving is already turned on", Saving::OnBefore),
+    ];
+    let text = without_colours(text);
+    texts.into_iter().find(|(words, _)| text.contains(words)).map(|(_, saving)| saving)
 }
 
 /// The text without colours: `§` and the letter behind it, also the 14 characters of a hex colour (`§x§r§r§g§g§b§b`).
@@ -78,8 +106,17 @@ pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
 
 /// ` @a {"text":"…"}`: JSON, in a form that servers since 1.21.5 also read as SNBT.
 pub fn tellraw_arguments(line: &str) -> String {
-    let line: String = line.chars().filter(|character| !character.is_control()).collect();
-    format!(" @a {}", serde_json::json!({ "text": line, "color": "yellow" }))
+    format!(" @a {}", serde_json::json!({ "text": on_one_line(line), "color": "yellow" }))
+}
+
+/// ` @a …`: the reason is the rest of the line, as it is.
+pub fn kick_arguments(reason: &str) -> String {
+    format!(" @a {}", on_one_line(reason))
+}
+
+/// A line break would begin another command where a console reads it.
+fn on_one_line(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -115,6 +152,23 @@ mod tests {
     }
 
     #[test]
+    fn what_saving_is_stands_in_the_words_of_each_age_and_in_no_others() {
+        for (words, expected) in [
+            ("Automatic saving is now disabled", Saving::Off),
+            ("Turned off world auto-saving", Saving::Off),
+            ("Saving is already turned off", Saving::OffBefore),
+            ("Automatic saving is now enabled\n", Saving::On),
+            ("§7Turned on world auto-saving", Saving::On),
+            ("Saving is already turned on", Saving::OnBefore),
+        ] {
+            assert_eq!(saving(words), Some(expected), "{words}");
+        }
+        for words in ["", "Command not found", "Unknown command. Type \"/help\" for help.\n", "Saved the game"] {
+            assert_eq!(saving(words), None, "{words}");
+        }
+    }
+
+    #[test]
     fn papers_own_list_is_read_with_its_hex_colours() {
         let text = "§fServer Plugins (3):\n§x§0§2§8§8§d§1Paper Plugins (1):\n §8- §aModern\n§x§e§d§8§1§0§6Bukkit Plugins (2):\n §8- §aDemo§r, §c*Old\n";
         let expected = BTreeMap::from([("Demo".into(), true), ("Modern".into(), true), ("Old".into(), false)]);
@@ -135,6 +189,11 @@ mod tests {
         assert_eq!(plugins("§fServer Plugins (2):\n§x§e§d§8§1§0§6Bukkit Plugins:\n §8- §aDemo"), None);
         assert_eq!(plugins(""), None);
         assert_eq!(plugins("Unknown command. Type \"/help\" for help."), None);
+    }
+
+    #[test]
+    fn the_reason_of_a_disconnect_is_one_line() {
+        assert_eq!(kick_arguments("Update.\nop Mallory"), " @a Update.op Mallory");
     }
 
     #[test]

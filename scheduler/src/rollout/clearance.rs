@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Step, WaitingOn, later};
+use super::{Step, WaitingOn};
+use crate::gate::later;
 use crate::seen::{Act, Goal, Life, Players, PodUid, Policy, Seen};
 
 /// How long a save counts, whoever is on: the hook that stops the server saves again what is built since. Longer than two
@@ -38,7 +39,7 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
         // The agent answers and there is no server process: nobody is on, and nothing could be saved.
         (Life::Starting { .. } | Life::Down | Life::Refused | Life::Stopping { .. }, _) => return Clearance::Asked,
     }
-    let Some(announced) = seen.facts.announced.filter(|it| it.act == act && it.pod == pod.uid) else {
+    let Some(announced) = seen.told(act) else {
         return Clearance::NotYet(announce(goal, seen, act, pod.uid, not_after, now));
     };
     // Also with nobody on: somebody may join. And as promised, whoever joined or left since: a countdown never jumps.
@@ -58,11 +59,14 @@ fn announce(goal: &Goal, seen: &Seen, act: Act, pod: PodUid, not_after: Timestam
         Players::Nobody => goal.empty_notice,
         Players::Some(_) | Players::Unknown { .. } => goal.notice,
     };
-    if let (Policy::WaitForEmpty { deadline }, Act::Update { window_opened_at, .. }, Players::Some(_)) =
-        (goal.policy, act, seen.players)
-        && now < later(window_opened_at, deadline)
+    let since = match act {
+        Act::Update { goal: _, window_opened_at: since } | Act::Restart { due: since } => Some(since),
+        Act::RollBack { .. } => None,
+    };
+    if let (Policy::WaitForEmpty { deadline }, Some(since), Players::Some(_)) = (goal.policy, since, seen.players)
+        && now < later(since, deadline)
     {
-        return Step::Wait(WaitingOn::Players { until: later(window_opened_at, deadline) });
+        return Step::Wait(WaitingOn::Players { until: later(since, deadline) });
     }
     Step::Announce { act, pod, notice, not_after }
 }

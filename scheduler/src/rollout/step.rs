@@ -72,6 +72,12 @@ pub enum Step {
         /// What is settled.
         to: Revision,
     },
+    /// Tells the init container of `to` to put back what plugins' data folders held before the update, if nobody may have played since.
+    /// The worlds stay as they are. Ends as [`Step::OrderRestore`] does, which says the same and more.
+    OrderData {
+        /// What is settled.
+        to: Revision,
+    },
     /// Template and open door in one write, ready once or never: the controller replaces the pod by itself.
     RollBack {
         /// What is settled; for a first start that failed, the corrected goal.
@@ -86,6 +92,20 @@ pub enum Step {
         /// What runs, proven.
         settled: Revision,
     },
+    /// The pod is deleted, and comes back as what is settled: nothing else stands behind the closed door. Which pod it was is
+    /// recorded first, on the `StatefulSet` that was seen.
+    Restart {
+        /// The instant of the schedule.
+        due: Timestamp,
+        /// This pod and no other.
+        pod: PodUid,
+        /// Nobody could be asked. Goes into the report.
+        unasked: bool,
+        /// When this decision is void.
+        not_after: Timestamp,
+    },
+    /// The pod that came after a restart has proven itself, or has not, which is told: the record of the restart goes.
+    EndRestart,
     /// The goal runs behind a closed door. Nothing to do.
     Settled,
     /// Nothing can be done yet.
@@ -105,8 +125,11 @@ impl Step {
             Self::Restore { .. } => "restore",
             Self::MarkFailed { .. } => "markFailed",
             Self::OrderRestore { .. } => "orderRestore",
+            Self::OrderData { .. } => "orderData",
             Self::RollBack { .. } => "rollBack",
             Self::Close { .. } => "close",
+            Self::Restart { .. } => "restart",
+            Self::EndRestart => "endRestart",
             Self::Settled => "settled",
             Self::Wait(_) => "wait",
         }
@@ -128,7 +151,7 @@ pub enum WaitingOn {
     },
     /// Somebody is on, and the policy is to wait.
     Players {
-        /// Then we announce all the same.
+        /// Then we announce all the same, or leave it out.
         until: Timestamp,
     },
     /// Nobody can be asked.
@@ -150,7 +173,7 @@ pub enum WaitingOn {
         /// Moves on as long as the start does.
         until: Timestamp,
     },
-    /// The revision on trial is being proven.
+    /// The revision on trial is being proven, or what is settled after a restart.
     Proof {
         /// Then it is decided.
         until: Timestamp,

@@ -1,7 +1,9 @@
 //! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
 
 use super::*;
-use crate::seen::{Announced, DataVersion, Facts, Players, PodUid, Policy, Saved, World};
+use crate::seen::{Announced, DataVersion, Facts, PodUid, Policy, Saved, World};
+
+mod restarts;
 
 const OLD: Revision = Revision(0xa);
 const NEW: Revision = Revision(0xb);
@@ -13,6 +15,7 @@ const GOAL: Goal = Goal {
     notice: SignedDuration::from_mins(5),
     empty_notice: SignedDuration::from_secs(10),
     patience: SignedDuration::from_mins(3),
+    restart: None,
 };
 /// When Sunday's window opens, in minutes.
 const SUNDAY: i64 = 100_000;
@@ -39,6 +42,7 @@ fn lobby() -> Seen {
         verdict: Verdict::Passed,
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: false },
         staged: true,
+        data_ordered: true,
         facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },
     }
 }
@@ -230,6 +234,32 @@ fn without_cold_copies_what_has_not_touched_the_world_goes_back_and_what_has_wai
 }
 
 #[test]
+fn plugins_data_that_were_kept_are_ordered_back_before_the_failed_set_is_stopped() {
+    let mut seen = on_trial(Life::Down);
+    seen.facts.failed = vec![NEW];
+    seen.players = Players::Nobody;
+    seen.data_ordered = false;
+    let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    assert_eq!(next(&seen), Step::OrderData { to: OLD });
+    seen.facts.failed.clear();
+    assert_eq!(
+        next(&Seen { verdict: Verdict::Failed, ..seen.clone() }),
+        Step::MarkFailed { revision: NEW },
+        "first of all"
+    );
+    seen.facts.failed = vec![NEW];
+    seen.world.floor = DataVersion(2);
+    assert_eq!(
+        next(&seen),
+        Step::Wait(WaitingOn::NoBackup),
+        "a world that cannot go back keeps the data where they are"
+    );
+    seen.world.floor = DataVersion(1);
+    seen.data_ordered = true;
+    assert!(matches!(next(&seen), Step::RollBack { to: OLD, unasked: false, .. }));
+}
+
+#[test]
 fn somebody_elses_template_does_not_stay_behind_the_door() {
     let mut seen = lobby();
     seen.set = Some(Set { template: Revision(0xf), ..SET });
@@ -335,4 +365,25 @@ fn a_commit_is_left_to_the_controller_in_the_last_part_of_a_window() {
     let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(SUNDAY + 120), opens: None };
     let committed = Seen { set: Some(COMMITTED), ..lobby() };
     assert_eq!(next_step(&GOAL, &committed, ending, at(SUNDAY + 100)), Step::Wait(WaitingOn::Controller));
+}
+
+#[test]
+fn an_update_is_under_way_from_its_announcement_until_it_has_settled_and_another_announcement_is_none() {
+    let under_way = |seen: &Seen| is_under_way(&GOAL, seen, open());
+    assert!(!under_way(&lobby()));
+    let mut told = lobby();
+    told.facts.announced = Some(announced(SUNDAY + 5));
+    assert!(under_way(&told));
+    assert!(!is_under_way(&GOAL, &told, shut()), "what was announced in a window does not begin after it");
+    told.facts.announced = Some(Announced { act: update(SUNDAY - WEEK), ..announced(SUNDAY + 5) });
+    assert!(!under_way(&told));
+    assert!(
+        under_way(&Seen { set: Some(Set { template: NEW, ..SET }), ..lobby() }),
+        "nobody was told, and it is written"
+    );
+    assert!(under_way(&on_trial(Life::Up)));
+    let closed = Seen { set: Some(Set { door: Door::Closed, ..COMMITTED }), ..on_trial(Life::Up) };
+    assert!(under_way(&closed), "what runs was never proven");
+    let first_start = Seen { facts: Facts::default(), ..on_trial(Life::Up) };
+    assert!(!under_way(&first_start));
 }

@@ -112,6 +112,9 @@ pub struct Facts {
     /// The last save.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved: Option<Saved>,
+    /// The restart by the clock that is under way: the pod was deleted for it, or is just about to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarted: Option<Restarted>,
 }
 
 impl Facts {
@@ -154,6 +157,11 @@ pub enum Act {
         /// What did not make it.
         failed: Revision,
     },
+    /// To start again what is settled, by the clock. Needs no window either.
+    Restart {
+        /// The instant of its schedule: what was said for another one counts for nothing.
+        due: Timestamp,
+    },
 }
 
 /// The name of the act in requests to the agent, which announces no act twice.
@@ -162,6 +170,7 @@ impl fmt::Display for Act {
         match self {
             Self::Update { goal, window_opened_at } => write!(f, "update/{goal}/{window_opened_at}"),
             Self::RollBack { failed } => write!(f, "roll-back/{failed}"),
+            Self::Restart { due } => write!(f, "restart/{due}"),
         }
     }
 }
@@ -191,6 +200,16 @@ pub struct Saved {
     pub at: Timestamp,
     /// The server said that it saved. A refusal is a fact too: without it we would ask without end.
     pub confirmed: bool,
+}
+
+/// A pod was deleted for a restart. Decides nothing: it says which pod has to prove itself, and to whom that is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restarted {
+    /// The instant of its schedule.
+    pub due: Timestamp,
+    /// The pod that went. Another one is the one that came.
+    pub pod: PodUid,
 }
 
 #[cfg(test)]

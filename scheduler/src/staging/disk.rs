@@ -79,9 +79,26 @@ impl<S: Steps> Disk<S> {
         })
     }
 
+    /// Removes a directory with all that is in it; fine if it is gone.
+    pub(crate) fn remove_all(&mut self, path: &Path) -> Result<(), Error> {
+        self.step("remove", path, |path| match fs::remove_dir_all(path) {
+            Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        })
+    }
+
     /// Moves a file; nothing is ever half there.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         self.step("move a file to", to, |to| fs::rename(from, to))
+    }
+
+    /// Moves a folder, link or not, and brings both of its directories to the disk before anything else is moved.
+    pub(crate) fn carry(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let parent = to.parent().unwrap_or(to);
+        self.make_directory(parent)?;
+        self.rename(from, to)?;
+        self.sync_directory(parent)?;
+        self.sync_directory(from.parent().unwrap_or(from))
     }
 
     /// Brings a directory's names to the disk.
@@ -119,6 +136,26 @@ impl<S: Steps> Disk<S> {
         self.rename(&beside, path)?;
         self.sync_directory(directory)
     }
+}
+
+/// Bytes that a user who is not root may still write where `path` lies.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let space = rustix::fs::statvfs(path)?;
+    Ok(space.f_bavail.saturating_mul(space.f_frsize))
+}
+
+/// What lies right in a directory, in no order; nothing if it is not there.
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => entries.collect(),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(other) => Err(other),
+    }
+}
+
+/// A link to nothing is there, too.
+pub(crate) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
 }
 
 /// The name beside `path` under which a new content waits. Not a `.jar`, so no server loads it.

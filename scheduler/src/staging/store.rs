@@ -228,9 +228,7 @@ impl Store {
     }
 
     fn free(&self) -> Result<u64, Error> {
-        let error = |errno: rustix::io::Errno| Error::File { what: "ask for the free space", source: errno.into() };
-        let space = rustix::fs::statvfs(self.volume.root()).map_err(error)?;
-        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+        disk::free_bytes(self.volume.root()).map_err(|source| Error::File { what: "ask for the free space", source })
     }
 
     /// The records of staged locks, in the order of their digests.

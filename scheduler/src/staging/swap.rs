@@ -4,7 +4,6 @@
 //! operation leaves each file either as it was or as it will be; the next start does the rest, for the same target or for another one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -159,13 +158,8 @@ pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
     let mut jars = Vec::new();
     for directory in [volume.plugins(), volume.plugins().join("update")] {
         let error = |source| Error::Read { path: directory.display().to_string(), source };
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
-            Err(other) => return Err(error(other)),
-        };
-        for entry in entries {
-            let path = entry.map_err(error)?.path();
+        for entry in disk::entries(&directory).map_err(error)? {
+            let path = entry.path();
             if path.is_file() && path.extension().is_some_and(|extension| extension == "jar") {
                 jars.push(path);
             }

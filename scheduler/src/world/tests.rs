@@ -47,7 +47,8 @@ fn put(directory: &Path, path: &str, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
+/// A set without plugins.
+pub(crate) fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
     let hash = FileHash("sha256:00".into());
     let server = File {
         path: ".nightshift/server/paper.jar".into(),

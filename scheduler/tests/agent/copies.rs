@@ -5,11 +5,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use scheduler::backup::Contents;
 use scheduler::backup::restore::unpack;
 use scheduler::backup::shelf::Shelf;
+use scheduler::backup::take::{Order, take};
+use scheduler::backup::{Contents, Reading, Trigger};
 use scheduler::protocol::FileSet;
 use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::world::Worlds;
 
 use crate::paper::Paper;
 use crate::pod::Pod;
@@ -100,7 +102,7 @@ async fn the_worlds_are_copied_before_a_newer_minecraft_starts_and_once_for_one_
     let backup = listed[0].state.clone().unwrap();
     assert_eq!(
         (backup.contents, backup.before.clone(), backup.data_version),
-        (Contents::Worlds, newer.lock, Some(4556))
+        (Contents::Worlds, Some(newer.lock), Some(4556))
     );
     assert_eq!(backup.lock, Some("a".repeat(64)));
 
@@ -195,6 +197,10 @@ async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open
     write(&old.lock, &"c".repeat(64));
     assert_eq!(server.run().code(), Some(3), "there is no copy from before that set");
 
+    let of_data = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": true, "worlds": false});
+    fs::write(&order, of_data.to_string()).unwrap();
+    assert_eq!(server.run().code(), Some(3), "an order for the plugins' data is none for the worlds");
+
     write(&old.lock, &newer.lock);
     let (another, ..) = set(&server.url, 'c');
     server.wants(&another);
@@ -215,6 +221,28 @@ async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open
     assert!(server.run().success());
     assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
     assert_eq!(fs::read_dir(data.join(".nightshift/set-aside")).unwrap().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_what_ran_in_between_serves_too_if_the_set_before_can_open_it() {
+    let mut server = Server::new("OneWay").await;
+    let (never_proven, ..) = set(&server.url, 'c');
+    server.wants(&never_proven);
+    assert!(server.run().success());
+    let newer = server.newer_minecraft();
+    server.wants(&newer);
+    assert!(server.run().success());
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+
+    let (old, ..) = set(&server.url, 'a');
+    server.wants(&old);
+    let order = server.copies.path().join("restore.json");
+    let text = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": true}).to_string();
+    fs::write(&order, text).unwrap();
+    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    assert!(server.run().success(), "{}", server.last_words());
+    let level = fs::read(server.init.data.path().join("world/level.dat")).unwrap();
+    assert_eq!(level, level_dat(4556, "1.21.10"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,4 +270,53 @@ async fn whoever_played_since_the_copy_is_known_from_the_ping_and_from_the_files
     let _paper = Paper::start(pod.game, pod.rcon, 1).await;
     pod.report_when("a player is seen and noted", |report| report.backups.as_ref().unwrap().played_since).await;
     assert!(pod.data.path().join(".nightshift/played.json").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that_failed() {
+    let mut server = Server::new("OneWay").await;
+    let newer = server.newer_minecraft();
+    server.wants(&newer);
+    assert!(server.run().success());
+    let [cold] = server.shelf().list().unwrap().try_into().unwrap();
+
+    // A copy by the clock, of what was played with the set that fails; the set before could open it.
+    server.init.put("world/region/r.0.0.mca", b"played");
+    let data = server.init.data.path().to_owned();
+    let order = Order {
+        data: &data,
+        worlds: &Worlds::read(&data).unwrap(),
+        reading: Reading::Live,
+        contents: Contents::Everything,
+        trigger: Trigger::Scheduled,
+        lock: Some(&newer.lock),
+        before: None,
+        request: Some("scheduled-1"),
+    };
+    let hot = take(&order, &server.shelf(), &mut Disk::new(Unhindered), scheduler::agent::clock::now).unwrap();
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    fs::create_dir(pod.copies()).unwrap();
+    for id in [&cold.id, &hot.id] {
+        let (from, to) = (server.shelf().directory(id), pod.copies().join(id));
+        fs::create_dir(&to).unwrap();
+        fs::read_dir(from).unwrap().map(Result::unwrap).for_each(|file| {
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        });
+    }
+    let seen = pod.report().await.backups.unwrap();
+    assert_eq!(
+        (seen.last.unwrap().id, seen.last_of_worlds.unwrap().id),
+        (hot.id, cold.id),
+        "the way back is the cold one"
+    );
+
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+    let (old, ..) = set(&server.url, 'a');
+    server.wants(&old);
+    let order = server.copies.path().join("restore.json");
+    let text = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": false}).to_string();
+    fs::write(&order, text).unwrap();
+    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    assert!(server.run().success(), "{}", server.last_words());
+    assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"chunks");
 }

@@ -14,6 +14,8 @@ pub(crate) struct Heard {
     pub(crate) players: u32,
     pub(crate) connections: usize,
     pub(crate) commands: Vec<String>,
+    /// What it answers to `save-off` and `save-all flush`, when that is not what a sound server says.
+    pub(crate) odd: std::collections::BTreeMap<&'static str, &'static str>,
 }
 
 pub(crate) struct Paper {
@@ -87,7 +89,11 @@ async fn console(mut stream: TcpStream, heard: &Mutex<Heard>) -> bool {
             stream.write_all(&packet(id, 2, "")).await.unwrap();
             continue;
         }
+        let odd = heard.lock().unwrap().odd.get(body.as_str()).map(|text| (*text).to_owned());
         let reply = match body.as_str() {
+            _ if odd.is_some() => odd.unwrap_or_default(),
+            "minecraft:save-off" => "Automatic saving is now disabled".to_owned(),
+            "minecraft:save-on" => "Automatic saving is now enabled".to_owned(),
             "minecraft:list" => {
                 format!("There are {} of a max of 20 players online: ", heard.lock().unwrap().players)
             }

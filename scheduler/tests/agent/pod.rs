@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use scheduler::agent::sidecar::Sidecar;
@@ -57,31 +57,57 @@ impl Pod {
 
     /// A pod on a volume.
     pub(crate) async fn on(data: TempDir, store_url: &str) -> Self {
+        let mut pod = Self::without_agent(data);
+        pod.start(settings::Sidecar { store_url: store_url.to_owned(), ..pod.settings() }).await;
+        pod
+    }
+
+    /// A pod in which no agent runs yet.
+    pub(crate) fn without_agent(data: TempDir) -> Self {
         let shared = tempfile::tempdir().unwrap();
-        let (game, rcon) = (free_address(), free_address());
-        let settings = settings::Sidecar {
-            data: data.path().to_owned(),
-            shared: shared.path().to_owned(),
-            store_url: store_url.to_owned(),
+        let (game, rcon, agent) = (free_address(), free_address(), free_address());
+        // As the agent does itself; fails only if it has.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let (running, nonce) = (tokio::spawn(async {}), Cell::new(0));
+        Self { data, shared, game, rcon, agent, terminate: None, running, client, nonce }
+    }
+
+    /// What its agent is told.
+    pub(crate) fn settings(&self) -> settings::Sidecar {
+        settings::Sidecar {
+            data: self.data.path().to_owned(),
+            shared: self.shared.path().to_owned(),
+            store_url: String::new(),
             agent_key: Key::from_hex(KEY).unwrap(),
             rcon_password: PASSWORD.into(),
-            rcon_port: rcon.port(),
-            game_port: game.port(),
+            rcon_port: self.rcon.port(),
+            game_port: self.game.port(),
             pod_uid: POD.to_owned(),
             pod_ip: String::new(),
-            backups: Some(shared.path().join("copies")),
+            backups: Some(self.copies()),
+            backup_max_count: Some(10),
+            backup_max_age: None,
             stop_timeout: 60,
+            kick_text: "The server stops now. Please join again in a few minutes.".to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
-        };
+        }
+    }
+
+    /// Starts its agent, or the next one.
+    pub(crate) async fn start(&mut self, settings: settings::Sidecar) {
         let sidecar = Sidecar::bind(settings).await.unwrap();
-        let agent = sidecar.address().unwrap();
+        self.agent = sidecar.address().unwrap();
         let (terminate, terminated) = oneshot::channel::<()>();
-        let running = tokio::spawn(sidecar.run(async move {
+        self.running = tokio::spawn(sidecar.run(async move {
             let _ = terminated.await;
         }));
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let (terminate, nonce) = (Some(terminate), Cell::new(0));
-        Self { data, shared, game, rcon, agent, terminate, running, client, nonce }
+        self.terminate = Some(terminate);
+    }
+
+    /// Where the copies of its server lie.
+    pub(crate) fn copies(&self) -> PathBuf {
+        self.shared.path().join("copies")
     }
 
     pub(crate) fn write_log(&self) {

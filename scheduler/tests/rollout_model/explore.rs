@@ -48,7 +48,7 @@ pub(crate) struct Found {
 const STUCK: &str = "7 no end can be reached any more";
 
 /// Is this answer an end: nothing to do, or nothing that we could do?
-fn is_end(step: &Step) -> bool {
+pub(crate) fn is_end(step: &Step) -> bool {
     match step {
         Step::Settled => true,
         Step::Wait(why) => why.needs_a_person(),
@@ -61,8 +61,11 @@ fn is_end(step: &Step) -> bool {
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
         | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
         | Step::RollBack { .. }
-        | Step::Close { .. } => false,
+        | Step::Close { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart => false,
     }
 }
 

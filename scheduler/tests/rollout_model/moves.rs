@@ -7,7 +7,7 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
-use crate::world::{Agent, ByUs, Deed, F, Held, L, Rev, Rule, Scenario, State, WindowNow};
+use crate::world::{Agent, ByUs, Clock, Deed, F, Held, L, Rev, Rule, Scenario, State, WindowNow};
 
 /// Who makes a move. An end must be reachable over moves of the operator and the world alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,8 +107,11 @@ impl<'a> Moves<'a> {
             | Step::Restore { .. }
             | Step::MarkFailed { .. }
             | Step::OrderRestore { .. }
+            | Step::OrderData { .. }
             | Step::RollBack { .. }
-            | Step::Close { .. } => false,
+            | Step::Close { .. }
+            | Step::Restart { .. }
+            | Step::EndRestart => false,
         };
         if quiet {
             let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
@@ -122,7 +125,7 @@ impl<'a> Moves<'a> {
     }
 
     fn operator(&mut self, w: &State, step: &Step) {
-        let Some(deed) = Deed::of(step) else { return };
+        let Some(deed) = Deed::of(step, w) else { return };
         let to = self.perform(w, deed);
         self.to(Kind::Operator, "operator", to);
         if w.faults > 0 && w.held.is_none() {
@@ -154,6 +157,11 @@ impl<'a> Moves<'a> {
         }
         if let Some(fact) = w.saved.filter(|fact| fact.good) {
             self.tick("save grows old", State { saved: Some(F { good: false, ..fact }), ..*w });
+        }
+        match w.clock {
+            Clock::Before => self.tick("a restart is due", State { clock: Clock::Due, ..*w }),
+            Clock::Due => self.tick("too late for the restart", State { clock: Clock::Over, ..*w }),
+            Clock::Over => {}
         }
         if w.window == WindowNow::Shut {
             self.tick("window opens", State { window: WindowNow::Open, ..*w });

@@ -12,6 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         saves: true,
         copies: true,
         first_start: false,
+        restarts: false,
         faults: 0,
         changes: 0,
         agent_costs: false,
@@ -34,6 +35,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         Scenario { policy: Asking::Ignore, ..b("ignore: B flaky", Flaky, plain) },
         Scenario { saves: false, ..b("saves are refused: B bad", Bad, plain) },
         Scenario { name: "first start: A flaky", first_start: true, fate: [Flaky, Good, Good, Good], ..plain },
+        Scenario { restarts: true, ..b("restart by the clock: B flaky", Flaky, plain) },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }

@@ -1,15 +1,12 @@
-//! Pure. A small world: what there is in it, how it looks to `next_step`, and which of its states nobody can tell apart.
+//! Pure. A small world: what there is in it, and which of its states nobody can tell apart.
 //!
 //! Time is abstracted: a clock is "not yet" or "over", and "over" may come at any moment. UIDs and openings of the window are
 //! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
 
-use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::Gate;
-use scheduler::rollout::{Step, next_step};
-use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Facts, Goal, Life, Players, Pod, PodUid, Policy, Revision, Saved, Seen, Set,
-    Settled, Verdict, World,
-};
+use scheduler::rollout::Step;
+use scheduler::seen::{Act, Door, Revision};
+
+use crate::look::NOTICE;
 
 /// The revisions of the model. `M` is what a person wrote into the template by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,7 +33,7 @@ impl Rev {
         1 << self.index()
     }
 
-    fn real(self) -> Revision {
+    pub(crate) fn real(self) -> Revision {
         Revision(u64::from(self.bit()))
     }
 
@@ -71,6 +68,8 @@ pub(crate) struct Scenario {
     /// The init container takes cold copies.
     pub(crate) copies: bool,
     pub(crate) first_start: bool,
+    /// A restart by the clock becomes due, once.
+    pub(crate) restarts: bool,
     /// How many things may go wrong, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
@@ -138,12 +137,19 @@ impl P {
     }
 }
 
+/// What a server is stopped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum For {
+    Update,
+    RollBack,
+    Restart,
+}
+
 /// A fact, with what it was true of.
 #[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct F {
-    /// For a roll-back, not for an update.
-    pub(crate) back: bool,
+    pub(crate) act: For,
     pub(crate) about: Rev,
     /// Still the pod, and the opening, of now.
     pub(crate) pod: bool,
@@ -158,37 +164,48 @@ pub(crate) struct F {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Deed {
     Create { rev: Rev, open: bool },
-    Announce { back: bool, about: Rev, short: bool },
-    Save { back: bool, about: Rev },
+    Announce { act: For, about: Rev, short: bool },
+    Save { act: For, about: Rev },
     Write(Rev),
     Commit { unasked: bool },
     Restore { rev: Rev, open: bool },
     MarkFailed(Rev),
-    Order(Rev),
+    Order { to: Rev, unless_played: bool },
     RollBack { to: Rev, unasked: bool },
     Close(Rev),
+    Restart { unasked: bool },
+    EndRestart,
 }
 
 impl Deed {
-    pub(crate) fn of(step: &Step) -> Option<Self> {
+    /// What was seen when it was decided goes with it.
+    pub(crate) fn of(step: &Step, seen: &State) -> Option<Self> {
         let act = |act: Act| match act {
-            Act::Update { goal, .. } => (false, Rev::of(goal)),
-            Act::RollBack { failed } => (true, Rev::of(failed)),
+            Act::Update { goal, .. } => (For::Update, Rev::of(goal)),
+            Act::RollBack { failed } => (For::RollBack, Rev::of(failed)),
+            // It is about whatever is settled, so it names nothing: one of them stands for all.
+            Act::Restart { .. } => (For::Restart, Rev::A),
         };
         Some(match *step {
             Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Door::Open },
             Step::Announce { act: what, notice, .. } => {
-                Self::Announce { back: act(what).0, about: act(what).1, short: notice < NOTICE }
+                Self::Announce { act: act(what).0, about: act(what).1, short: notice < NOTICE }
             }
-            Step::Save { act: what, .. } => Self::Save { back: act(what).0, about: act(what).1 },
+            Step::Save { act: what, .. } => Self::Save { act: act(what).0, about: act(what).1 },
             Step::WriteTemplate { revision, .. } => Self::Write(Rev::of(revision)),
             Step::Commit { unasked, .. } => Self::Commit { unasked },
             Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
             Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
-            Step::OrderRestore { to } => Self::Order(Rev::of(to)),
+            Step::OrderRestore { to } => {
+                let unless_played = seen.played || seen.agent != Agent::Answers;
+                Self::Order { to: Rev::of(to), unless_played }
+            }
             Step::RollBack { to, unasked, .. } => Self::RollBack { to: Rev::of(to), unasked },
             Step::Close { settled } => Self::Close(Rev::of(settled)),
-            Step::Stage | Step::Settled | Step::Wait(_) => return None,
+            Step::Restart { unasked, .. } => Self::Restart { unasked },
+            Step::EndRestart => Self::EndRestart,
+            // Nobody keeps plugins' data here, so it is never asked for.
+            Step::Stage | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => return None,
         })
     }
 
@@ -199,7 +216,8 @@ impl Deed {
 
     /// Carries a `not_after`.
     pub(crate) fn expires(self) -> bool {
-        self.at_the_agent() || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. })
+        self.at_the_agent()
+            || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
     }
 }
 
@@ -231,11 +249,38 @@ pub(crate) enum WindowNow {
     TooLateToBegin,
 }
 
+/// The instant of a restart by the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clock {
+    /// It is still to come, if restarts are looked at.
+    Before,
+    /// It has come, and the server of now has not started since.
+    Due,
+    /// The server has started since, or it is too late.
+    Over,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ByUs {
     Nothing,
     Update,
     RollBack,
+}
+
+/// A cold copy, taken before a revision opened the worlds for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ColdCopy {
+    pub(crate) format: u8,
+    pub(crate) before: Rev,
+}
+
+/// The order to put the worlds back when `to` starts after `failed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Order {
+    pub(crate) to: Rev,
+    pub(crate) failed: Rev,
+    /// Somebody was on when it was given, or nobody could say: then the worlds only come back if nobody was on since the copy.
+    pub(crate) unless_played: bool,
 }
 
 /// One state of the world.
@@ -258,17 +303,22 @@ pub(crate) struct State {
     pub(crate) players: bool,
     pub(crate) agent: Agent,
     pub(crate) window: WindowNow,
+    pub(crate) clock: Clock,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
     pub(crate) announced: Option<F>,
     pub(crate) saved: Option<F>,
+    /// The pod of now, or another one, was deleted for a restart.
+    pub(crate) again: Option<bool>,
     // The volume.
     pub(crate) floor: u8,
     pub(crate) mixed: bool,
     pub(crate) last: Option<Rev>,
-    pub(crate) backup: u8,
-    pub(crate) order: Option<Rev>,
+    /// The newest cold copy of the worlds.
+    pub(crate) copy: Option<ColdCopy>,
+    pub(crate) order: Option<Order>,
+    /// Somebody was on since that copy.
     pub(crate) played: bool,
     pub(crate) held: Option<Held>,
     // Ghosts: what the checker remembers and nobody in the world does.
@@ -277,13 +327,6 @@ pub(crate) struct State {
     pub(crate) by_us: ByUs,
     pub(crate) tampered: bool,
     pub(crate) raced: bool,
-}
-
-const NOTICE: SignedDuration = SignedDuration::from_mins(5);
-
-/// Minutes from the instant at which `next_step` is always asked.
-fn at(minutes: i64) -> Timestamp {
-    Timestamp::from_second(1_000_000 + 60 * minutes).expect("near 1970")
 }
 
 impl State {
@@ -303,14 +346,16 @@ impl State {
             players: false,
             agent: Agent::Answers,
             window: WindowNow::Shut,
+            clock: if s.restarts { Clock::Before } else { Clock::Over },
             settled: Some(Rev::A),
             failed: 0,
             announced: None,
             saved: None,
+            again: None,
             floor: 1,
             mixed: false,
             last: Some(Rev::A),
-            backup: 0,
+            copy: None,
             order: None,
             played: false,
             held: None,
@@ -326,101 +371,6 @@ impl State {
         settled
     }
 
-    /// What `next_step` answers here.
-    pub(crate) fn answer(&self, s: &Scenario) -> Step {
-        next_step(&self.goal(s), &self.seen(s), self.gate(), at(0))
-    }
-
-    fn goal(&self, s: &Scenario) -> Goal {
-        let deadline = SignedDuration::from_mins(if self.window == WindowNow::OpenForLong { 10 } else { 45 });
-        Goal {
-            revision: self.goal.real(),
-            world: format_of(s, self.goal),
-            policy: match s.policy {
-                Asking::Announce => Policy::Announce,
-                Asking::EmptyFirst => Policy::WaitForEmpty { deadline },
-                Asking::Ignore => Policy::Ignore,
-            },
-            notice: NOTICE,
-            empty_notice: SignedDuration::from_secs(10),
-            patience: SignedDuration::from_mins(5),
-        }
-    }
-
-    fn gate(&self) -> Gate {
-        let until = match self.window {
-            WindowNow::Shut => return Gate::Shut { opens: Some(at(600)) },
-            WindowNow::Ending => {
-                return Gate::Ending { opened_at: at(-30), until: at(90), opens: Some(at(600)) };
-            }
-            // Enough for the short countdown: a long one that cannot end is not begun.
-            WindowNow::TooLateToBegin => at(3),
-            WindowNow::Open | WindowNow::OpenForLong => at(90),
-        };
-        Gate::Open { opened_at: at(-30), until }
-    }
-
-    fn seen(&self, s: &Scenario) -> Seen {
-        Seen {
-            set: self.exists.then(|| Set {
-                template: if self.foreign { Revision(1000) } else { self.template.real() },
-                current: self.current.real(),
-                update: self.update.real(),
-                observed: self.update == self.template,
-                door: if self.open { Door::Open } else { Door::Closed },
-                asleep: self.asleep,
-            }),
-            pod: self.pod.map(|p| seen_pod(s, p)),
-            players: match self.agent {
-                Agent::Answers if self.players => Players::Some(3),
-                Agent::Answers => Players::Nobody,
-                Agent::Silent => Players::Unknown { since: at(-1) },
-                Agent::SilentBeyondPatience => Players::Unknown { since: at(-60) },
-            },
-            verdict: match self.pod.map_or(Judged::NotYet, |p| p.judged) {
-                Judged::NotYet => Verdict::Pending { until: at(5) },
-                Judged::Passed => Verdict::Passed,
-                Judged::Failed => Verdict::Failed,
-                Judged::Unreadable => Verdict::Unproven,
-            },
-            world: World {
-                floor: DataVersion(self.floor.into()),
-                whole: !self.mixed,
-                backup: (self.backup > 0).then(|| DataVersion(self.backup.into())),
-                played_since: self.played,
-                restore_ordered: self.order.is_some() && self.order == self.settled,
-            },
-            staged: true,
-            facts: self.facts(s),
-        }
-    }
-
-    fn facts(&self, s: &Scenario) -> Facts {
-        let act = |f: F| {
-            if f.back {
-                return Act::RollBack { failed: f.about.real() };
-            }
-            let a_week_ago = -30 - 7 * 24 * 60;
-            Act::Update { goal: f.about.real(), window_opened_at: at(if f.window { -30 } else { a_week_ago }) }
-        };
-        let forgotten = s.without == Some(Rule::SaveOutlivesPlayers) && self.players;
-        Facts {
-            settled: self.settled.map(|rev| Settled { revision: rev.real(), world: format_of(s, rev) }),
-            failed: Rev::ALL.into_iter().filter(|rev| self.failed & rev.bit() > 0).map(Rev::real).collect(),
-            announced: self.announced.map(|f| Announced {
-                act: act(f),
-                pod: uid(f.pod),
-                ends: at(if f.good { -15 } else { 4 }),
-            }),
-            saved: self.saved.filter(|_| !forgotten).map(|f| Saved {
-                act: act(f),
-                pod: uid(f.pod),
-                at: at(if f.good { -1 } else { -60 }),
-                confirmed: f.ok,
-            }),
-        }
-    }
-
     /// The pod, unless it is on its way out.
     pub(crate) fn busy(&self) -> Option<P> {
         self.pod.filter(|p| !matches!(p.life, L::Stopping | L::Lost))
@@ -433,6 +383,13 @@ impl State {
         self.agent = Agent::Answers;
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
             fact.pod = false;
+        }
+        if let Some(of_now) = &mut self.again {
+            *of_now = false;
+        }
+        if self.clock == Clock::Due {
+            // Whoever started it: what comes now has been restarted.
+            self.clock = Clock::Over;
         }
         if let Some(held) = &mut self.held {
             held.pod = false;
@@ -465,7 +422,7 @@ impl State {
         }
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
             // Dead facts are kept at their most dangerous, so that a forgotten key is noticed.
-            if !fact.pod || !(fact.window || fact.back) {
+            if !fact.pod || (!fact.window && fact.act == For::Update) {
                 (fact.good, fact.ok) = (true, true);
             }
         }
@@ -480,24 +437,4 @@ impl State {
         self.players &= self.pod.is_some();
         self
     }
-}
-
-fn format_of(s: &Scenario, rev: Rev) -> DataVersion {
-    DataVersion(s.format[rev.index()].into())
-}
-
-fn uid(of_now: bool) -> PodUid {
-    PodUid(if of_now { 7 } else { 6 })
-}
-
-fn seen_pod(s: &Scenario, p: P) -> Pod {
-    let life = match p.life {
-        L::Init | L::Starting | L::Migrating => Life::Starting { gives_up_at: at(if p.late { -1 } else { 10 }) },
-        L::Up => Life::Up,
-        L::Down => Life::Down,
-        L::Refused => Life::Refused,
-        L::Stopping => Life::Stopping { lost_at: at(5) },
-        L::Lost => Life::Stopping { lost_at: at(if p.late { -5 } else { 5 }) },
-    };
-    Pod { uid: uid(true), revision: p.rev.real(), world: format_of(s, p.rev), life }
 }

@@ -1,4 +1,4 @@
-//! Pure. The `ConfigMap` with the order to put the worlds back. It is there from the order until the next revision is settled or written.
+//! Pure. The `ConfigMap` with the order to put worlds and plugins' data back. It is there from the order until the next revision is settled or written.
 
 use std::collections::BTreeMap;
 

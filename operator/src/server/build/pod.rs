@@ -38,8 +38,10 @@ pub(crate) const AGENT_CONTAINER: &str = "agent";
 pub(crate) const OUR_VOLUMES: [&str; 5] = ["data", "nightshift", "lock", BACKUP_VOLUME, ORDERS_VOLUME];
 /// The volume of the copies, in the pod of a server that has some.
 pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
-/// The volume of an order to put worlds back, in the same pods.
+/// The volume of an order to put worlds or plugins' data back, in the pod of a server that has copies or keeps data.
 const ORDERS_VOLUME: &str = "nightshift-orders";
+/// The variable of the init container by which it keeps plugins' data. A template without it can put none back.
+pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
 /// Where it is mounted.
 const ORDERS_DIR: &str = "/etc/nightshift-orders";
 /// Where the copies are mounted.
@@ -150,8 +152,8 @@ fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
 
 fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
     let mut prepare = our_container(server, config, "init");
-    prepare.env.get_or_insert_default().extend(env::copies(server));
-    if server.backup.is_some() {
+    prepare.env.get_or_insert_default().extend(env::copies(server).into_iter().chain(env::way_back(server)));
+    if server.may_be_ordered_back() {
         prepare.volume_mounts.get_or_insert_default().push(mount(ORDERS_VOLUME, ORDERS_DIR, true));
     }
     Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
@@ -175,8 +177,8 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
     let mut mounts =
         vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
     if server.backup.is_some() {
-        // Copies are taken before the server starts, and only looked at beside it.
-        mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, verb != "init"));
+        // Copies are taken before the server starts, and beside it while it runs.
+        mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, false));
     }
     Container {
         image: Some(config.agent_image.clone()),
@@ -199,7 +201,7 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
 }
 
 fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
-    let orders = server.backup.as_ref().map(|_| Volume {
+    let orders = server.may_be_ordered_back().then(|| Volume {
         name: ORDERS_VOLUME.to_owned(),
         config_map: Some(ConfigMapVolumeSource {
             name: orders_map_name(&server.name),

@@ -45,6 +45,26 @@ fn every_wrong_field_is_named_at_once() {
 }
 
 #[test]
+fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
+    let backup = |backup: Value| json!({"backup": backup, "timeZone": "Europe/Berlin"});
+    let of = |schedule: Value| check(&server(backup(json!({"schedule": schedule})))).unwrap().backup.unwrap();
+    let next = |schedule: Value| of(schedule).schedule.unwrap().next("2026-11-22T00:00:00Z".parse().unwrap()).unwrap();
+    assert_eq!(next(json!({"cron": "0 5 * * *"})).to_string(), "2026-11-22T04:00:00Z");
+    assert_eq!(next(json!({"cron": "0 5 * * *", "timeZone": "UTC"})).to_string(), "2026-11-22T05:00:00Z");
+    assert_eq!(of(json!({"cron": "@daily"})).hot_contents, Contents::Everything);
+    assert_eq!(of(json!({"cron": "@daily", "contents": "Worlds"})).hot_contents, Contents::Worlds);
+    let asked_only = check(&server(backup(json!({})))).unwrap().backup.unwrap();
+    assert!(asked_only.schedule.is_none() && asked_only.hot_contents == Contents::Everything);
+    for wrong in [
+        json!({"schedule": {"cron": "0 5 * *"}}),
+        json!({"schedule": {"cron": "0 5 * * *", "timeZone": "Mars"}}),
+        json!({"enabled": false, "schedule": {"cron": "0 5 * * *"}}),
+    ] {
+        assert_eq!(paths(backup(wrong.clone())), ["spec.backup.schedule"], "{wrong}");
+    }
+}
+
+#[test]
 fn what_the_safety_of_the_world_hangs_on_cannot_be_overridden_by_a_pod_template() {
     let template = |container: Value| json!({"podTemplate": {"spec": {"containers": [container]}}});
     let variable = template(json!({"name": "papermc", "env": [{"name": "STOP_DURATION", "value": "1"}]}));

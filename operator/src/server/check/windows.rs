@@ -3,12 +3,17 @@
 use std::fmt;
 
 use crds::PaperMCServer;
-use crds::paper_mc_server::{self, MaintenanceWindow, NamedWindow};
-use jiff::Timestamp;
-use scheduler::gate::{Blackout, Window, WindowError, Windows};
+use crds::paper_mc_server::{self, BackupSchedule, MaintenanceWindow, NamedWindow, RestartOnlyIf};
+use jiff::{SignedDuration, Timestamp};
+use scheduler::gate::{Blackout, Copies, Restarts, Window, WindowError, Windows};
+use scheduler::seen::Policy;
 
-use super::Complaints;
+use super::{CheckedRestart, Complaints, RESTART_ANNOUNCEMENT, policy_of};
 use crate::chain::Chain;
+
+/// For how long after its instant a restart may begin, on top of its countdown and of a wait for players: longer than another
+/// operator needs to take over, shorter than the time in which people who come in the morning would meet it.
+const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
 
 /// All windows of a server, and its blackouts. No window written: updates are never applied by themselves, because nobody
 /// said when.
@@ -29,6 +34,47 @@ pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints)
     }
     let blackouts = schedule.blackouts.iter().filter_map(|written| desk.blackout(written)).collect();
     Windows { windows, enabled: true, blackouts }
+}
+
+/// Restarts by the clock. `deadline` and `notice` are those of `players`.
+pub(super) fn check_restart(
+    server: &PaperMCServer,
+    deadline: SignedDuration,
+    notice: SignedDuration,
+    complaints: &mut Complaints,
+) -> Option<CheckedRestart> {
+    let spec = &server.spec;
+    let paper_mc_server::Restart { cron, time_zone, policy, only_if, text } = spec.restart.as_ref()?;
+    let policy = policy_of(policy.unwrap_or(spec.players.policy), deadline);
+    let wait = match policy {
+        Policy::WaitForEmpty { deadline } => deadline,
+        Policy::Announce | Policy::Ignore => SignedDuration::ZERO,
+    };
+    let RestartOnlyIf { uptime_at_least, empty } = only_if.clone().unwrap_or_default();
+    let uptime = uptime_at_least.map(|text| complaints.duration("spec.restart.onlyIf.uptimeAtLeast", &text));
+    let mut desk = Desk { of_server: &spec.time_zone, complaints };
+    let served_within = BEGUN_WITHIN.saturating_add(notice).saturating_add(wait);
+    let restarts = Restarts::parse(cron, time_zone.as_deref().unwrap_or(desk.of_server), served_within);
+    let restarts = desk.kept("spec.restart", restarts.map_err(Told))?;
+    Some(CheckedRestart {
+        restarts: match uptime {
+            Some(least) => restarts.of_a_server_up_for(least),
+            None => restarts,
+        },
+        policy,
+        only_empty: empty,
+        announcement: text
+            .clone()
+            .or_else(|| spec.players.text.clone())
+            .unwrap_or_else(|| RESTART_ANNOUNCEMENT.to_owned()),
+    })
+}
+
+/// Copies of the running server by the clock, of a server in this zone.
+pub(super) fn check_copies(written: &BackupSchedule, of_server: &str, complaints: &mut Complaints) -> Option<Copies> {
+    let BackupSchedule { cron, time_zone, contents: _ } = written;
+    let copies = Copies::parse(cron, time_zone.as_deref().unwrap_or(of_server));
+    Desk { of_server, complaints }.kept("spec.backup.schedule", copies.map_err(Told))
 }
 
 /// A window as both kinds of it are written.

@@ -65,17 +65,26 @@ fn the_copy_from_before_this_set_is_the_one_that_is_put_back_and_that_has_to_be_
     assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))));
     assert!(!world.played_since && !world.restore_ordered);
     seen.order = restore_order(&seen);
-    assert_eq!(seen.order, Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: false }));
+    assert_eq!(
+        seen.order,
+        Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: false, worlds: true })
+    );
     assert!(look_at_world(&seen).restore_ordered);
-    seen.order = Some(RestoreOrder { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false });
+    seen.order = Some(RestoreOrder { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false, worlds: true });
     assert!(!look_at_world(&seen).restore_ordered, "an order after another failure is another one");
 }
 
 #[test]
 fn a_copy_of_another_step_is_no_way_back() {
-    for (of, before) in [("a", "c"), ("c", "b")] {
-        assert_eq!(look_at_world(&seen(true, &copy(of, before, false))).backup, None);
-    }
+    assert_eq!(look_at_world(&seen(true, &copy("a", "c", false))).backup, None);
+}
+
+#[test]
+fn a_copy_of_what_was_never_proven_is_a_way_back_if_what_settled_can_open_it() {
+    let mut seen = seen(true, &copy("c", "b", false));
+    assert_eq!(look_at_world(&seen).backup, Some(DataVersion(4556)));
+    seen.facts.settled = Some(Settled { revision: Revision(1), world: DataVersion(4555) });
+    assert_eq!(look_at_world(&seen).backup, None);
 }
 
 #[test]
@@ -106,4 +115,55 @@ fn another_revision_of_the_same_files_needs_no_copy() {
     same.pod_lock = same.settled_lock.clone();
     assert_eq!(restore_order(&same), None);
     assert!(look_at_world(&same).restore_ordered);
+}
+
+/// As [`seen`], of a set that keeps plugins' data; what runs says this of them.
+fn seen_with_data(plugin_data: &Value) -> Observed {
+    let mut seen = seen(true, &json!(null));
+    let template = json!({"spec": {"containers": [], "initContainers": [
+        {"name": "prepare", "env": [{"name": "NIGHTSHIFT_KEEP_PLUGIN_DATA", "value": "1"}]},
+    ]}});
+    let template = serde_json::from_value(template).unwrap();
+    seen.settled = Some(Arc::new(SettledRecord { template, enabled: Vec::new() }));
+    let report = seen.report.as_deref().unwrap();
+    let plugin_data = serde_json::from_value(plugin_data.clone()).unwrap();
+    seen.report = Some(Arc::new(Report { plugin_data, ..report.clone() }));
+    seen
+}
+
+fn kept(before: &str, back: &Value) -> Value {
+    json!({"at": "2026-11-22T03:00:00Z", "lock": "a".repeat(64), "before": before.repeat(64), "kept": ["Demo"], "back": back})
+}
+
+#[test]
+fn plugins_data_that_were_kept_in_this_step_are_ordered_back_and_the_worlds_are_not() {
+    let mut seen = seen_with_data(&kept("b", &json!(null)));
+    assert!(!data_ordered(&seen));
+    let order = data_order(&seen).unwrap();
+    assert_eq!(order, RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false });
+    seen.order = Some(order);
+    assert!(data_ordered(&seen));
+    // The same order does not stand for one that puts the worlds back, and the other way round it does.
+    seen.settled = super::tests::seen(true, &json!(null)).settled;
+    assert!(!look_at_world(&seen).restore_ordered);
+    let mut seen = seen_with_data(&kept("b", &json!(null)));
+    seen.order = Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: true });
+    assert!(data_ordered(&seen));
+}
+
+#[test]
+fn nothing_is_ordered_where_nothing_was_kept_and_something_where_nobody_can_be_asked() {
+    for nothing in [
+        json!(null),
+        kept("c", &json!(null)),
+        kept("b", &json!({"outcome": "somebodyPlayed", "at": "2026-11-22T03:00:00Z"})),
+    ] {
+        assert!(data_ordered(&seen_with_data(&nothing)), "{nothing}");
+    }
+    let mut silent = seen_with_data(&json!(null));
+    silent.report = None;
+    assert!(!data_ordered(&silent));
+    // A template from before could not obey.
+    silent.settled = super::tests::seen(true, &json!(null)).settled;
+    assert!(data_ordered(&silent));
 }

@@ -55,6 +55,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         rcon_exposed: false,
         announced: None,
         backups: None,
+        plugin_data: None,
     }
 }
 
@@ -66,7 +67,7 @@ fn verdict(report: Option<&Report>, before: Option<&FileSet>, enabled_before: &[
         before,
         enabled_before: &enabled_before,
         settle: SignedDuration::from_secs(60),
-        pod_started: at(90),
+        began: at(90),
     };
     prove(report, &expected, at(now))
 }

@@ -1,5 +1,6 @@
 //! Pure. The conditions of a server.
 
+use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -15,8 +16,10 @@ use crate::chain::cut;
 use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
 use crate::server::check::CheckedServer;
-use crate::server::copies::cold_copy;
+use crate::server::copies::{cold_copy, copies};
+use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
+use crate::turns::NotYet;
 
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(
@@ -25,6 +28,7 @@ pub(super) fn build_conditions(
     report: &Report<'_>,
     before: &PaperMCServerStatus,
 ) -> Vec<Condition> {
+    let last = before.last_update.as_ref();
     let (history, before) = (&before.history, before.conditions.as_slice());
     let plan = report.plan;
     let now = report.now;
@@ -55,7 +59,10 @@ pub(super) fn build_conditions(
     });
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
-        let kept = before.iter().find(|old| holds.is_none() && reason == "AgentSilent" && old.type_ == BACKUP_READY);
+        let is_silent = holds.is_none() && reason == "AgentSilent";
+        let kept = before.iter().find(|old| {
+            old.type_ == BACKUP_READY && (is_silent || (holds == Some(true) && backup::stands(old, report)))
+        });
         conditions.push(kept.cloned().unwrap_or_else(|| of(BACKUP_READY, holds, reason, message)));
     }
     if let Some(why) = &plan.files_problem {
@@ -78,7 +85,7 @@ pub(super) fn build_conditions(
     if plan.outlook.is_spoilt {
         conditions.push(of("WindowsSpoilt", Some(true), "BlackoutsCoverWindows", SPOILT.to_owned()));
     }
-    let (updating, reason, message) = updating(report);
+    let (updating, reason, message) = updating(report, last);
     conditions.push(of("Updating", Some(updating), reason, message));
     conditions
 }
@@ -149,6 +156,10 @@ fn ready(report: &Report<'_>) -> (bool, &'static str, String) {
         }
         Some(Life::Up) => (true, "Running", "the server answers".to_owned()),
         Some(Life::Starting { .. }) => (false, "Starting", "the server is starting".to_owned()),
+        Some(Life::Down) if report.seen.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
+            let message = "the server was stopped from inside (`/stop`), and is started again";
+            (false, "StoppedInGame", message.to_owned())
+        }
         Some(Life::Down) => (false, "Down", "the server's process is not there".to_owned()),
         Some(Life::Refused) => refused(report),
         Some(Life::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
@@ -180,10 +191,10 @@ pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
     message.map(|message| cut(&message, 1_024))
 }
 
-fn updating(report: &Report<'_>) -> (bool, &'static str, String) {
+fn updating(report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static str, String) {
     match report.step {
         Step::Settled => (false, "Settled", "nothing is under way".to_owned()),
-        Step::Wait(waiting) => waiting_in_words(waiting, report),
+        Step::Wait(waiting) => waiting_in_words(waiting, report, last),
         step @ (Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
@@ -193,13 +204,22 @@ fn updating(report: &Report<'_>) -> (bool, &'static str, String) {
         | Step::Restore { .. }
         | Step::MarkFailed { .. }
         | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
         | Step::RollBack { .. }
-        | Step::Close { .. }) => (true, "StepTaken", format!("step: {}", step.name())),
+        | Step::Close { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart) => (true, "StepTaken", format!("step: {}", step.name())),
     }
 }
 
-fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static str, String) {
+fn waiting_in_words(
+    waiting: WaitingOn,
+    report: &Report<'_>,
+    last: Option<&LastUpdate>,
+) -> (bool, &'static str, String) {
     let problem = || report.plan.proof.problem.clone();
+    // What runs now is proven again, and says nothing of what was not.
+    let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
     match waiting {
         WaitingOn::Window { opens } => waiting_for_window(opens, report),
         WaitingOn::Countdown { ends } => (true, "Countdown", format!("players are warned; the server stops at {ends}")),
@@ -213,7 +233,10 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
         WaitingOn::PodMissing => (true, "PodMissing", "the StatefulSet controller has to make the pod".to_owned()),
         WaitingOn::PodStopping { .. } => (true, "PodStopping", "the pod is being stopped".to_owned()),
         WaitingOn::Start { until } => (true, "Starting", format!("the server has until {until} to start")),
-        WaitingOn::Proof { until } => (true, "Proving", format!("the new set must stay well until {until}")),
+        WaitingOn::Proof { until } => {
+            let what = if report.plan.seen.is_restarted() { "restarted: the server" } else { "the new set" };
+            (true, "Proving", format!("{what} must stay well until {until}"))
+        }
         WaitingOn::Asleep => {
             (false, "Asleep", "scaled to 0; the update is applied when it wakes in a window".to_owned())
         }
@@ -228,14 +251,15 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
             "Held",
             format!(
                 "revision {failed} failed here; it is tried again when the spec or a release changes. {}",
-                backup::failed_for(report).unwrap_or_else(problem)
+                backup::failed_for(report).or_else(why_last).unwrap_or_else(problem)
             ),
         ),
-        WaitingOn::BelowFloor { floor } => (
-            false,
-            "BelowFloor",
-            format!("the world was opened by a newer Minecraft (format {floor}) and cannot go back"),
-        ),
+        WaitingOn::BelowFloor { floor } => {
+            let way = backup::way_below(copies(report.seen), report.plan.goal.world);
+            let text =
+                format!("a newer Minecraft has opened the world (format {floor}), which this set cannot open; {way}");
+            (false, "BelowFloor", text)
+        }
         WaitingOn::WorldRefused => refused(report),
         WaitingOn::NoBackup => (
             false,
@@ -247,7 +271,8 @@ fn waiting_in_words(waiting: WaitingOn, report: &Report<'_>) -> (bool, &'static 
         ),
         WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(report)),
         WaitingOn::ServerDown => {
-            (false, "ServerDown", "the settled set does not come up; see the server's log".to_owned())
+            let since = if report.plan.seen.is_restarted() { " since its restart by the clock" } else { "" };
+            (false, "ServerDown", format!("the settled set does not come up{since}; see the server's log"))
         }
         WaitingOn::FirstStartFailed => (
             false,
@@ -273,6 +298,12 @@ fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &
     if plan.consent.needs_approval {
         let message = format!("the set {} is not approved; see ApprovalNeeded", plan.record.files.lock);
         return (false, "ApprovalNeeded", message);
+    }
+    if let Some(NotYet { at_it, before }) = plan.not_yet {
+        let message = format!(
+            "the window is open; {at_it} servers are being updated and {before} come before this one (`maxConcurrentUpdates`)"
+        );
+        return (false, "WaitingForTurn", message);
     }
     let next = match opens {
         Some(opens) => format!("the window opens at {opens}"),

@@ -7,7 +7,7 @@ use scheduler::rollout::Step;
 
 use super::conditions::refusal;
 use super::status::for_people;
-use super::{Report, backup, in_words};
+use super::{Report, backup, in_words, is_open, plugin_data};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -15,7 +15,7 @@ use crate::server::check::CheckedServer;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
 use crate::server::proof::enabled;
-use crate::server::rollout::Done;
+use crate::server::rollout::{Done, Proven};
 use crate::server::undo::Undo;
 
 /// Everything worth an Event in this pass.
@@ -36,7 +36,8 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     }
     notes.extend(of_the_schedule(server, report, before));
     notes.extend(backup::notes(server, report, before));
-    notes.extend(of_step(report, before));
+    notes.extend(plugin_data::notes(report, before));
+    notes.extend(of_step(server, report, before));
     notes
 }
 
@@ -70,13 +71,19 @@ fn of_the_schedule(
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, outlook.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
-        (true, false) => Some(normal("Resumed", "updates are applied in their windows again".to_owned())),
+        (true, false) => Some(resumed()),
         (true, true) | (false, false) => None,
     };
     let undone = of_the_way_back(server, report, before);
     let spoilt = outlook.is_spoilt.then(|| warning("WindowsSpoilt", SPOILT.to_owned()));
-    // One of the two: what was said last for a reason is not said again.
-    refused.or(another).into_iter().chain(unapproved).chain(undone).chain(suspended).chain(spoilt)
+    let no_copy = plan.copies.refused.clone().map(|text| warning("RequestRefused", text));
+    // One of them: what was said last for a reason is not said again.
+    refused.or(another).or(no_copy).into_iter().chain(unapproved).chain(undone).chain(suspended).chain(spoilt)
+}
+
+/// What kept updates back by a person's word does so no more.
+fn resumed() -> Note {
+    normal("Resumed", "updates are applied in their windows again".to_owned())
 }
 
 /// Both ends of a stay at an earlier set.
@@ -88,7 +95,7 @@ fn of_the_way_back(server: &CheckedServer, report: &Report<'_>, before: &PaperMC
         Some(undo @ Undo::Unknown { .. }) => {
             Some(warning("RequestRefused", undo.in_words(namespace, name, &before.history)))
         }
-        None => was_held.then(|| normal("Resumed", "updates are applied in their windows again".to_owned())),
+        None => was_held.then(resumed),
     }
 }
 
@@ -112,6 +119,7 @@ fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
         return format!("asked for: {what}");
     }
     match report.plan.outlook.next_opening {
+        _ if is_open(report.plan.gate) => format!("now: {what}"),
         Some(opens) => format!("{}: {what}", for_people(opens, &server.zone, report.now)),
         None if report.plan.outlook.is_suspended => format!("suspended: {what}"),
         None => format!("no window opens by itself: {what}"),
@@ -125,7 +133,7 @@ fn staged(report: &Report<'_>) -> String {
     format!("{} files ({} kB) staged and verified", all().count(), bytes.div_ceil(1_000))
 }
 
-fn of_step(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     Some(match report.done {
         Done::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
         Done::Announced { notice } => {
@@ -157,12 +165,26 @@ fn of_step(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
             warning("UpdateFailed", refusal(report).unwrap_or_else(|| report.plan.proof.problem.clone()))
         }
         Done::RestoreOrdered => warning("RestoreOrdered", backup::restore_ordered(report)),
+        Done::DataOrdered => normal("RestoreOrdered", plugin_data::ordered()),
         Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(before)),
         // A first start has nothing to go back to: it is kept, and told.
-        Done::Closed { first: true } if !report.plan.proof.problem.is_empty() => {
+        Done::Closed(Proven::First) if !report.plan.proof.problem.is_empty() => {
             warning("ServerUnproven", format!("{}; {}", running(report, true), report.plan.proof.problem))
         }
-        Done::Closed { first } => normal(if *first { "ServerReady" } else { "UpdateApplied" }, running(report, *first)),
+        Done::Closed(Proven::First) => normal("ServerReady", running(report, true)),
+        Done::Closed(Proven::Update) => normal("UpdateApplied", running(report, false)),
+        Done::Closed(Proven::Before) => {
+            normal("ServerReady", format!("what ran before runs again: {}", running(report, false)))
+        }
+        Done::Restarting { due, unasked } => {
+            let asked = if *unasked { "; nobody could be asked" } else { "" };
+            let due = for_people(*due, &server.zone, report.now);
+            normal("RestartStarted", format!("the restart of {due}, as it is{asked}"))
+        }
+        Done::Restarted if !report.plan.proof.problem.is_empty() => {
+            warning("ServerUnproven", format!("{}; {}", running(report, false), report.plan.proof.problem))
+        }
+        Done::Restarted => normal("Restarted", running(report, false)),
         Done::StagingAsked | Done::TemplateWritten | Done::Restored | Done::Nothing => return None,
     })
 }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::explain::{Explanation, few};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::backup::{BACKUP_READY, failed_for};
+use super::backup::{BACKUP_READY, NEEDS_RESTART, failed_for};
 use super::conditions::refusal;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
@@ -89,7 +89,7 @@ impl Situation {
         });
         let of = |of: &str, holds: &str| status.conditions.iter().find(|it| it.type_ == of && it.status == holds);
         let blocked = of("UpdateBlocked", "True");
-        let no_copy = of(BACKUP_READY, "False");
+        let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
         Self {
             planned,
             problem: (refusal(report).or_else(|| failed_for(report))).unwrap_or_else(|| plan.proof.problem.clone()),
@@ -330,7 +330,7 @@ fn duration_in_words(duration: SignedDuration) -> String {
 pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[NotifyChannel], now: Timestamp) -> Outcome {
     match outcome {
         Outcome::Waiting { until: Some(opens) } if !channels.is_empty() && now < opens - SOON => {
-            Outcome::Waiting { until: Some(opens - SOON) }
+            outcome.no_later_than(opens - SOON, now)
         }
         Outcome::Settled
         | Outcome::Acted

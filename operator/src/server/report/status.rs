@@ -11,17 +11,17 @@ use kube::ResourceExt;
 use resolver::explain::{Explanation, Unfollowed};
 use resolver::lock::{Lock, LockReason};
 use scheduler::protocol;
-use scheduler::rollout::Step;
+use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::Facts;
 
-use super::{Report, backup, in_words as in_words_of, is_open};
+use super::{Report, backup, in_words as in_words_of, is_open, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
 use crate::server::check::CheckedServer;
 use crate::server::consent::noted;
 use crate::server::plan::{opens, running_version};
-use crate::server::rollout::Done;
+use crate::server::rollout::{Done, Proven};
 use crate::server::strangers::{kept, strangers};
 use crate::server::undo::{history, still_noted};
 
@@ -59,7 +59,9 @@ pub(super) fn build_status(
         desired_build: Some(lock.build),
         lock: agent.and_then(|agent| agent.lock.clone()).or_else(|| before.lock.clone()),
         update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
-        next_window: if is_open(plan.gate) && update {
+        next_window: if matches!(report.step, Step::Wait(WaitingOn::Held { .. })) {
+            Some("held".to_owned())
+        } else if is_open(plan.gate) && update {
             Some("now".to_owned())
         } else if plan.consent.needs_approval {
             Some("needs approval".to_owned())
@@ -71,6 +73,11 @@ pub(super) fn build_status(
             opens.map(|at| for_people(at, &checked.zone, report.now))
         },
         next_window_at: opens,
+        next_restart: match (plan.restarts.due, plan.restarts.next) {
+            (Some(_), _) => Some("now".to_owned()),
+            (None, next) => next.map(|at| for_people(at, &checked.zone, report.now)),
+        },
+        next_restart_at: plan.restarts.due.map(|restart| restart.due).or(plan.restarts.next),
         held_by: Some(plan.explanation.held_by().join(", "))
             .filter(|names| !names.is_empty())
             .map(|names| cut(&names, 1_024)),
@@ -89,7 +96,8 @@ pub(super) fn build_status(
         update_blocked: blocked(report),
         last_update: last_update(report, before),
         history: history(&before.history, report.seen.settled_lock.as_deref(), report.now),
-        backup: backup::build_status(checked, agent, before),
+        backup: backup::build_status(checked, agent, before, plan.copies.next),
+        plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
         // They follow from the whole status, so they are added last.
         notices: Vec::new(),
@@ -233,7 +241,7 @@ fn runs(running: Option<&Lock>, name: &str) -> bool {
 fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
     let version = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
     match report.done {
-        Done::Closed { first: false } => Some(LastUpdate {
+        Done::Closed(Proven::Update) => Some(LastUpdate {
             applied_at: report.now,
             previous_version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)),
             version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
@@ -256,7 +264,12 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         | Done::Restored
         | Done::MarkedFailed
         | Done::RestoreOrdered
-        | Done::Closed { first: true }
+        | Done::DataOrdered
+        // What failed, and why, is still to be read in the morning.
+        | Done::Closed(Proven::First | Proven::Before)
+        // A restart is no update.
+        | Done::Restarting { .. }
+        | Done::Restarted
         | Done::Nothing => before.last_update.clone(),
     }
 }
@@ -266,6 +279,9 @@ fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCSer
     let (apply, apply_seen_at) = noted(server, before.last_handled.as_ref(), report.now).unzip();
     let mut handled = LastHandled { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
     handled = still_noted(server, handled);
+    let copies = &report.plan.copies;
+    handled.backup_now = copies.served.clone().or(handled.backup_now);
+    handled.backup_now_accepted.clone_from(&copies.accepted);
     let request = server.annotations().get(labels::APPLY_NOW).filter(|request| opens(request, report.plan.gate));
     if let Some(request) = request {
         let request = Some(cut(request, 253));

@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(super) fn homes(key: &str, root: &Value) -> Vec<String> {
     let mut homes = Vec::new();
     find(key, &root["properties"]["spec"], "spec", &mut homes);
-    if homes.len() > 3 { Vec::new() } else { homes }
+    if homes.len() > 5 { Vec::new() } else { homes }
 }
 
 fn find(key: &str, schema: &Value, path: &str, homes: &mut Vec<String>) {

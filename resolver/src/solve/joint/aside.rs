@@ -336,7 +336,7 @@ fn bounds(party: &Party<'_, '_>, seat: &Seat<'_>) -> Vec<(usize, IndexSet)> {
 pub(crate) fn works(tables: &Tables<'_>, seat: &Seat<'_>, place: &Place<'_>) -> IndexSet {
     let Some(running) = &seat.request.running else { return IndexSet::empty() };
     let releases = tables.projects[&place.project].releases.iter().enumerate();
-    let runs = releases.filter(|(_, release)| running.releases.contains(&release.id));
+    let runs = releases.filter(|(_, release)| running.has(release));
     let runs = IndexSet::of(runs.map(|(at, _)| at + 1));
     let paper = tables.papers[seat.papers].iter().position(|paper| *paper == running.minecraft);
     let listed = paper.map(|paper| &tables.sheets[place.sheet].supports[paper]);

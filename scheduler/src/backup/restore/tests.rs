@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::backup::take::{Order, take};
-use crate::backup::{Contents, Trigger};
+use crate::backup::{Contents, Reading, Trigger};
 use crate::staging::disk::Unhindered;
 
 const OLD: [(&str, &[u8]); 4] = [
@@ -66,10 +66,12 @@ impl Server {
         let order = Order {
             data: volume.root(),
             worlds: &worlds,
+            reading: Reading::Still,
             contents,
             trigger: Trigger::BeforeUpdate,
             lock: Some("aaaaaaaa"),
-            before: "bb",
+            before: Some("bb"),
+            request: None,
         };
         let backup = take(&order, &shelf, &mut Disk::new(Unhindered), || at(0)).unwrap();
         fs::remove_dir_all(volume.root().join("world")).unwrap();

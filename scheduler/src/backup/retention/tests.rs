@@ -11,7 +11,14 @@ fn at(hours: i64) -> Timestamp {
 }
 
 fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
-    Candidate { id: id.into(), taken_at: at(hours), contents: Some(contents), good, needed: false }
+    Candidate {
+        id: id.into(),
+        taken_at: at(hours),
+        contents: Some(contents),
+        before_update: false,
+        good,
+        needed: false,
+    }
 }
 
 const TWO: Retention = Retention { max_count: 2, max_age: None };
@@ -54,6 +61,16 @@ fn what_an_update_needs_stays_even_if_nobody_wants_that_many() {
     assert_eq!(to_remove(&copies, one, at(500)), ["b"]);
 }
 
+#[test]
+fn the_way_back_stays_behind_any_number_of_copies_of_a_running_server_and_only_the_newest_does() {
+    let mut copies = ["a", "b"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true)).to_vec();
+    for copy in &mut copies {
+        copy.before_update = true;
+    }
+    copies.extend(["x", "y", "z"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["a", "x"]);
+}
+
 fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
     let contents = prop_oneof![
         Just(None),
@@ -61,17 +78,20 @@ fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
         Just(Some(Contents::ServerFiles)),
         Just(Some(Contents::Everything))
     ];
-    let one = (0_i64..200, contents, any::<bool>(), prop::bool::weighted(0.2));
+    let one = (0_i64..200, contents, any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.3));
     prop::collection::vec(one, 0..12).prop_map(|copies| {
-        let candidate =
-            |(number, (hours, contents, good, needed)): (usize, (i64, Option<Contents>, bool, bool))| Candidate {
-                id: format!("c{number:02}"),
-                taken_at: at(hours),
-                contents,
-                // A record that cannot be read is never a good copy.
-                good: good && contents.is_some(),
-                needed,
-            };
+        let candidate = |(number, (hours, contents, good, needed, before_update)): (
+            usize,
+            (i64, Option<Contents>, bool, bool, bool),
+        )| Candidate {
+            id: format!("c{number:02}"),
+            taken_at: at(hours),
+            contents,
+            before_update,
+            // A record that cannot be read is never a good copy.
+            good: good && contents.is_some(),
+            needed,
+        };
         copies.into_iter().enumerate().map(candidate).collect()
     })
 }
@@ -84,9 +104,11 @@ proptest! {
         let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours) };
         let gone: BTreeSet<String> = to_remove(&copies, retention, at(200)).into_iter().collect();
         let left: Vec<Candidate> = copies.iter().filter(|copy| !gone.contains(&copy.id)).cloned().collect();
-        for part in [Contents::has_worlds, Contents::has_server_files] {
+        for (worlds, way_back) in [(true, false), (false, false), (true, true)] {
+            let part = if worlds { Contents::has_worlds } else { Contents::has_server_files };
             let newest = |of: &[Candidate]| {
-                let good = of.iter().filter(|copy| copy.good && copy.contents.is_some_and(part));
+                let fits = |copy: &&Candidate| copy.contents.is_some_and(part) && (copy.before_update || !way_back);
+                let good = of.iter().filter(|copy| copy.good && fits(copy));
                 good.max_by_key(|copy| (copy.taken_at, copy.id.clone())).cloned()
             };
             prop_assert_eq!(newest(&copies), newest(&left), "the newest good one stays");

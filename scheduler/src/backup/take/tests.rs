@@ -53,15 +53,29 @@ impl Server {
     }
 
     fn take_with<S: Steps>(&self, contents: Contents, second: i64, disk: &mut Disk<S>) -> Result<Backup, Error> {
+        self.take_as(contents, Trigger::BeforeUpdate, second, disk)
+    }
+
+    /// Before an update nobody writes; with any other trigger the server runs.
+    fn take_as<S: Steps>(
+        &self,
+        contents: Contents,
+        trigger: Trigger,
+        second: i64,
+        disk: &mut Disk<S>,
+    ) -> Result<Backup, Error> {
         let data = self.data();
+        let cold = trigger == Trigger::BeforeUpdate;
         let worlds = Worlds::read(&data).unwrap();
         let order = Order {
             data: &data,
             worlds: &worlds,
+            reading: if cold { Reading::Still } else { Reading::Live },
             contents,
-            trigger: Trigger::BeforeUpdate,
+            trigger,
             lock: Some(LOCK),
-            before: "bbbb",
+            before: cold.then_some("bbbb"),
+            request: (!cold).then_some("asked-1"),
         };
         take(&order, &self.shelf, disk, || Timestamp::from_second(1_800_000_000 + second).unwrap())
     }
@@ -79,12 +93,18 @@ impl Server {
     /// The good copies, each read from beginning to end.
     fn good(&self) -> Vec<String> {
         let copies = self.shelf.list().unwrap().into_iter().filter_map(|copy| copy.state.ok());
-        let whole = |backup: &Backup| {
-            let read = archive::read(&self.shelf.directory(&backup.id), &backup.seal, &mut Nowhere);
-            read.unwrap_or_else(|damaged| panic!("{} is on the shelf and damaged: {damaged:?}", backup.id));
+        let is_whole = |backup: &Backup| {
+            read_whole(&self.shelf, backup)
+                .unwrap_or_else(|damaged| panic!("{} is on the shelf and damaged: {damaged:?}", backup.id));
         };
-        copies.inspect(whole).map(|backup| backup.id).collect()
+        copies.inspect(is_whole).map(|backup| backup.id).collect()
     }
+}
+
+/// Reads a copy from beginning to end.
+fn read_whole(shelf: &Shelf, backup: &Backup) -> Result<(), Damaged> {
+    let mut disk = Disk::new(Unhindered);
+    archive::read(&shelf.directory(&backup.id), &backup.seal, &mut Nowhere { disk: &mut disk })
 }
 
 fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -264,3 +284,4 @@ fn the_lists_hashes_are_those_that_other_tools_compute() {
 }
 
 mod faults;
+mod live;

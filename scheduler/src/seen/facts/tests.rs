@@ -14,6 +14,7 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
         failed: vec![Revision(0xc)],
         announced: Some(Announced { act, pod, ends: at }),
         saved: Some(Saved { act: Act::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
+        restarted: Some(Restarted { due: at, pod }),
     };
     let json = serde_json::to_string(&facts).unwrap();
     assert_eq!(
@@ -24,7 +25,8 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
              \"announced\":{{\"act\":{{\"kind\":\"update\",\"goal\":\"000000000000000b\",\
              \"windowOpenedAt\":\"2026-01-11T03:00:00Z\"}},\"pod\":\"{UID}\",\"ends\":\"2026-01-11T03:00:00Z\"}},\
              \"saved\":{{\"act\":{{\"kind\":\"rollBack\",\"failed\":\"000000000000000c\"}},\"pod\":\"{UID}\",\
-             \"at\":\"2026-01-11T03:00:00Z\",\"confirmed\":false}}}}"
+             \"at\":\"2026-01-11T03:00:00Z\",\"confirmed\":false}},\
+             \"restarted\":{{\"due\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}}}}"
         )
     );
     assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
@@ -75,4 +77,5 @@ fn acts_have_names_that_differ_when_they_do() {
     assert_eq!(update(0xb, at), "update/000000000000000b/2026-01-11T03:00:00Z");
     assert_ne!(update(0xb, at), update(0xb, at + jiff::SignedDuration::from_hours(168)));
     assert_eq!(Act::RollBack { failed: Revision(0xb) }.to_string(), "roll-back/000000000000000b");
+    assert_eq!(Act::Restart { due: at }.to_string(), "restart/2026-01-11T03:00:00Z");
 }

@@ -1,6 +1,7 @@
 //! Edge (writes). The swap on a directory of its own, interrupted after each single file operation.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use proptest::prelude::*;
 
@@ -11,6 +12,8 @@ use super::super::jar::tests::jar;
 use super::super::store::Store;
 use super::*;
 use crate::protocol::File;
+
+mod power;
 
 /// Lets `left` operations happen and then stops for ever: from there on the process is dead.
 struct Crash {

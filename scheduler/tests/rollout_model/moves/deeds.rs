@@ -1,12 +1,12 @@
 //! Pure. What a deed does to the world, and what must be true when it is done.
 
 use super::Moves;
-use crate::world::{Agent, Asking, ByUs, Deed, F, L, Rule, State, WindowNow};
+use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Order, Rev, Rule, State, WindowNow};
 
 impl Moves<'_> {
     /// May this server be stopped? Looked at when the write is made. Players come and go at will, so a running server counts
     /// as one with players on.
-    fn check_stop(&mut self, w: &State, back: bool, about: Option<crate::world::Rev>, unasked: bool) {
+    fn check_stop(&mut self, w: &State, act: For, about: Option<Rev>, unasked: bool) {
         let Some(p) = w.busy() else { return };
         self.must(!p.is_starting() || p.late, "5 a starting pod is deleted before its deadline");
         if self.s.policy == Asking::Ignore {
@@ -19,11 +19,26 @@ impl Moves<'_> {
             return self.note("stopped unasked after the agent was silent beyond patience (reported)");
         }
         let up = p.life == L::Up || w.players;
-        let for_this = |f: &F| f.back == back && Some(f.about) == about && f.pod && (back || f.window);
+        let for_this = |f: &F| f.act == act && Some(f.about) == about && f.pod && (act != For::Update || f.window);
         let announced = w.announced.filter(for_this).is_some_and(|f| f.good);
         let saved = w.saved.filter(for_this).is_some_and(|f| f.ok && f.good);
         self.must(!up || announced, "1 stopped without a completed announcement to this pod in this window");
         self.must(!up || saved, "1 stopped without a fresh confirmed save of this pod");
+    }
+
+    /// By the clock: the pod goes, and no template is written.
+    fn restart(&mut self, w: &mut State, unasked: bool) {
+        let whole = Some(w.template) == w.settled && w.current == w.template && !w.foreign;
+        self.must(!w.open && whole, "3 restarted while something else stands behind the door");
+        let runs_it = w.busy().is_some_and(|p| Some(p.rev) == w.settled && p.life == L::Up);
+        self.must(runs_it || self.sleeper, "3 restarted although it does not run what is settled");
+        self.must(w.clock == Clock::Due || self.sleeper, "4 a second restart for one instant");
+        self.check_stop(w, For::Restart, Some(Rev::A), unasked);
+        (w.again, w.by_us) = (Some(true), ByUs::Nothing);
+        // By its UID: the pod that is meant, or none.
+        if let Some(p) = w.busy() {
+            w.pod = Some(p.stopping());
+        }
     }
 
     pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
@@ -38,19 +53,20 @@ impl Moves<'_> {
                 let proven = w.settled.is_none_or(|settled| settled == rev);
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
-            Deed::Announce { back, about, short } => {
-                w.announced = Some(F { back, about, pod: true, window: true, good: false, ok: true });
-                self.must(back || gate_open, "2 announced outside the window");
+            Deed::Announce { act, about, short } => {
+                w.announced = Some(F { act, about, pod: true, window: true, good: false, ok: true });
+                let needs_window = act == For::Update;
+                self.must(!needs_window || gate_open, "2 announced outside the window");
                 let last_part = w.window == WindowNow::Ending && !self.sleeper;
-                self.must(back || !last_part, "2 an update begins in the last part of the window");
+                self.must(!needs_window || !last_part, "2 an update begins in the last part of the window");
                 self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
             }
-            Deed::Save { back, about } => {
-                w.saved = Some(F { back, about, pod: true, window: true, good: true, ok: self.s.saves });
+            Deed::Save { act, about } => {
+                w.saved = Some(F { act, about, pod: true, window: true, good: true, ok: self.s.saves });
             }
             Deed::Write(rev) => {
                 self.must(gate_open, "2 template written outside the gate");
-                let told = w.announced.is_some_and(|f| !f.back && f.about == rev && f.pod && f.window);
+                let told = w.announced.is_some_and(|f| f.act == For::Update && f.about == rev && f.pod && f.window);
                 let may = w.window != WindowNow::Ending || told || self.sleeper;
                 self.must(may, "2 an update begins in the last part of the window");
                 self.must(w.failed & rev.bit() == 0, "8 a failed goal is tried again");
@@ -64,7 +80,7 @@ impl Moves<'_> {
                 let format = self.s.format[w.template.index()];
                 self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
                 self.must(w.update == w.template, "9 committed before the controller saw the template");
-                self.check_stop(old, false, Some(w.template), unasked);
+                self.check_stop(old, For::Update, Some(w.template), unasked);
                 if w.pod.is_none_or(|p| p.rev != w.template) {
                     w.by_us = ByUs::Update;
                 }
@@ -87,9 +103,9 @@ impl Moves<'_> {
                 w.failed |= rev.bit();
                 self.must(Some(rev) != w.settled, "8 the settled revision is called failed");
             }
-            Deed::Order(to) => {
-                self.must(!w.played || self.sleeper, "10 a restore is ordered over what players built");
-                w.order = Some(to);
+            Deed::Order { to, unless_played } => {
+                let failed = w.pod.map_or(to, |p| p.rev);
+                w.order = Some(Order { to, failed, unless_played });
             }
             Deed::RollBack { to, unasked } => {
                 let about = w.pod.map(|p| p.rev);
@@ -97,7 +113,7 @@ impl Moves<'_> {
                 let remembered = w.settled.is_none() || about.is_none_or(|rev| w.failed & rev.bit() > 0);
                 self.must(proven, "8 rolled back to something that is not settled");
                 self.must(remembered, "8 rolled back without remembering the failure");
-                self.check_stop(old, true, about, unasked);
+                self.check_stop(old, For::RollBack, about, unasked);
                 (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
             }
             Deed::Close(rev) => {
@@ -105,9 +121,15 @@ impl Moves<'_> {
                 self.must(!w.open || agreed, "9 closed before the controller called it current");
                 let condemned = w.failed & rev.bit() > 0 && Some(rev) != w.settled;
                 self.must(!condemned, "8 settled although it is recorded as failed");
-                (w.open, w.order, w.settled) = (false, None, Some(rev));
+                (w.open, w.order, w.settled, w.again) = (false, None, Some(rev), None);
                 (w.expect, w.by_us) = (rev, ByUs::Nothing);
                 w.tampered &= w.current != rev || w.template != rev;
+            }
+            Deed::Restart { unasked } => self.restart(&mut w, unasked),
+            Deed::EndRestart => {
+                let is_proven = w.pod.is_some_and(|p| p.life == L::Up) && w.again == Some(false);
+                self.must(is_proven || self.sleeper, "4 a restart ends before another pod is up");
+                (w.again, w.announced, w.saved) = (None, None, None);
             }
         }
         w

@@ -1,7 +1,7 @@
 //! Pure. Kubelet, init container, server, agent and players.
 
 use super::{Kind, Moves};
-use crate::world::{Agent, ByUs, Fate, Judged, L, P, Rule, State};
+use crate::world::{Agent, ByUs, ColdCopy, Fate, Judged, L, P, Rev, Rule, State};
 
 impl Moves<'_> {
     pub(super) fn pod(&mut self, w: &State) {
@@ -65,16 +65,21 @@ impl Moves<'_> {
         let format = self.s.format[p.rev.index()];
         let mut to = *w;
         if format < w.floor || w.mixed {
-            if w.order == Some(p.rev) && w.backup > 0 && w.backup <= format {
+            if let Some(copy) = self.restored(w, p.rev) {
                 if w.played {
                     self.note("restored although somebody joined after the order (set aside, told)");
                 }
-                (to.floor, to.mixed, to.played) = (w.backup, false, false);
+                (to.floor, to.mixed, to.played) = (copy.format, false, false);
                 (to.order, to.last) = (None, Some(p.rev));
                 to.pod = Some(P { life: L::Starting, ..p });
             } else {
                 let ours = w.by_us == ByUs::RollBack && Some(p.rev) == w.settled;
-                if ours && !self.s.copies {
+                let played = w.order.is_some_and(|order| order.unless_played) && w.played;
+                if ours && played {
+                    self.note(
+                        "10 exempt: nobody could say who was on, and somebody was (not put back, a person decides)",
+                    );
+                } else if ours && !self.s.copies {
                     self.note("10 exempt: the world was moved while its pod was stopped, and there is no copy");
                 } else {
                     self.must(!ours, "10 we went back to a revision that cannot open the world as it is now");
@@ -83,8 +88,9 @@ impl Moves<'_> {
             }
         } else {
             let every_start = self.s.without == Some(Rule::OneColdCopy);
-            if self.s.copies && (every_start || w.last != Some(p.rev) && format > w.floor) {
-                (to.backup, to.played) = (w.floor, false);
+            let another = w.last.is_some_and(|last| last != p.rev) && format > w.floor;
+            if self.s.copies && (every_start || another) {
+                (to.copy, to.played) = (Some(ColdCopy { format: w.floor, before: p.rev }), false);
             }
             to.last = Some(p.rev);
             to.pod = Some(P { life: L::Starting, ..p });
@@ -114,7 +120,7 @@ impl Moves<'_> {
         let opens_the_world_as_it_is = !w.mixed && self.s.format[p.rev.index()] == w.floor;
         let never_called_ready = p.life == L::Starting && w.agent != Agent::Answers && opens_the_world_as_it_is;
         if !w.players && (p.life == L::Up || never_called_ready) {
-            let played = w.played || (w.backup > 0 && w.floor > w.backup);
+            let played = w.copy.is_some();
             let to = State { players: true, played, ..*w };
             // A server that nobody called Ready must first come up: longer than a decision counts.
             if p.life == L::Up {
@@ -150,5 +156,11 @@ impl Moves<'_> {
                 self.to(Kind::Help, "agent answers again", State { agent: Agent::Answers, ..*w });
             }
         }
+    }
+
+    /// The copy that the order to this revision names, unless somebody built on what came after it.
+    fn restored(&self, w: &State, to: Rev) -> Option<ColdCopy> {
+        let order = w.order.filter(|order| order.to == to && !(order.unless_played && w.played))?;
+        w.copy.filter(|copy| copy.before == order.failed && copy.format <= self.s.format[to.index()])
     }
 }

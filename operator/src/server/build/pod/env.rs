@@ -9,7 +9,7 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::CheckedServer;
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{BACKUP_DIR, LOCK_DIR, ORDER_KEY, ORDERS_DIR, SHARED_DIR};
+use super::{BACKUP_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, SHARED_DIR};
 use crate::Config;
 
 /// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
@@ -100,15 +100,21 @@ pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
     merged
 }
 
-/// Which copies the init container takes. A server that has none keeps the template that it has.
-pub(super) fn copies(server: &CheckedServer) -> Vec<EnvVar> {
-    let Some(backup) = &server.backup else { return Vec::new() };
-    let mut variables = vec![
-        plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()),
-        plain("NIGHTSHIFT_RESTORE_ORDER", &format!("{ORDERS_DIR}/{ORDER_KEY}")),
-        plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()),
-    ];
-    variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
+/// Before which updates the init container takes copies. A server that has none keeps the template that it has.
+pub(super) fn copies(server: &CheckedServer) -> Option<EnvVar> {
+    server.backup.as_ref().map(|backup| plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
+}
+
+/// Which data of plugins the init container keeps, and where it finds an order to put back what was kept. A server that keeps neither these
+/// nor copies keeps the template that it has.
+pub(super) fn way_back(server: &CheckedServer) -> Vec<EnvVar> {
+    let mut variables = Vec::new();
+    if server.may_be_ordered_back() {
+        variables.push(plain("NIGHTSHIFT_RESTORE_ORDER", &format!("{ORDERS_DIR}/{ORDER_KEY}")));
+    }
+    if server.keep_plugin_data > 0 {
+        variables.push(plain(KEEP_PLUGIN_DATA, &server.keep_plugin_data.to_string()));
+    }
     variables
 }
 
@@ -127,9 +133,16 @@ pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
         field("NIGHTSHIFT_POD_IP", "status.podIP"),
         plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
     ];
-    // A directory of its own: several servers may share a claim.
-    let directory = || plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name));
-    variables.extend(server.backup.as_ref().map(|_| directory()));
+    if let Some(backup) = &server.backup {
+        // A directory of its own: several servers may share a claim.
+        variables.push(plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
+        // Whoever takes one, before the start or beside the server, clears away after it.
+        variables.push(plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
+        variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
+    }
+    // Only where it is set: a new default must not change the template of every server.
+    // The kubelet takes `$(NAME)` for a variable, and `$$` for a dollar.
+    variables.extend(server.kick_text.as_deref().map(|text| plain("NIGHTSHIFT_KICK_TEXT", &text.replace('$', "$$"))));
     variables
 }
 

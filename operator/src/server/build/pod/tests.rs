@@ -95,6 +95,18 @@ fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
 }
 
 #[test]
+fn what_players_read_when_they_are_disconnected_reaches_the_agent_as_it_is_written() {
+    let text = |players: Value| {
+        let template = template(json!({ "players": players }));
+        let containers = template.spec.unwrap().init_containers.unwrap();
+        let agent = containers.into_iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
+        variable(&agent, "NIGHTSHIFT_KICK_TEXT").map(str::to_owned)
+    };
+    assert_eq!(text(json!({})), None, "a new default changes no template");
+    assert_eq!(text(json!({"kickText": "Back in $(TZ) a minute"})).unwrap(), "Back in $$(TZ) a minute");
+}
+
+#[test]
 fn the_heap_follows_from_the_memory_that_the_user_gives_the_container() {
     let limits = json!({"podTemplate": {"spec": {"containers": [
         {"name": "papermc", "resources": {"limits": {"memory": "6Gi"}}},
@@ -135,7 +147,7 @@ fn the_agent_runs_as_the_servers_own_user() {
 }
 
 #[test]
-fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_only_before_its_start() {
+fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_before_its_start_and_beside_it() {
     let without = template(json!({}));
     let disabled = template(json!({"backup": {"enabled": false}}));
     assert_eq!(without, disabled, "what is switched off restarts nobody");
@@ -150,13 +162,41 @@ fn a_server_without_copies_has_no_trace_of_them_and_one_with_them_writes_only_be
     };
     assert_eq!(mounted(game(&with)), None, "no server and no plugin gets at them");
     let ours = spec.init_containers.as_ref().unwrap();
-    assert_eq!(ours.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(Some(true))]);
+    assert_eq!(ours.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(None)]);
     let said: Vec<_> =
         ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_BEFORE", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"]
             .map(|name| variable(&ours[0], name))
             .into();
     assert_eq!(said, [Some("/backups/lobby"), Some("Always"), Some("3"), Some("86400")]);
+    let beside = ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"];
+    assert_eq!(beside.map(|name| variable(&ours[1], name)), [Some("/backups/lobby"), Some("3"), Some("86400")]);
+    let retention = json!({"maxCount": 3, "maxAge": "1d"});
+    let schedule = json!({"cron": "@hourly", "contents": "Worlds"});
+    let scheduled = json!({"backup": {"beforeUpdate": "Always", "retention": retention, "schedule": schedule}});
+    assert_eq!(template(scheduled), with, "a schedule restarts nobody");
     let yours = template(json!({"backup": {"storage": {"existingClaim": "nas"}}}));
     let yours = yours.spec.unwrap().volumes.unwrap().into_iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
     assert_eq!(claim(&yours).as_deref(), Some("nas"));
+}
+
+#[test]
+fn a_server_keeps_its_plugins_data_and_can_be_ordered_to_put_them_back_unless_its_owner_says_none() {
+    let orders = |template: &PodTemplateSpec| {
+        let spec = template.spec.as_ref().unwrap();
+        let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
+        let mounted = prepare.volume_mounts.iter().flatten().any(|mount| mount.name == ORDERS_VOLUME);
+        let volume = spec.volumes.iter().flatten().any(|volume| volume.name == ORDERS_VOLUME);
+        let said = ["NIGHTSHIFT_KEEP_PLUGIN_DATA", "NIGHTSHIFT_RESTORE_ORDER"].map(|name| variable(prepare, name));
+        (mounted && volume, said.map(|said| said.map(str::to_owned)))
+    };
+    let file = Some("/etc/nightshift-orders/restore.json".to_owned());
+    assert_eq!(orders(&template(json!({}))), (true, [Some("536870912".to_owned()), file.clone()]));
+    let large = json!({"keepPluginData": {"maxSize": "2Gi"}});
+    assert_eq!(orders(&template(large)), (true, [Some("2147483648".to_owned()), file.clone()]));
+    let none = json!({"keepPluginData": {"maxSize": "0"}});
+    assert_eq!(orders(&template(none.clone())), (false, [None, None]));
+    let copies = json!({"keepPluginData": {"maxSize": "0"}, "backup": {}});
+    assert_eq!(orders(&template(copies)), (true, [None, file]));
+    let kept = |spec| crate::server::observe::keeps_data(&template(spec));
+    assert!(kept(json!({})) && !kept(none));
 }

@@ -11,6 +11,10 @@ struct Power {
 
 impl Steps for Power {
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        if what.starts_with("read") {
+            // Changes nothing that a power cut could leave half done.
+            return Ok(());
+        }
         // The operation before this one has ended.
         if let Some(synced) = self.syncing.take() {
             self.unsynced.borrow_mut().remove(&synced);
@@ -96,16 +100,16 @@ fn a_change_of_any_byte_is_noticed_and_remembered() {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x20;
             fs::write(&path, &bytes).unwrap();
-            let read = archive::read(&server.shelf.directory(&backup.id), &backup.seal, &mut Nowhere);
+            let read = read_whole(&server.shelf, &backup);
             assert!(read.is_err(), "byte {at} of {file}");
         }
         for length in [0, 1, whole.len() / 2, whole.len() - 1] {
             fs::write(&path, &whole[..length]).unwrap();
-            let read = archive::read(&server.shelf.directory(&backup.id), &backup.seal, &mut Nowhere);
+            let read = read_whole(&server.shelf, &backup);
             assert!(read.is_err(), "{length} bytes of {file}");
         }
         fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
-        assert!(archive::read(&server.shelf.directory(&backup.id), &backup.seal, &mut Nowhere).is_err());
+        assert!(read_whole(&server.shelf, &backup).is_err());
         fs::write(&path, &whole).unwrap();
     }
     let path = server.shelf.directory(&backup.id).join(ARCHIVE);

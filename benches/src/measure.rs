@@ -5,31 +5,32 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 /// What something took.
-pub(crate) struct Cost {
+pub struct Cost {
     /// How far resident memory went above what was there before, in MiB, as the kernel counts it.
-    pub(crate) peak: u64,
+    pub peak: u64,
     /// How long it took.
-    pub(crate) took: Duration,
+    pub took: Duration,
 }
 
-fn status(field: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// A figure of a process' `status`, in KiB; 0 where there is none. `process`: its number, or `self`.
+pub fn status(process: &str, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).unwrap_or_default()
 }
 
 /// Does the work once.
-pub(crate) fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
+pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     // Resets the peak. Not allowed everywhere: the figure is then that of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
-    let (before, start) = (status("VmRSS"), Instant::now());
+    let (before, start) = (status("self", "VmRSS"), Instant::now());
     let done = work();
     let took = start.elapsed();
-    (done, Cost { peak: status("VmHWM").saturating_sub(before) / 1024, took })
+    (done, Cost { peak: status("self", "VmHWM").saturating_sub(before) / 1024, took })
 }
 
 /// One line for the reader.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     // Nobody is left to be told.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

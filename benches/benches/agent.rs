@@ -1,0 +1,146 @@
+//! Edge (writes). What the agent costs while nothing happens, beside a server that runs: memory, and share of a core.
+//!
+//! Agent and stand-in are processes of their own (this program again), so that each figure is that of one process as the kernel counts
+//! it. The reference is the stand-in: the least that anything could cost which answers pings and RCON.
+
+use std::env;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use benches::measure::{self, say};
+use clap::Parser as _;
+use fixtures::jar::{self, Minecraft};
+use fixtures::stand_in::{self, Config};
+use scheduler::agent::{settings, sidecar::Sidecar};
+
+/// Which part this process plays; the parent's other words are in the environment that the part reads.
+const PART: &str = "NIGHTSHIFT_BENCH_PART";
+const DATA: &str = "NIGHTSHIFT_DATA";
+const SERVER_PORT: &str = "SERVER_PORT";
+const RCON_PORT: &str = "NIGHTSHIFT_RCON_PORT";
+const LISTEN: &str = "NIGHTSHIFT_BENCH_LISTEN";
+
+const PASSWORD: &str = "bench";
+const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
+const SERVER_JAR: &str = "paper.jar";
+
+/// How long is watched. Long enough for several looks, pings and questions of a kubelet.
+const WATCHED: Duration = Duration::from_mins(1);
+/// How long both get for their start.
+const STARTED_WITHIN: Duration = Duration::from_mins(1);
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    sidecar: settings::Sidecar,
+}
+
+fn main() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a process may have threads");
+    match env::var(PART).as_deref() {
+        Ok("agent") => runtime().block_on(async {
+            let Line { sidecar } =
+                Line::parse_from(["agent", "--listen", &env::var(LISTEN).expect("the parent sets it")]);
+            let sidecar = Sidecar::bind(sidecar).await.expect("ports and directories are free");
+            sidecar.run(std::future::pending()).await;
+        }),
+        Ok(_) => {
+            let data = env::var(DATA).expect("the parent sets it");
+            let port = |name| env::var(name).expect("the parent sets it");
+            let config =
+                Config::for_tests(Path::new(&data), &Path::new(&data).join(SERVER_JAR), MINECRAFT.id, PASSWORD)
+                    .with("SERVER_PORT", &port(SERVER_PORT))
+                    .with("RCON_PORT", &port(RCON_PORT))
+                    .with("STAND_IN_PLAYERS", "20");
+            runtime().block_on(stand_in::run(config));
+        }
+        Err(_) => measure_both(),
+    }
+}
+
+fn measure_both() {
+    let (data, shared) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    fs::write(data.path().join(SERVER_JAR), jar::paper(&MINECRAFT, 129, "http://127.0.0.1:1/server.jar"))
+        .expect("the directory is ours");
+    fs::create_dir_all(data.path().join("cache")).expect("the directory is ours");
+    fs::write(data.path().join("cache/mojang_1.21.10.jar"), jar::mojang(&MINECRAFT)).expect("the directory is ours");
+    let (game, rcon, listen) = (free_address(), free_address(), free_address());
+    let start = |part: &str| {
+        let program = env::current_exe().expect("this program");
+        let mut command = Command::new(program);
+        command.current_dir(data.path()).env(PART, part).env(DATA, data.path()).env("NIGHTSHIFT_SHARED", shared.path());
+        command.env(SERVER_PORT, game.port().to_string()).env(RCON_PORT, rcon.port().to_string());
+        command.env("NIGHTSHIFT_GAME_PORT", game.port().to_string()).env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD);
+        command.env("NIGHTSHIFT_AGENT_KEY", "ab".repeat(32)).env("NIGHTSHIFT_POD_UID", "bench");
+        Part(command.env(LISTEN, listen.to_string()).spawn().expect("this program starts"))
+    };
+    let (server, agent) = (start("server"), start("agent"));
+    let deadline = Instant::now() + STARTED_WITHIN;
+    while !is_started(listen) {
+        assert!(Instant::now() < deadline, "the agent did not see the server start");
+        sleep(Duration::from_millis(200));
+    }
+    let before = [&server, &agent].map(Part::cpu);
+    let watched = Instant::now();
+    // A kubelet asks every five seconds.
+    while watched.elapsed() < WATCHED {
+        sleep(Duration::from_secs(5));
+        assert!(is_started(listen), "the agent has lost the server");
+    }
+    let seconds = watched.elapsed().as_secs_f64();
+    say(&format!("idle for {seconds:.0} s, 20 players on"));
+    for (name, part, before) in [("reference: the stand-in server", &server, before[0]), ("agent", &agent, before[1])] {
+        let used = part.cpu().saturating_sub(before).as_secs_f64();
+        let (now, peak) = (part.memory("VmRSS"), part.memory("VmHWM"));
+        say(&format!("{name}: {now:.1} MiB, at most {peak:.1} MiB; {:.3} % of a core", 100.0 * used / seconds));
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port is free")
+}
+
+/// What a start-up probe would be told.
+fn is_started(agent: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(agent)?;
+        stream.write_all(b"GET /started HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// A process, ended with its last owner.
+struct Part(Child);
+
+impl Part {
+    /// The CPU time of all its threads, in the kernel's nanoseconds: ticks are too coarse for what costs a thousandth.
+    fn cpu(&self) -> Duration {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
+        let spent = threads.flatten().filter_map(|thread| {
+            let schedstat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            schedstat.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(spent.sum())
+    }
+
+    /// In MiB.
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    fn memory(&self, field: &str) -> f64 {
+        measure::status(&self.0.id().to_string(), field) as f64 / 1024.0
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,99 @@
+//! Pure. How long the operator thinks about a thousand servers in one night: the gate, and the next step of each. The reference
+//! is as many questions to a cron expression by the `croner` crate, which is the least that a scheduler could do.
+
+use std::hint::black_box;
+
+use chrono::{DateTime, Utc};
+use criterion::{Criterion, criterion_group, criterion_main};
+use jiff::{SignedDuration, Timestamp};
+use scheduler::gate::{Window, Windows};
+use scheduler::rollout::{Step, next_step};
+use scheduler::seen::{
+    Act, Announced, DataVersion, Door, Facts, Goal, Life, Players, Pod, PodUid, Policy, Revision, Saved, Seen, Set,
+    Settled, Verdict, World,
+};
+
+const SERVERS: usize = 1_000;
+const OLD: Revision = Revision(1);
+const NEW: Revision = Revision(2);
+const POD: PodUid = PodUid(7);
+const GOAL: Goal = Goal {
+    revision: NEW,
+    world: DataVersion(2),
+    policy: Policy::Announce,
+    notice: SignedDuration::from_mins(5),
+    empty_notice: SignedDuration::from_secs(10),
+    patience: SignedDuration::from_mins(3),
+    restart: None,
+};
+
+/// The moments of an update that a server can be found in, each with what comes next then.
+fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
+    let set = Set { template: OLD, current: OLD, update: OLD, observed: true, door: Door::Closed, asleep: false };
+    let facts = Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() };
+    let staged = Seen {
+        set: Some(set),
+        pod: Some(Pod { uid: POD, revision: OLD, world: DataVersion(1), life: Life::Up }),
+        players: Players::Some(60),
+        verdict: Verdict::Passed,
+        world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: true },
+        staged: true,
+        data_ordered: true,
+        facts,
+    };
+    let with_facts =
+        |announced, saved| Seen { facts: Facts { announced, saved, ..staged.facts.clone() }, ..staged.clone() };
+    let act = Act::Update { goal: NEW, window_opened_at: opened_at };
+    let announced = Some(Announced { act, pod: POD, ends: now });
+    let saved = Some(Saved { act, pod: POD, at: now, confirmed: true });
+    let saved_by_now = with_facts(announced, saved);
+    let written = Seen { set: Some(Set { template: NEW, update: NEW, ..set }), ..saved_by_now.clone() };
+    let on_trial = Seen {
+        set: Some(Set { template: NEW, update: NEW, door: Door::Open, ..set }),
+        pod: Some(Pod { uid: PodUid(8), revision: NEW, world: DataVersion(2), life: Life::Up }),
+        ..saved_by_now.clone()
+    };
+    let at_its_newest = Goal { revision: OLD, world: DataVersion(1), ..GOAL };
+    vec![
+        (at_its_newest, staged.clone()),
+        (GOAL, Seen { staged: false, ..staged.clone() }),
+        (GOAL, staged.clone()),
+        (GOAL, with_facts(announced, None)),
+        (GOAL, saved_by_now),
+        (GOAL, written),
+        (GOAL, on_trial),
+    ]
+}
+
+fn steps(criterion: &mut Criterion) {
+    let window = Window::parse("0 4 * * 0", "Europe/Berlin", SignedDuration::from_hours(2)).expect("a literal");
+    let windows = Windows { windows: vec![window], enabled: true, blackouts: Vec::new() };
+    let opened_at: Timestamp = "2026-03-29T02:00:00Z".parse().expect("a literal");
+    let now: Timestamp = "2026-03-29T02:20:00Z".parse().expect("a literal");
+    let moments = moments(opened_at, now);
+    let servers: Vec<&(Goal, Seen)> = moments.iter().cycle().take(SERVERS).collect();
+    let night = || -> Vec<Step> {
+        let step = |(goal, seen): &&(Goal, Seen)| next_step(goal, seen, windows.gate(black_box(now)), now);
+        servers.iter().map(step).collect()
+    };
+    // Measured is what is meant: no two moments have the same answer.
+    let answers = night();
+    let mut different: Vec<&Step> = Vec::new();
+    for answer in &answers[..moments.len()] {
+        assert!(!different.contains(&answer), "{answer:?} twice: a moment is not what it is called");
+        different.push(answer);
+    }
+
+    let cron: croner::Cron = "0 4 * * 0".parse().expect("a literal");
+    let here: DateTime<chrono_tz::Tz> =
+        "2026-03-29T02:20:00Z".parse::<DateTime<Utc>>().expect("a literal").with_timezone(&chrono_tz::Europe::Berlin);
+    let mut group = criterion.benchmark_group("a night of 1,000 servers");
+    group.bench_function("reference: croner, next occurrence, for each", |bencher| {
+        bencher.iter(|| (0..SERVERS).flat_map(|_| cron.find_next_occurrence(black_box(&here), false)).count());
+    });
+    group.bench_function("gate and next step of each", |bencher| bencher.iter(night));
+    group.finish();
+}
+
+criterion_group!(benches, steps);
+criterion_main!(benches);

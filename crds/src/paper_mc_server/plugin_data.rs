@@ -1,0 +1,62 @@
+//! Pure. The data of plugins: what is kept of them when their JARs change, and what came of it.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema;
+
+/// The data folder of each plugin whose JAR changes is kept on the server's volume, and put back when the new set fails before anybody has
+/// played. A change of it comes with the next window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeepPluginData {
+    /// How large the folder of one plugin may be; a larger one is named and not kept. `"0"`: none is kept.
+    #[serde(default = "half_a_gi")]
+    #[schemars(schema_with = "schema::quantity")]
+    pub max_size: String,
+}
+
+impl Default for KeepPluginData {
+    fn default() -> Self {
+        Self { max_size: half_a_gi() }
+    }
+}
+
+/// The plugins' data that were kept before the set changed last, as the agent said it last. Folders are named as they lie in `plugins`,
+/// places relative to the server's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginDataStatus {
+    /// When keeping began: nothing later is in it.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub kept_at: Timestamp,
+    /// Where they lie, until two further changes of the set; gone when they were put back. Absent: nothing was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub place: Option<String>,
+    /// The folders that were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::texts")]
+    pub kept: Vec<String>,
+    /// What was not kept, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 253)))]
+    pub not_kept: Vec<String>,
+    /// When they were put back, because the set that came next failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub put_back_at: Option<Timestamp>,
+    /// Where the folders lie that the failed set left. They stay until you delete them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub set_aside: Option<String>,
+    /// Why they were not put back, although the set that came next failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub not_put_back: Option<String>,
+}
+
+fn half_a_gi() -> String {
+    "512Mi".to_owned()
+}

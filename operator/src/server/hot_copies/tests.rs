@@ -1,0 +1,235 @@
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use scheduler::backup::Trigger;
+use scheduler::seen::{
+    Act, Announced, DataVersion, Door, Facts, Players, PodUid, Policy, Revision, Set, Settled, Verdict, World,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+
+/// 2026-11-22T12:00:00Z, at which a schedule of every six hours has an instant.
+const NOON: i64 = 1_795_348_800;
+
+fn at(minutes: i64) -> Timestamp {
+    Timestamp::from_second(NOON).unwrap() + SignedDuration::from_mins(minutes)
+}
+
+fn asks(backup: &Value, value: &str) -> PaperMCServer {
+    let mut server = server(json!({"backup": backup}));
+    server.metadata.annotations = Some([(BACKUP_NOW.to_owned(), value.to_owned())].into());
+    server
+}
+
+fn scheduled() -> Value {
+    json!({"schedule": {"cron": "0 */6 * * *", "contents": "Worlds"}})
+}
+
+/// A pod whose agent may write where copies lie, or may not, which says this of them.
+fn seen(writes: bool, backups: &Value) -> Observed {
+    let pod = serde_json::from_value(json!({"spec": {"containers": [], "initContainers": [
+        {"name": "prepare", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups"}]},
+        {"name": "agent", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups", "readOnly": !writes}]},
+    ]}}));
+    let report: Report = serde_json::from_value(json!({
+        "at": "2026-11-22T12:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
+        "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
+    }))
+    .unwrap();
+    Observed {
+        set: None,
+        pod: Some(pod.unwrap()),
+        facts: Facts::default(),
+        shape: None,
+        pod_revision: None,
+        pod_lock: None,
+        settled: None,
+        settled_lock: None,
+        key: None,
+        report: Some(Arc::new(report)),
+        silent_since: Timestamp::UNIX_EPOCH,
+        order: None,
+    }
+}
+
+fn before(status: &Value) -> PaperMCServerStatus {
+    serde_json::from_value(status.clone()).unwrap()
+}
+
+fn promised_noon() -> PaperMCServerStatus {
+    before(&json!({"backup": {"backupCount": 0, "nextBackup": at(0).to_string()}}))
+}
+
+fn of(server: &PaperMCServer, seen: &Observed, before: &PaperMCServerStatus, now: Timestamp) -> HotCopies {
+    HotCopies::of(server, &check(server).unwrap(), seen, before, false, now)
+}
+
+fn request(copies: &HotCopies) -> Option<&str> {
+    copies.due.as_ref().map(|due| due.request.as_str())
+}
+
+#[test]
+fn a_schedule_promises_its_next_instant_and_serves_it_with_what_it_names() {
+    let scheduled = server(json!({"backup": scheduled()}));
+    let fresh = of(&scheduled, &seen(true, &json!({})), &before(&json!({})), at(60));
+    assert_eq!((request(&fresh), fresh.next), (None, Some(at(360))), "nothing from before it was there");
+    let on_time = of(&scheduled, &seen(true, &json!({})), &promised_noon(), at(60));
+    let due = on_time.due.clone().unwrap();
+    assert_eq!((due.request.as_str(), due.trigger), ("scheduled-2026-11-22T12:00:00Z", Trigger::Scheduled));
+    assert_eq!((due.contents, on_time.next, on_time.upcoming), (Contents::Worlds, Some(at(0)), Some(at(360))));
+    let too_late = of(&scheduled, &seen(true, &json!({})), &promised_noon(), at(180));
+    assert_eq!((request(&too_late), too_late.next), (None, Some(at(360))));
+    let hot = json!({"hot": {"request": due.request, "at": at(60).to_string(), "outcome": {"state": "running"}}});
+    let running = of(&scheduled, &seen(true, &hot), &promised_noon(), at(61));
+    assert_eq!((request(&running), running.is_running, running.next), (None, true, Some(at(360))));
+}
+
+#[test]
+fn a_copy_serves_an_instant_if_it_holds_as_much() {
+    let copy = |contents: &str| {
+        json!({"last": {
+            "id": "a", "startedAt": at(1).to_string(), "completedAt": at(2).to_string(), "trigger": "beforeUpdate",
+            "contents": contents, "bytes": 1, "archiveBytes": 1,
+        }})
+    };
+    let due = |backup: Value, holds: &str| {
+        of(&server(json!({"backup": backup})), &seen(true, &copy(holds)), &promised_noon(), at(5)).due.is_some()
+    };
+    let everything = || json!({"schedule": {"cron": "0 */6 * * *"}});
+    assert_eq!(["worlds", "serverFiles", "everything"].map(|holds| due(scheduled(), holds)), [false, true, false]);
+    assert_eq!(["worlds", "serverFiles", "everything"].map(|holds| due(everything(), holds)), [true, true, false]);
+}
+
+#[test]
+fn a_persons_request_is_accepted_for_half_an_hour_and_served_once() {
+    let value = NOON.to_string();
+    let asks = asks(&json!({}), &value);
+    let nothing = seen(true, &json!({}));
+    let fresh = of(&asks, &nothing, &before(&json!({})), at(4));
+    assert_eq!((request(&fresh), fresh.accepted.as_deref()), (Some("asked-1795348800"), Some(value.as_str())));
+    assert_eq!(fresh.due.unwrap().contents, Contents::Everything, "no schedule says less");
+    let late = of(&asks, &nothing, &before(&json!({})), at(5));
+    assert_eq!((late.due, late.accepted, late.refused), (None, None, None));
+    let accepted = before(&json!({"lastHandled": {"backupNowAccepted": value}}));
+    assert!(
+        of(&asks, &nothing, &accepted, at(29)).due.is_some() && of(&asks, &nothing, &accepted, at(30)).due.is_none()
+    );
+    for outcome in [json!({"state": "taken", "id": "a"}), json!({"state": "failed", "why": "no room"})] {
+        let hot = json!({"hot": {"request": "asked-1795348800", "at": at(5).to_string(), "outcome": outcome}});
+        let served = of(&asks, &seen(true, &hot), &accepted, at(6));
+        assert_eq!((served.due, served.accepted, served.served.as_deref()), (None, None, Some(value.as_str())));
+    }
+    let noted = before(&json!({"lastHandled": {"backupNow": value}}));
+    assert_eq!(of(&asks, &nothing, &noted, at(6)), HotCopies::default());
+}
+
+#[test]
+fn a_request_that_starts_nothing_says_why() {
+    let refused = |backup: &Value, value: &str, writes: bool| {
+        of(&asks(backup, value), &seen(writes, &json!({})), &before(&json!({})), at(1)).refused.unwrap_or_default()
+    };
+    let now = NOON.to_string();
+    assert!(refused(&json!({}), "soon", true).contains("unix seconds"));
+    assert!(refused(&json!(null), &now, true).contains("write `spec.backup` first"));
+    assert!(refused(&json!({}), &now, false).contains("next restart"));
+    assert_eq!((refused(&json!({}), &now, true), refused(&json!(null), "1", true)), (String::new(), String::new()));
+}
+
+#[test]
+fn a_pod_from_before_needs_a_restart_if_somebody_wants_copies() {
+    let needs = |backup: Value, writes: bool, is_too_old: bool| {
+        let server = server(json!({"backup": backup}));
+        let seen = seen(writes, &json!({}));
+        HotCopies::of(&server, &check(&server).unwrap(), &seen, &promised_noon(), is_too_old, at(1)).needs_restart
+    };
+    assert!(needs(scheduled(), false, false) && needs(scheduled(), true, true) && !needs(scheduled(), true, false));
+    assert!(!needs(json!({}), false, false), "nobody asks for one");
+}
+
+/// A server whose first set has settled and runs, and that has nothing to do.
+fn at_rest() -> (Goal, Seen, Report) {
+    let (revision, world) = (Revision(1), DataVersion(4556));
+    let goal = Goal {
+        revision,
+        world,
+        policy: Policy::Announce,
+        notice: SignedDuration::from_mins(5),
+        empty_notice: SignedDuration::from_secs(10),
+        patience: SignedDuration::from_mins(5),
+        restart: None,
+    };
+    let seen = Seen {
+        set: Some(Set {
+            template: revision,
+            current: revision,
+            update: revision,
+            observed: true,
+            door: Door::Closed,
+            asleep: false,
+        }),
+        pod: Some(scheduler::seen::Pod { uid: PodUid(7), revision, world, life: Life::Up }),
+        players: Players::Nobody,
+        verdict: Verdict::Passed,
+        world: World { floor: world, whole: true, backup: None, played_since: true, restore_ordered: true },
+        staged: true,
+        data_ordered: true,
+        facts: Facts { settled: Some(Settled { revision, world }), ..Facts::default() },
+    };
+    let report = serde_json::from_value(json!({
+        "at": "2026-11-22T12:00:00Z", "podUid": "u", "players": {"who": "nobody"}, "lock": null,
+        "world": {"floor": null, "whole": true},
+        "server": {"state": "up", "since": "2026-11-22T11:00:00Z", "answeredAt": "2026-11-22T12:00:00Z",
+            "minecraft": "1.21.10", "build": 1, "plugins": {}},
+    }));
+    (goal, seen, report.unwrap())
+}
+
+#[test]
+fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first() {
+    let (goal, seen, report) = at_rest();
+    let shut = Gate::Shut { opens: None };
+    let may = |seen: &Seen, step| may_be_taken(&goal, seen, Some(&report), shut, step);
+    for step in [
+        Step::Settled,
+        Step::Wait(WaitingOn::Window { opens: Some(at(9)) }),
+        Step::Wait(WaitingOn::Players { until: at(9) }),
+        Step::Wait(WaitingOn::Held { failed: Revision(2) }),
+    ] {
+        assert!(may(&seen, step), "{step:?}");
+    }
+    let act = Act::Update { goal: goal.revision, window_opened_at: at(0) };
+    for step in [
+        Step::Announce { act, pod: PodUid(7), notice: goal.notice, not_after: at(1) },
+        Step::Stage,
+        Step::EndRestart,
+        Step::Wait(WaitingOn::Countdown { ends: at(5) }),
+        Step::Wait(WaitingOn::Proof { until: at(5) }),
+    ] {
+        assert!(!may(&seen, step), "{step:?}");
+    }
+    let told = Announced { act, pod: PodUid(7), ends: at(5) };
+    let told = Seen { facts: Facts { announced: Some(told), ..seen.facts.clone() }, ..seen.clone() };
+    let open = Gate::Open { opened_at: at(0), until: at(60) };
+    assert!(!may_be_taken(&goal, &told, Some(&report), open, Step::Settled), "players were told");
+    let on_trial = Set { door: Door::Open, ..seen.set.unwrap() };
+    assert!(!may(&Seen { set: Some(on_trial), ..seen.clone() }, Step::Settled));
+    let down = scheduler::seen::Pod { life: Life::Down, ..seen.pod.unwrap() };
+    assert!(!may(&Seen { pod: Some(down), ..seen.clone() }, Step::Settled));
+    assert!(!may(&Seen { pod: None, ..seen.clone() }, Step::Settled));
+    assert!(!may_be_taken(&goal, &seen, None, shut, Step::Settled), "nobody can be asked");
+    let absent = Report { server: Server::Absent, ..report.clone() };
+    assert!(!may_be_taken(&goal, &seen, Some(&absent), shut, Step::Settled));
+}
+
+#[test]
+fn a_server_whose_copy_is_taken_is_looked_at_soon_and_one_at_rest_at_its_next_instant() {
+    let copies = HotCopies { upcoming: Some(at(3)), ..HotCopies::default() };
+    assert_eq!(copies.in_time(Outcome::Settled, at(0)), Outcome::Waiting { until: Some(at(3)) });
+    assert_eq!(copies.in_time(Outcome::Acted, at(0)), Outcome::Acted);
+    let running = HotCopies { is_running: true, ..copies };
+    assert_eq!(running.in_time(Outcome::Waiting { until: Some(at(60)) }, at(0)), Outcome::Under { until: None });
+    assert_eq!(running.in_time(Outcome::Acted, at(0)), Outcome::Acted);
+}

@@ -1,0 +1,185 @@
+//! Pure. What is said of the plugins' data that were kept and put back: status, Events.
+
+use crds::PaperMCServerStatus;
+use crds::paper_mc_server::PluginDataStatus;
+use scheduler::protocol;
+use scheduler::protocol::plugin_data::{PluginData, PutBack};
+
+use super::Report;
+use crate::chain::cut;
+use crate::k8s::events::Note;
+
+/// As many as the schema lets in.
+const MOST_KEPT: usize = 100;
+const MOST_NOT_KEPT: usize = 20;
+/// The longest text of one that was not kept, and of a place, in bytes.
+const LONGEST: usize = 253;
+
+/// What the agent says. While it is silent its last word stands.
+pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<PluginDataStatus> {
+    match agent {
+        Some(agent) => agent.plugin_data.as_ref().map(status),
+        None => before.plugin_data.clone(),
+    }
+}
+
+fn status(seen: &PluginData) -> PluginDataStatus {
+    let PluginData { at, lock: _, before: _, place, kept, absent: _, not_kept, left_out: _, back } = seen;
+    let (put_back_at, set_aside, not_put_back) = match back {
+        None => (None, None, None),
+        Some(PutBack::Done { at, set_aside }) => (Some(*at), set_aside.as_ref(), None),
+        Some(PutBack::SomebodyPlayed { at: _ }) => (None, None, Some("somebody may have played since")),
+        Some(PutBack::Impossible { at: _, problem }) => (None, None, Some(problem.as_str())),
+    };
+    PluginDataStatus {
+        kept_at: *at,
+        place: place.as_ref().filter(|_| put_back_at.is_none()).map(|place| cut(place, LONGEST)),
+        kept: kept.iter().take(MOST_KEPT).map(|folder| cut(folder, 64)).collect(),
+        not_kept: not_kept.iter().take(MOST_NOT_KEPT).map(|not_kept| cut(&not_kept.to_string(), LONGEST)).collect(),
+        put_back_at,
+        set_aside: set_aside.map(|place| cut(place, LONGEST)),
+        not_put_back: not_put_back.map(|why| cut(why, LONGEST)),
+    }
+}
+
+/// What is new, each once, however often it is looked at.
+pub(super) fn notes(report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+    let seen = report.seen.report.as_ref().and_then(|agent| agent.plugin_data.as_ref());
+    seen.map(|seen| news(seen, before.plugin_data.as_ref())).unwrap_or_default()
+}
+
+fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<Note> {
+    let now = status(seen);
+    let known = known.filter(|known| known.kept_at == now.kept_at);
+    let mut notes = Vec::new();
+    if known.is_none() {
+        notes.extend(kept(&now));
+    }
+    let was = known.map(|known| (known.put_back_at, &known.not_put_back));
+    if seen.back.is_some() && was != Some((now.put_back_at, &now.not_put_back)) {
+        notes.push(put_back(seen, &now));
+    }
+    notes
+}
+
+/// Before a change of the set.
+fn kept(now: &PluginDataStatus) -> Vec<Note> {
+    let kept = now.place.as_ref().map(|place| Note {
+        reason: "PluginDataKept",
+        warning: false,
+        text: format!(
+            "as they were before this change, the data of {} lie in {place} on the volume",
+            now.kept.join(", ")
+        ),
+    });
+    let not_kept = (!now.not_kept.is_empty()).then(|| Note {
+        reason: "PluginDataNotKept",
+        warning: true,
+        text: format!("should this change fail, these data stay as it leaves them: {}", now.not_kept.join("; ")),
+    });
+    kept.into_iter().chain(not_kept).collect()
+}
+
+/// After a set that failed.
+fn put_back(seen: &PluginData, now: &PluginDataStatus) -> Note {
+    let folders = now.kept.join(", ");
+    let place = now.place.as_deref().unwrap_or("no place");
+    if let Some(why) = &now.not_put_back {
+        let text = format!(
+            "what the failed set wrote into the data of plugins stays: {why}. As they were before it, the data of {folders} lie in \
+             {place} on the volume"
+        );
+        return Note { reason: "PluginDataLeft", warning: true, text };
+    }
+    let mut parts = vec![if now.kept.is_empty() {
+        "no plugin had data to put back".to_owned()
+    } else {
+        format!("the data of {folders} are what they were before the set that failed")
+    }];
+    parts.extend(now.set_aside.as_ref().map(|place| format!("what that set wrote lies in {place} on the volume")));
+    if !seen.not_kept.is_empty() {
+        let left: Vec<&str> = seen.not_kept.iter().map(|not_kept| not_kept.folder.as_str()).collect();
+        parts.push(format!("as that set left them: {}", left.join(", ")));
+    }
+    let text = parts.join("; ");
+    Note { reason: "PluginDataRestored", warning: true, text }
+}
+
+/// What the roll-back may do to them.
+pub(super) fn ordered() -> String {
+    "if nobody has played since the update, the data of the plugins that changed are put back as they were before it"
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(back: &serde_json::Value) -> PluginData {
+        serde_json::from_value(json!({
+            "at": "2026-11-22T03:00:00Z", "lock": "aa", "before": "bb", "place": ".nightshift/kept/20261122T030000Z-aaaaaaaa",
+            "kept": ["LuckPerms", "Essentials"], "absent": ["Fresh"],
+            "notKept": [{"folder": "dynmap", "why": "tooLarge", "bytes": 20_000_000_000_u64, "limit": 536_870_912}],
+            "back": back,
+        }))
+        .unwrap()
+    }
+
+    fn said(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<(&'static str, String)> {
+        news(seen, known).into_iter().map(|note| (note.reason, note.text)).collect()
+    }
+
+    #[test]
+    fn a_person_reads_once_what_was_kept_and_what_was_not() {
+        let kept = seen(&json!(null));
+        let notes = said(&kept, None);
+        assert_eq!(notes.iter().map(|note| note.0).collect::<Vec<_>>(), ["PluginDataKept", "PluginDataNotKept"]);
+        assert!(notes[0].1.contains("LuckPerms, Essentials lie in .nightshift/kept/"), "{notes:?}");
+        assert!(notes[1].1.contains("plugins/dynmap has 20000 MB"), "{notes:?}");
+        assert_eq!(said(&kept, Some(&status(&kept))), []);
+    }
+
+    #[test]
+    fn a_roll_back_says_what_came_back_where_the_rest_lies_and_what_did_not_come_back() {
+        let known = status(&seen(&json!(null)));
+        let done = seen(&json!({"outcome": "done", "at": "2026-11-22T03:05:00Z", "setAside": ".nightshift/failed/bb"}));
+        let notes = said(&done, Some(&known));
+        assert_eq!(
+            notes,
+            [(
+                "PluginDataRestored",
+                "the data of LuckPerms, Essentials are what they were before the set that failed; what that set wrote lies in \
+                 .nightshift/failed/bb on the volume; as that set left them: dynmap"
+                    .to_owned()
+            )]
+        );
+        let now = status(&done);
+        assert_eq!((now.place, now.set_aside.as_deref()), (None, Some(".nightshift/failed/bb")));
+        assert_eq!(said(&done, Some(&status(&done))), []);
+    }
+
+    #[test]
+    fn data_that_stay_as_the_failed_set_left_them_are_told_with_the_reason_and_the_place_of_the_others() {
+        let known = status(&seen(&json!(null)));
+        for (back, why) in [
+            (json!({"outcome": "somebodyPlayed", "at": "2026-11-22T03:05:00Z"}), "somebody may have played since"),
+            (json!({"outcome": "impossible", "at": "2026-11-22T03:05:00Z", "problem": "a link"}), "a link"),
+        ] {
+            let left = seen(&back);
+            let notes = said(&left, Some(&known));
+            let [("PluginDataLeft", text)] = notes.as_slice() else { panic!("{notes:?}") };
+            assert!(text.contains(why) && text.contains("lie in .nightshift/kept/"), "{text}");
+            assert_eq!(status(&left).not_put_back.as_deref(), Some(why));
+            assert_eq!(said(&left, Some(&status(&left))), []);
+        }
+    }
+
+    #[test]
+    fn the_last_word_of_a_silent_agent_stands() {
+        let known = Some(status(&seen(&json!(null))));
+        let before = PaperMCServerStatus { plugin_data: known.clone(), ..PaperMCServerStatus::default() };
+        assert_eq!(build_status(None, &before), known);
+    }
+}

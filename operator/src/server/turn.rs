@@ -1,0 +1,95 @@
+//! Edge (reads). Whether it is this server's turn: [`crate::turns`] counts, this file knows what beginning means.
+
+use crds::PaperMCServer;
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+use scheduler::gate::Gate;
+use scheduler::rollout::{Step, is_under_way, next_step};
+use scheduler::seen::Act;
+
+use super::observe::Observed;
+use super::plan::Plan;
+use crate::context::Context;
+use crate::memory::Key;
+
+/// The next step; what is left of it when an update would begin and others come first. Then `plan` says so.
+pub(super) fn next_in_turn(
+    ctx: &Context,
+    server: &Key,
+    seen: &Observed,
+    plan: &mut Plan,
+    by_hand: bool,
+    now: Timestamp,
+) -> Step {
+    let step = next_step(&plan.goal, &plan.seen, plan.gate, now);
+    if !ctx.turns.are_bounded() {
+        return step;
+    }
+    let node = seen.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.as_deref());
+    // What waits for a person may wait for days, and keeps nobody else waiting.
+    let is_stuck = matches!(step, Step::Wait(why) if why.needs_a_person());
+    if !is_stuck && is_under_way(&plan.goal, &plan.seen, plan.gate) {
+        ctx.turns.is_at_it(server, node);
+        return step;
+    }
+    match plan.gate {
+        // What a person asks for by hand waits for nobody.
+        Gate::Open { opened_at, until } if begins(step) && !by_hand => {
+            match ctx.turns.begin(server, node, opened_at, unseen(ctx)) {
+                Ok(()) => step,
+                Err(not_yet) => {
+                    plan.not_yet = Some(not_yet);
+                    // Both are one: the update comes in its turn, and is the restart.
+                    plan.goal.restart = None;
+                    plan.gate = Gate::Ending { opened_at, until, opens: None };
+                    next_step(&plan.goal, &plan.seen, plan.gate, now)
+                }
+            }
+        }
+        Gate::Open { .. } | Gate::Ending { .. } | Gate::Shut { .. } => {
+            wake(ctx, ctx.turns.rests(server));
+            step
+        }
+    }
+}
+
+/// Forgets a server that is gone, or could not be looked at without anything being under way.
+pub(super) fn leave(ctx: &Context, server: &Key) {
+    wake(ctx, ctx.turns.forget(server));
+}
+
+/// The first step of an update that players or the cluster notice.
+fn begins(step: Step) -> bool {
+    match step {
+        Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Act::Update { .. }),
+        Step::WriteTemplate { .. } | Step::Commit { .. } => true,
+        Step::Create { .. }
+        | Step::Stage
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
+        | Step::RollBack { .. }
+        | Step::Close { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart
+        | Step::Settled
+        | Step::Wait(_) => false,
+    }
+}
+
+/// Servers that are being updated, by their own status: for a leader that has not looked at them yet.
+fn unseen(ctx: &Context) -> impl Iterator<Item = Key> {
+    let is_updating = |server: &PaperMCServer| {
+        let conditions = server.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
+        conditions.iter().any(|condition| condition.type_ == "Updating" && condition.status == "True")
+    };
+    let key = |server: &PaperMCServer| (server.namespace().unwrap_or_default(), server.name_any());
+    ctx.servers.state().into_iter().filter_map(move |server| is_updating(&server).then(|| key(&server)))
+}
+
+fn wake(ctx: &Context, servers: Vec<Key>) {
+    for (namespace, name) in servers {
+        ctx.look_again(&namespace, &name);
+    }
+}

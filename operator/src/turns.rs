@@ -1,0 +1,172 @@
+//! Pure. How many servers are updated at the same time, and whose turn it is next.
+//!
+//! A server has its turn from the first announcement until it is settled again, or given up. Who has none is told that what has begun may end
+//! and nothing new begins, as in the last part of a window: so nobody is warned of a stop that has to wait. Kept in memory: whoever leads next
+//! finds who is at it by looking at each server once, and until then by what its status says.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::memory::Key;
+
+/// At most so many, all together and on one node; None: no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Limits {
+    pub(crate) together: Option<usize>,
+    pub(crate) on_a_node: Option<usize>,
+}
+
+/// Where a server stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// It is being updated, there.
+    AtIt { node: Option<String> },
+    /// It could begin, since its window opened.
+    Queues { since: Timestamp, node: Option<String> },
+    /// Neither.
+    Rests,
+}
+
+/// Not yet: so many are at it, and so many come before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotYet {
+    pub(crate) at_it: usize,
+    pub(crate) before: usize,
+}
+
+/// Who is at it, and who waits. One for the process.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    limits: Limits,
+    places: Mutex<BTreeMap<Key, Place>>,
+}
+
+impl Turns {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, places: Mutex::default() }
+    }
+
+    /// Whether anything is bounded at all.
+    pub(crate) fn are_bounded(&self) -> bool {
+        self.limits != Limits::default()
+    }
+
+    /// Notes that an update of this server has begun.
+    pub(crate) fn is_at_it(&self, server: &Key, node: Option<&str>) {
+        self.put(server, Place::AtIt { node: node.map(str::to_owned) });
+    }
+
+    /// Notes that there is nothing to begin, or nothing any more. Answers whose turn it is now because of that.
+    pub(crate) fn rests(&self, server: &Key) -> Vec<Key> {
+        let mut places = self.lock();
+        let was = places.insert(server.clone(), Place::Rests);
+        self.next(&places, was)
+    }
+
+    /// Forgets a server that is gone. Answers as [`Self::rests`] does.
+    pub(crate) fn forget(&self, server: &Key) -> Vec<Key> {
+        let mut places = self.lock();
+        let was = places.remove(server);
+        self.next(&places, was)
+    }
+
+    /// Whether an update may begin here and now, which takes the turn. `unseen` are servers that this process has not looked at yet and
+    /// whose status says that they are being updated; of all that are named there, those that were looked at since count as they were seen.
+    pub(crate) fn begin(
+        &self,
+        server: &Key,
+        node: Option<&str>,
+        since: Timestamp,
+        unseen: impl Iterator<Item = Key>,
+    ) -> Result<(), NotYet> {
+        let mut places = self.lock();
+        for other in unseen {
+            places.entry(other).or_insert(Place::AtIt { node: None });
+        }
+        let (mut taken, queue) = Taken::of(places.iter().filter(|(other, _)| *other != server));
+        let before: Vec<_> = queue.into_iter().filter(|waiting| (waiting.0, waiting.1) < (since, server)).collect();
+        let not_yet = NotYet { at_it: taken.together, before: before.len() };
+        for (_, _, theirs) in before {
+            taken.let_in(self.limits, theirs);
+        }
+        let fits = taken.let_in(self.limits, node);
+        let node = node.map(str::to_owned);
+        let place = if fits { Place::AtIt { node } } else { Place::Queues { since, node } };
+        places.insert(server.clone(), place);
+        if fits { Ok(()) } else { Err(not_yet) }
+    }
+
+    /// Who may begin now that a server left its place.
+    fn next(&self, places: &BTreeMap<Key, Place>, was: Option<Place>) -> Vec<Key> {
+        if was.is_none_or(|was| was == Place::Rests) {
+            return Vec::new();
+        }
+        let (mut taken, queue) = Taken::of(places.iter());
+        // By the node on which it was when it came.
+        let mut may_begin = Vec::new();
+        for (_, server, node) in queue {
+            if taken.let_in(self.limits, node) {
+                may_begin.push(server.clone());
+            }
+        }
+        may_begin
+    }
+
+    fn put(&self, server: &Key, place: Place) {
+        self.lock().insert(server.clone(), place);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, Place>> {
+        // Each change under this lock is one insert or one removal.
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many are at it.
+#[derive(Debug, Default)]
+struct Taken<'a> {
+    together: usize,
+    on: BTreeMap<&'a str, usize>,
+}
+
+/// Who waits since when, and where. First come, first served; by name where windows open together.
+type Queue<'a> = Vec<(Timestamp, &'a Key, Option<&'a str>)>;
+
+impl<'a> Taken<'a> {
+    fn of(places: impl Iterator<Item = (&'a Key, &'a Place)>) -> (Self, Queue<'a>) {
+        let (mut taken, mut queue) = (Self::default(), Vec::new());
+        for (server, place) in places {
+            match place {
+                Place::AtIt { node } => taken.add(node.as_deref()),
+                Place::Queues { since, node } => queue.push((*since, server, node.as_deref())),
+                Place::Rests => {}
+            }
+        }
+        queue.sort_unstable();
+        (taken, queue)
+    }
+
+    fn add(&mut self, node: Option<&'a str>) {
+        self.together += 1;
+        if let Some(node) = node {
+            *self.on.entry(node).or_default() += 1;
+        }
+    }
+
+    /// Counts one more, if there is room. Who finds none, because its node is full, keeps nobody behind it waiting. A server
+    /// without a node, which is asleep, is a load on none.
+    fn let_in(&mut self, limits: Limits, node: Option<&'a str>) -> bool {
+        let fits = |limit: Option<usize>, taken: usize| limit.is_none_or(|limit| taken < limit);
+        let here = node.and_then(|node| self.on.get(node)).copied().unwrap_or(0);
+        let fits = fits(limits.together, self.together) && fits(limits.on_a_node, here);
+        if fits {
+            self.add(node);
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+use super::*;
+
+fn key(name: &str) -> Key {
+    ("games".to_owned(), name.to_owned())
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn turns(together: Option<usize>, on_a_node: Option<usize>) -> Turns {
+    Turns::new(Limits { together, on_a_node })
+}
+
+fn nobody() -> impl Iterator<Item = Key> {
+    std::iter::empty()
+}
+
+#[test]
+fn without_a_bound_everybody_begins_at_once() {
+    let turns = turns(None, None);
+    assert!(!turns.are_bounded());
+    for name in ["a", "b", "c"] {
+        assert_eq!(turns.begin(&key(name), Some("n1"), at(0), nobody()), Ok(()));
+    }
+}
+
+#[test]
+fn who_waited_longest_is_next_and_of_those_of_one_window_the_first_by_name() {
+    let turns = turns(Some(1), None);
+    assert_eq!(turns.begin(&key("c"), None, at(5), nobody()), Ok(()));
+    assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.begin(&key("z"), None, at(1), nobody()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.rests(&key("c")), [key("z")], "it is woken, and nobody else");
+    assert_eq!(turns.rests(&key("c")), [], "nothing has changed");
+    assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), Err(NotYet { at_it: 0, before: 2 }));
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Err(NotYet { at_it: 0, before: 1 }));
+    assert_eq!(turns.begin(&key("z"), None, at(1), nobody()), Ok(()));
+    assert_eq!(turns.forget(&key("z")), [key("a")]);
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
+}
+
+#[test]
+fn whoever_asks_again_with_its_turn_keeps_it() {
+    let turns = turns(Some(1), None);
+    assert_eq!(turns.begin(&key("a"), None, at(0), nobody()), Ok(()));
+    assert_eq!(turns.begin(&key("a"), None, at(0), nobody()), Ok(()));
+    turns.is_at_it(&key("a"), Some("n1"));
+    assert!(turns.begin(&key("b"), None, at(0), nobody()).is_err());
+}
+
+#[test]
+fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
+    let turns = turns(Some(3), Some(1));
+    assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
+    assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), Err(NotYet { at_it: 1, before: 0 }));
+    // b comes before, and could not begin all the same.
+    assert_eq!(turns.begin(&key("c"), Some("n2"), at(0), nobody()), Ok(()));
+    assert_eq!(turns.begin(&key("d"), Some("n2"), at(0), nobody()), Err(NotYet { at_it: 2, before: 1 }));
+    assert_eq!(turns.begin(&key("e"), None, at(0), nobody()), Ok(()), "a server without a node harms none");
+    assert_eq!(turns.rests(&key("a")), [key("b")]);
+    assert_eq!(turns.begin(&key("d"), Some("n2"), at(0), nobody()), Err(NotYet { at_it: 2, before: 1 }));
+    assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), Ok(()));
+}
+
+#[test]
+fn a_new_leader_counts_those_that_it_has_not_looked_at_until_it_has() {
+    let turns = turns(Some(1), None);
+    let unseen = || [key("b")].into_iter();
+    assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.rests(&key("b")), [key("a")]);
+    assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), Ok(()), "its status is older than our look");
+}

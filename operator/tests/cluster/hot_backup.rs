@@ -1,0 +1,81 @@
+//! Edge (writes). Copies of a server that goes on running: because a person asks, and by the clock.
+
+use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
+use super::server::Server;
+use super::wait::{A_START, SOON, until};
+use super::witness::Witness;
+use super::world::in_a_world;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_clock_and_nobody_leaves() {
+    in_a_world("hot-backup", BEFORE, async |world| {
+        let mut manifest = server(LOBBY, FAR);
+        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
+        world.apply(&[manifest, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.seven_join().await;
+        lobby.order("build 1000").await;
+        let witness = Witness::of(&lobby).await;
+
+        #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
+        let asked = Timestamp::now().as_second().to_string();
+        let annotation = format!("nightshift.dev/backup-now={asked}");
+        world.kubectl(&["annotate", "papermcserver", LOBBY, &annotation], "").await;
+        let note = world.note(LOBBY, "BackupTaken").await;
+        assert!(note.contains("worlds, settings and plugins") && note.contains("while the server ran"), "{note}");
+        let first = until("the status names the copy, and whose request it served", SOON, async || {
+            let status = lobby.object().await.status.unwrap_or_default();
+            let served = status.last_handled.and_then(|handled| handled.backup_now);
+            match status.backup.and_then(|backup| backup.last_backup) {
+                Some(last) if served.as_ref() == Some(&asked) => Ok(last),
+                other => Err(format!("{other:?}, served {served:?}")),
+            }
+        })
+        .await;
+        assert_eq!((first.trigger, first.contents), (BackupTrigger::OnDemand, BackupContents::Everything));
+        assert!(note.starts_with(&first.name), "{note}");
+        lobby.condition_is("BackupReady", "True", "Ready").await;
+        assert!(lobby.saved_blocks().await >= 1000, "what was built is on the disk");
+        assert_ne!(lobby.says().await["saving"], false, "saving is on again");
+
+        // What was served starts nothing, also when it is taken away and written again.
+        world.kubectl(&["annotate", "papermcserver", LOBBY, "nightshift.dev/backup-now-"], "").await;
+        world.kubectl(&["annotate", "papermcserver", LOBBY, &annotation], "").await;
+        world.look_again(LOBBY).await;
+        assert_eq!(world.notes(LOBBY, "BackupTaken").await, [note]);
+
+        lobby.change(json!({"backup": {"schedule": {"cron": "* * * * *", "contents": "Worlds"}}})).await;
+        let by_the_clock = until("a copy is taken by the clock", A_START, async || match backup(&lobby).await {
+            BackupStatus { last_backup: Some(last), next_backup: Some(next), .. } if last.name != first.name => {
+                Ok((last, next))
+            }
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        let (second, next) = by_the_clock;
+        assert_eq!((second.trigger, second.contents), (BackupTrigger::Scheduled, BackupContents::Worlds));
+        assert!(second.started_at < next, "{second:?}, and next {next}");
+        lobby.change(json!({"backup": {"schedule": null}})).await;
+        until("no instant is promised any more, and saving is on again", SOON, async || {
+            let (next, saving) = (backup(&lobby).await.next_backup, lobby.says().await["saving"].clone());
+            if next.is_none() && saving != false { Ok(()) } else { Err(format!("{next:?}, saving: {saving}")) }
+        })
+        .await;
+
+        assert_eq!((witness.pods(), witness.runs()), (1, 1), "it went on running:\n{}", witness.console());
+        assert_eq!(lobby.says().await["players"].as_array().unwrap().len(), 7, "nobody was disconnected");
+        for reason in ["BackupFailed", "PlayersWarned", "RequestRefused"] {
+            assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
+        }
+    })
+    .await;
+}
+
+async fn backup(server: &Server<'_>) -> BackupStatus {
+    server.object().await.status.unwrap_or_default().backup.unwrap_or_default()
+}

@@ -1,0 +1,101 @@
+//! Edge (writes). Restarts by the clock: the server as it is, warned and saved, once for each instant; and one by a person in the game.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use serde_json::json;
+
+use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::server::{Server, is_ready};
+use super::update::a_minute_from_now;
+use super::wait::{A_START, AN_UPDATE, until};
+use super::witness::Witness;
+use super::world::{in_a_world, uid_of};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_waiting_for_its_window() {
+    in_a_world("restart", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.seven_join().await;
+        lobby.order("build 1000").await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
+        let witness = Witness::of(&lobby).await;
+
+        let (cron, instant) = a_minute_from_now();
+        lobby.change(json!({"restart": {"cron": cron, "onlyIf": {"uptimeAtLeast": "0s"}}})).await;
+        until("the server is restarted and proven", AN_UPDATE, async || {
+            let restarted = world.notes(LOBBY, "Restarted").await;
+            if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }
+        })
+        .await;
+        let after = lobby.back_after(&before).await;
+        witness.assert_order(&[
+            (0, "shown: "),
+            (0, "All dimensions are saved"),
+            (0, "Stopping server"),
+            (0, "Closing Server"),
+            (1, "Done ("),
+        ]);
+        assert!(after.metadata.creation_timestamp.as_ref().unwrap().0 >= instant, "not before its instant");
+        assert_eq!(lobby.set().await, set, "the update did not come along");
+        assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
+        assert!(world.note(LOBBY, "PlayersWarned").await.starts_with("7 players warned"));
+
+        // Nothing of it looks like an update.
+        let status = lobby.object().await.status.unwrap();
+        assert!(status.available_update.is_some() && status.last_update.is_none(), "{status:?}");
+        assert_eq!(status.history.len(), 1, "{:?}", status.history);
+        assert!(status.next_restart_at.is_some_and(|next| next > instant), "{:?}", status.next_restart_at);
+        for reason in ["UpdateStarted", "UpdateApplied", "UpdateFailed", "UpdateRolledBack", "ServerUnproven"] {
+            assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
+        }
+
+        // The instant is over for whoever looks, also for an operator that was not there.
+        let operator = world.operator().await;
+        let name = operator.metadata.name.clone().unwrap();
+        world.kubectl(&["delete", "pod", &name, "--wait=false"], "").await;
+        until("another operator works", A_START, async || {
+            let selector = ListParams::default().labels("app.kubernetes.io/name=nightshift");
+            let pods = world.api::<Pod>().list(&selector).await.unwrap().items;
+            let works = pods.iter().any(|pod| uid_of(pod) != uid_of(&operator) && is_ready(pod));
+            if works { Ok(()) } else { Err(format!("{} pods", pods.len())) }
+        })
+        .await;
+        lobby.condition_is("Updating", "False", "WaitingForWindow").await;
+        world.look_again(LOBBY).await;
+        assert_eq!((witness.pods(), witness.runs()), (2, 2), "once:\n{}", witness.console());
+        for reason in ["PlayersWarned", "WorldSaved", "RestartStarted", "Restarted"] {
+            assert_eq!(world.notes(LOBBY, reason).await.len(), 1, "Event {reason}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stop_in_the_game_is_a_restart_by_a_person_of_the_same_pod_and_nothing_is_held_against_the_set() {
+    in_a_world("stop-in-game", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
+        let witness = Witness::of(&lobby).await;
+        lobby.order("stop").await;
+        until("the server runs again in its pod", A_START, async || {
+            if witness.runs() == 2 { Ok(()) } else { Err(witness.console()) }
+        })
+        .await;
+        lobby.settled().await;
+        witness.assert_order(&[(0, "Stopping server"), (1, "Done (")]);
+        assert_eq!(uid_of(&lobby.pod().await.unwrap()), uid_of(&before));
+        assert_eq!(lobby.set().await, set);
+        let rollout = lobby.object().await.status.unwrap().rollout.unwrap_or_default();
+        assert_eq!(rollout.failed, Vec::<String>::new());
+        for reason in ["UpdateFailed", "UpdateRolledBack", "ServerUnproven"] {
+            assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,225 @@
+//! Edge (writes). Thirty servers are updated at the same time, while what each of them depends on dies, twice, at moments drawn from its number.
+//!
+//! The first numbers also take down a part of the cluster itself, which all others feel. `NIGHTSHIFT_SEED=N` begins at another number than 0:
+//! a story is told again by its number.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fixtures::dice::Dice;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::json;
+use tokio::sync::RwLock;
+
+use super::crash::Moment;
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
+use super::node::{kill_part, try_kill_9};
+use super::server::{Server, Set, in_words};
+use super::wait::{AN_UPDATE, until};
+use super::world::{World, alone_in_a_world, uid_of};
+
+const SERVERS: u64 = 30;
+/// Thirty updates at once on two cores, and a cluster that comes up again four times.
+const A_STORM: Duration = AN_UPDATE.saturating_mul(4);
+/// A world in which nothing happened proves nothing.
+const BLOWS_AT_LEAST: usize = 30;
+const UPDATED_AT_LEAST: usize = 20;
+
+/// What is done to a server, or to what it depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    Operator,
+    Agent,
+    Process,
+    PodDeleted,
+    PodForced,
+    Hangs,
+    Part(&'static str),
+}
+
+const OF_ONE: [Blow; 6] = [Blow::Operator, Blow::Agent, Blow::Process, Blow::PodDeleted, Blow::PodForced, Blow::Hangs];
+const OF_ALL: [Blow; 4] =
+    [Blow::Part("kubelet"), Blow::Part("kube-apiserver"), Blow::Part("etcd"), Blow::Part("containerd")];
+
+/// What happens to one server.
+#[derive(Debug)]
+struct Story {
+    number: u64,
+    blows: [(Moment, Blow); 2],
+    copies: bool,
+}
+
+impl Story {
+    fn of(number: u64, at: usize) -> Self {
+        let mut dice = Dice::new(number);
+        let mut blow = || (dice.one_of(&Moment::ALL[2..]), dice.one_of(&OF_ONE));
+        let mut blows = [blow(), blow()];
+        if let Some(of_all) = OF_ALL.get(at) {
+            blows[1].1 = *of_all;
+        }
+        blows.sort_by_key(|(moment, _)| Moment::ALL.iter().position(|one| one == moment));
+        Self { number, blows, copies: dice.once_in(3) }
+    }
+
+    fn name(&self) -> String {
+        format!("storm-{}", self.number)
+    }
+
+    fn manifest(&self) -> serde_json::Value {
+        let mut object = server(&self.name(), FAR);
+        object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
+        if self.copies {
+            object["spec"]["backup"] = json!({"beforeUpdate": "Always", "storage": {"size": "64Mi"}});
+        }
+        object
+    }
+}
+
+/// What a server has lived through.
+#[derive(Debug, Default)]
+struct Lived {
+    blows: Vec<(Moment, Blow)>,
+    pods: BTreeSet<String>,
+}
+
+/// Held shared by whoever talks to the API server, and alone by whoever takes it down.
+static CLUSTER: RwLock<()> = RwLock::const_new(());
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
+    let first = std::env::var("NIGHTSHIFT_SEED").map_or(0, |text| text.parse().expect("NIGHTSHIFT_SEED is a number"));
+    alone_in_a_world("storm", BEFORE, &[], async |world| {
+        let stories: Vec<Story> = (first..first + SERVERS).zip(0..).map(|(number, at)| Story::of(number, at)).collect();
+        world.apply(&[viabackwards()]).await;
+        world.apply(&stories.iter().map(Story::manifest).collect::<Vec<_>>()).await;
+        let servers: Vec<Server<'_>> = stories.iter().map(|story| Server::new(world, &story.name())).collect();
+        for server in &servers {
+            server.settled().await;
+            server.put_file("/data/world/region/r.7.7.mca", server.name.as_bytes()).await;
+        }
+        let before = servers[0].set().await;
+        world.upstream.set_now(AFTER).await;
+        for server in &servers {
+            server.planned(&TO_AFTER).await;
+        }
+        for server in &servers {
+            server.set_window(ALWAYS).await;
+        }
+        let lived = join_all(stories.iter().zip(&servers).map(|(story, server)| live(world, story, server))).await;
+
+        let mut updated = 0;
+        for ((story, server), lived) in stories.iter().zip(&servers).zip(&lived) {
+            let set = server.set().await;
+            let whole = |version: &str| {
+                let of = |plugin: &str| set.plugins.get(plugin).is_some_and(|found| found == version);
+                set.plugins.len() == 2 && of("ViaVersion") && of("ViaBackwards")
+            };
+            let jars = server.shell("ls /data/plugins/*.jar | wc -l").await;
+            let told = format!("{story:?} lived through {lived:?} and runs {set:?}");
+            assert!(if is_new(&set) { whole("5.7.1") } else { whole("5.7.0") && set.lock == before.lock }, "{told}");
+            assert_eq!(jars.trim(), "2", "{told}");
+            assert_eq!(server.shell("cat /data/world/region/r.7.7.mca").await, server.name, "{told}");
+            // One for the update or one for its end, one for the way back, and one for each that we took.
+            let taken =
+                lived.blows.iter().filter(|(_, blow)| matches!(blow, Blow::PodDeleted | Blow::PodForced)).count();
+            let back = usize::from(!is_new(&set));
+            assert!(lived.pods.len() <= 2 + back + taken, "{told}");
+            updated += usize::from(is_new(&set));
+        }
+        let blows: usize = lived.iter().map(|lived| lived.blows.len()).sum();
+        assert!(blows >= BLOWS_AT_LEAST, "{blows} blows of {}", 2 * SERVERS);
+        assert!(updated >= UPDATED_AT_LEAST, "{updated} of {SERVERS} were updated");
+        println!("{SERVERS} servers, {blows} blows, {updated} updated, the others went back");
+    })
+    .await;
+}
+
+fn is_new(set: &Set) -> bool {
+    set.plugins.get("ViaVersion").is_some_and(|version| version == "5.7.1")
+}
+
+/// Strikes at the moments of the story, and waits for its end: the new set has settled, or it is given up and the old one runs.
+async fn live(world: &World, story: &Story, server: &Server<'_>) -> Lived {
+    let mut lived = Lived::default();
+    let before = {
+        let _calm = CLUSTER.read().await;
+        server.pod().await.expect("it has settled")
+    };
+    for (moment, blow) in story.blows {
+        if !comes(server, moment, &before, &mut lived).await {
+            break;
+        }
+        if strike(world, server, blow).await {
+            lived.blows.push((moment, blow));
+        }
+    }
+    until(&format!("the storm over {} ends: {story:?}", server.name), A_STORM, async || {
+        let _calm = CLUSTER.read().await;
+        note_pods(server, &mut lived).await;
+        is_over(server).await
+    })
+    .await;
+    lived
+}
+
+/// Waits for a moment of the update. No: the update ended without it.
+async fn comes(server: &Server<'_>, moment: Moment, before: &Pod, lived: &mut Lived) -> bool {
+    until(&format!("{moment:?} of {}", server.name), A_STORM, async || {
+        let _calm = CLUSTER.read().await;
+        note_pods(server, lived).await;
+        if moment.has_come(server, before).await {
+            return Ok(true);
+        }
+        is_over(server).await.map(|()| false)
+    })
+    .await
+}
+
+async fn note_pods(server: &Server<'_>, lived: &mut Lived) {
+    let of_server = ListParams::default().labels(&format!("nightshift.dev/server={}", server.name));
+    for pod in server.world.api::<Pod>().list(&of_server).await.unwrap().items {
+        lived.pods.insert(uid_of(&pod));
+    }
+}
+
+/// Whether the update has come to an end.
+async fn is_over(server: &Server<'_>) -> Result<(), String> {
+    let object = server.object().await;
+    let generation = object.metadata.generation;
+    let conditions = object.status.unwrap_or_default().conditions;
+    let now = |of: &str| conditions.iter().find(|c| c.type_ == of && c.observed_generation == generation);
+    let ready = now("Ready").is_some_and(|c| c.status == "True");
+    let none_left = now("UpdateAvailable").is_some_and(|c| c.status == "False");
+    match now("Updating") {
+        Some(updating) if ready && (updating.reason == "Held" || updating.reason == "Settled" && none_left) => Ok(()),
+        _ => Err(in_words(&conditions)),
+    }
+}
+
+/// Strikes. No: there was nothing to be hit just then.
+async fn strike(world: &World, server: &Server<'_>, blow: Blow) -> bool {
+    if let Blow::Part(name) = blow {
+        let _alone = CLUSTER.write().await;
+        let killed = kill_part(name);
+        // What is missing is started by a script that waits for it.
+        tokio::task::spawn_blocking(move || drop(killed)).await.expect("the script says itself what is wrong");
+        return true;
+    }
+    let _calm = CLUSTER.read().await;
+    let Some(pod) = world.api::<Pod>().get_opt(&server.pod_name()).await.unwrap() else { return false };
+    match blow {
+        Blow::Operator => try_kill_9(&world.operator().await, "/operator"),
+        Blow::Agent => try_kill_9(&pod, "/agent"),
+        Blow::Process => try_kill_9(&pod, "/paper-stand-in"),
+        Blow::PodDeleted | Blow::PodForced => {
+            let how =
+                if blow == Blow::PodForced { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
+            world.api::<Pod>().delete(&server.pod_name(), &how).await.is_ok()
+        }
+        Blow::Hangs => server.try_order("fault hang 20").await,
+        Blow::Part(_) => false,
+    }
+}

@@ -1,0 +1,260 @@
+//! Edge (writes). One copy of the running server, from the request to the shelf.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use tracing::{info, warn};
+
+use super::super::shared::Shared;
+use super::super::{Chain, clock, copies};
+use super::halt::Halt;
+use super::record;
+use super::saving::{self, On};
+use crate::backup::shelf::Shelf;
+use crate::backup::take::{self, Order, Written};
+use crate::backup::{Backup, Reading};
+use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
+use crate::staging::disk::{Disk, Unhindered};
+use crate::world::Worlds;
+
+/// A part of the work, on a thread that may wait for the disk.
+type Part<T> = JoinHandle<Result<T, String>>;
+
+async fn joined<T>(part: Part<T>) -> Result<T, String> {
+    part.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn words(error: &take::Error) -> String {
+    Chain(error).to_string()
+}
+
+/// The copy that is taken.
+pub(super) struct Job {
+    pub(super) shared: Arc<Shared>,
+    pub(super) asked: HotCopy,
+    pub(super) shelf: Shelf,
+    /// Of which process.
+    pub(super) life: u64,
+    pub(super) halt: Halt,
+}
+
+impl Job {
+    /// Takes the copy and says what came of it. Ends when saving is on again and nothing is left of it but the copy.
+    pub(super) async fn run(self) {
+        let outcome = match self.copy().await {
+            Ok(backup) => {
+                say(&backup);
+                self.prune(&backup.id).await;
+                HotCopyOutcome::Taken { id: backup.id }
+            }
+            Err(why) => HotCopyOutcome::Failed { why },
+        };
+        self.note(outcome).await;
+        self.shared.state().copying = None;
+    }
+
+    async fn copy(&self) -> Result<Backup, String> {
+        // While saving is on: a shelf that is full is no reason to switch it off.
+        let prepared = joined(self.part(take::prepare)).await;
+        if let Some(why) = self.halt.why() {
+            return Err(why);
+        }
+        prepared?;
+        // A stop waits for no answer to a command of ours.
+        let paused = tokio::select! {
+            biased;
+            why = self.halt.told() => Err(why),
+            paused = saving::off(&self.shared, &self.asked) => paused,
+        };
+        let read = match paused {
+            Ok(until) => self.read(until).await,
+            Err(why) => Err((why, None)),
+        };
+        let written = match read {
+            Ok(written) => written,
+            Err((why, reading)) => return Err(self.give_up(why, reading).await),
+        };
+        let switched_on = async {
+            let problem = self.switch_on().await;
+            if let Some(problem) = &problem {
+                self.halt.tell(problem);
+            }
+            problem
+        };
+        let halt = self.halt.clone();
+        let read_back = tokio::task::spawn_blocking(move || {
+            written.read_back(&mut Disk::new(halt)).map(|()| written).map_err(|error| words(&error))
+        });
+        let (problem, verified) = tokio::join!(switched_on, joined(read_back));
+        let published = match (problem, verified) {
+            (Some(problem), _) => Err(problem),
+            (None, Err(why)) => Err(self.halt.why().unwrap_or(why)),
+            (None, Ok(written)) => {
+                let (place, halt) = (self.shelf.clone(), self.halt.clone());
+                let publish =
+                    move || written.publish(&place, &mut Disk::new(halt), clock::now()).map_err(|error| words(&error));
+                joined(tokio::task::spawn_blocking(publish)).await
+            }
+        };
+        if published.is_err() {
+            self.tidy().await;
+        }
+        published
+    }
+
+    /// Reads the files until `until` at most. With the reason why it did not come to the end, the part that may still be at it.
+    async fn read(&self, until: Instant) -> Result<Written, (String, Option<Part<Written>>)> {
+        let mut reading = self.part(|order, shelf, disk| take::write(order, shelf, disk, clock::now()));
+        let read = tokio::select! {
+            biased;
+            why = self.halt.told() => Err((why, Some(reading))),
+            read = &mut reading => match read {
+                Ok(read) => read.map_err(|why| (why, None)),
+                Err(error) => Err((error.to_string(), None)),
+            },
+            () = sleep_until(until) => {
+                let why = self.too_late();
+                self.halt.tell(&why);
+                Err((why, Some(reading)))
+            }
+        };
+        let written = read?;
+        let mut state = self.shared.state();
+        if let Some(why) = self.halt.why() {
+            return Err((why, None));
+        }
+        if let Some(copying) = &mut state.copying {
+            copying.all_read = true;
+        }
+        Ok(written)
+    }
+
+    fn too_late(&self) -> String {
+        let root = self.shared.volume.root();
+        let at = self.halt.reached();
+        let at = at.strip_prefix(root).unwrap_or(&at);
+        format!(
+            "the files could not be read in the {} s for which saving may be off, the last was `{}`: \
+             copy the worlds only, or give the volumes a faster disk",
+            self.asked.timeout_seconds,
+            at.display()
+        )
+    }
+
+    /// Switches saving on, and says what is wrong with the copy by the answer.
+    async fn switch_on(&self) -> Option<String> {
+        match saving::on(&self.shared, self.life).await {
+            On::Now => None,
+            On::Before => Some(
+                "somebody switched saving on while the files were read, so the worlds in it may be of two minds: \
+                 let nothing else send `save-on`"
+                    .to_owned(),
+            ),
+            On::Gone => Some(
+                "the server ended before it had said that saving is on again, so it may have written while its files were read"
+                    .to_owned(),
+            ),
+            On::Unclear(answer) => Some(saving::still_off(&answer)),
+        }
+    }
+
+    /// There is no copy: says so, and switches saving on for as long as it takes. Answers why there is none.
+    async fn give_up(&self, why: String, reading: Option<Part<Written>>) -> String {
+        // Both at once: the volume may hang, and the server must not wait for it.
+        let told = self.note(HotCopyOutcome::Failed { why: why.clone() });
+        let ((), on) = tokio::join!(told, saving::on(&self.shared, self.life));
+        if let Some(reading) = reading {
+            // It ends at its next step. A disk that hangs keeps the place occupied, and no longer the server.
+            let _ = reading.await;
+        }
+        self.tidy().await;
+        match on {
+            On::Unclear(answer) => format!("{why}; and {}", saving::still_off(&answer)),
+            On::Now | On::Before | On::Gone => why,
+        }
+    }
+
+    /// Looks at the volume anew: plugins make and remove worlds while a server runs.
+    fn part<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Order<'_>, &Shelf, &mut Disk<Halt>) -> Result<T, take::Error> + Send + 'static,
+    ) -> Part<T> {
+        let (volume, asked) = (self.shared.volume.clone(), self.asked.clone());
+        let (place, halt) = (self.shelf.clone(), self.halt.clone());
+        tokio::task::spawn_blocking(move || {
+            let worlds = Worlds::read(volume.root())
+                .map_err(|error| format!("could not look for worlds in `{}`: {error}", volume.root().display()))?;
+            let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
+            let order = Order {
+                data: volume.root(),
+                worlds: &worlds,
+                reading: Reading::Live,
+                contents: asked.contents,
+                trigger: asked.trigger,
+                lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
+                before: None,
+                request: Some(&asked.request),
+            };
+            act(&order, &place, &mut Disk::new(halt)).map_err(|error| words(&error))
+        })
+    }
+
+    async fn note(&self, outcome: HotCopyOutcome) {
+        let seen = HotCopySeen { request: self.asked.request.clone(), at: clock::now(), outcome };
+        if self.shared.state().hot.as_ref().is_some_and(|noted| noted.outcome == seen.outcome) {
+            return;
+        }
+        if let HotCopyOutcome::Failed { why } = &seen.outcome {
+            warn!("no copy for {}: {why}", seen.request);
+        }
+        if let Err(why) = record::write(&self.shared, &seen).await {
+            warn!("{why}");
+        }
+        // Reported when it is on the disk, not before.
+        self.shared.state().hot = Some(seen);
+    }
+
+    async fn tidy(&self) {
+        let place = self.shelf.clone();
+        match tokio::task::spawn_blocking(move || place.tidy(&mut Disk::new(Unhindered))).await {
+            Ok(Ok(())) => {}
+            // The next copy tidies first.
+            Ok(Err(error)) => warn!("{}", Chain(&error)),
+            Err(error) => warn!("{error}"),
+        }
+    }
+
+    async fn prune(&self, id: &str) {
+        let settings = &self.shared.settings;
+        let Some(max_count) = settings.backup_max_count else { return };
+        let retention = copies::retention(max_count, settings.backup_max_age);
+        let (place, id) = (self.shelf.clone(), id.to_owned());
+        let pruned = tokio::task::spawn_blocking(move || copies::prune(&place, retention, &id));
+        if let Err(error) = pruned.await {
+            warn!("{error}");
+        }
+    }
+}
+
+fn say(backup: &Backup) {
+    copies::say(backup);
+    for name in &backup.left_out {
+        warn!("{name} is not in it: it was gone before it was read, or is neither a file nor a directory");
+    }
+    for name in &backup.changed {
+        if is_of_a_world(backup, Path::new(name)) {
+            warn!("{name} was written to although saving was off: which plugin does that?");
+        } else {
+            info!("{name} was written to while it was read: what is in the copy may be of two minds");
+        }
+    }
+}
+
+/// Chunks, or what says which world it is: nobody writes them while saving is off.
+fn is_of_a_world(backup: &Backup, name: &Path) -> bool {
+    let of_chunks = name.extension().is_some_and(|extension| extension == "mca" || extension == "mcc");
+    let kind = of_chunks || name.file_name().is_some_and(|file| file == "level.dat");
+    kind && backup.folders.iter().any(|folder| name.starts_with(PathBuf::from(folder)))
+}

@@ -1,0 +1,144 @@
+//! Edge (writes). Copies of a server that goes on running: its plugins write while it is read.
+
+use super::*;
+
+/// What somebody else does to the files, right before a piece of one is read.
+struct Meanwhile<F>(F);
+
+impl<F: FnMut(&Path)> Steps for Meanwhile<F> {
+    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        if what == "read" {
+            (self.0)(path);
+        }
+        Ok(())
+    }
+}
+
+const SIZE: usize = 300_000;
+const SHORT: u64 = 200_000;
+
+/// A server with four files that are written to as they are read, and two that go before that.
+fn busy() -> (Server, impl FnMut(&Path)) {
+    let server = Server::new(&NEW_LAYOUT);
+    for name in ["a-first", "grows", "rests", "rewritten", "shrinks"] {
+        server.put(&format!("plugins/Log/{name}"), &noise(SIZE));
+    }
+    server.put("plugins/Log/vanishes", b"x");
+    server.put("plugins/Log/vanishes-too/file", b"x");
+    server.put("survival/players/uuid-1.tmp", b"x");
+    let data = server.data();
+    let mut pieces: BTreeMap<String, usize> = BTreeMap::new();
+    let meanwhile = move |path: &Path| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let piece = pieces.entry(name.clone()).or_default();
+        *piece += 1;
+        let open = || fs::File::options().write(true).open(path).unwrap();
+        match (name.as_str(), *piece) {
+            ("steve.dat", 1) => fs::remove_file(data.join("survival/players/uuid-1.tmp")).unwrap_or_default(),
+            ("a-first", 1) => {
+                fs::remove_file(data.join("plugins/Log/vanishes")).unwrap();
+                fs::remove_dir_all(data.join("plugins/Log/vanishes-too")).unwrap();
+            }
+            ("grows", 2) => open().set_len(2 * u64::try_from(SIZE).unwrap()).unwrap(),
+            ("shrinks", 2) => open().set_len(SHORT).unwrap(),
+            ("rewritten", 2) => open().write_all(b"y").unwrap(),
+            _ => {}
+        }
+    };
+    (server, meanwhile)
+}
+
+#[test]
+fn a_copy_of_a_running_server_is_good_and_names_what_changed_and_what_was_gone() {
+    let (server, meanwhile) = busy();
+    let mut disk = Disk::new(Meanwhile(meanwhile));
+    let backup = server.take_as(Contents::Everything, Trigger::Scheduled, 0, &mut disk).unwrap();
+    assert_eq!(backup.changed, ["plugins/Log/grows", "plugins/Log/rewritten", "plugins/Log/shrinks"]);
+    let gone = ["survival/players/uuid-1.tmp", "plugins/Log/vanishes", "plugins/Log/vanishes-too"];
+    assert_eq!(backup.left_out[..2], gone[..2]);
+    assert!(backup.left_out.iter().any(|name| name.starts_with(gone[2])), "{:?}", backup.left_out);
+    assert_eq!((backup.trigger, backup.request.as_deref()), (Trigger::Scheduled, Some("asked-1")));
+
+    let restored = server.restored(&backup);
+    let mut filled = noise(SIZE);
+    filled[usize::try_from(SHORT).unwrap()..].fill(0);
+    assert!(restored["plugins/Log/shrinks"] == filled, "what is missing is zeros");
+    assert!(restored["plugins/Log/grows"] == noise(SIZE), "what came later is not in it");
+    assert!(restored["plugins/Log/rests"] == noise(SIZE));
+    assert_eq!(server.good(), [backup.id]);
+}
+
+#[test]
+fn a_server_that_should_not_run_and_writes_all_the_same_gets_no_copy() {
+    for name in ["grows", "shrinks"] {
+        let (server, mut meanwhile) = busy();
+        let only = |path: &Path| {
+            if path.ends_with(name) {
+                meanwhile(path);
+            }
+        };
+        let failed = server.take_with(Contents::Everything, 0, &mut Disk::new(Meanwhile(only))).unwrap_err();
+        let why = format!("{failed:?}");
+        assert!(why.contains(name) && why.contains("something writes to it"), "{why}");
+        assert!(server.shelf.list().unwrap().is_empty());
+    }
+}
+
+/// Says no from one kind of step on.
+struct Told(&'static str);
+
+impl Steps for Told {
+    fn before(&mut self, what: &'static str, _path: &Path) -> io::Result<()> {
+        if what == self.0 { Err(io::Error::other("told to end")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_copy_ends_at_the_next_piece_when_it_is_told_to_whether_it_is_read_or_read_back() {
+    for what in ["read", "read back"] {
+        let server = Server::new(&NEW_LAYOUT);
+        let mut disk = Disk::new(Told(what));
+        let failed = server.take_as(Contents::Worlds, Trigger::Scheduled, 0, &mut disk).unwrap_err();
+        assert!(format!("{failed:?}").contains("told to end"), "{failed:?}");
+        assert!(server.shelf.list().unwrap().is_empty());
+        server.shelf.tidy(&mut disk).unwrap();
+        assert_eq!(fs::read_dir(server.shelf.root()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_world_that_is_gone_before_it_is_read_is_no_copy_of_it() {
+    let server = Server::new(&OLD_LAYOUT);
+    let data = server.data();
+    let worlds = Worlds::read(&data).unwrap();
+    fs::remove_dir_all(data.join("world_nether")).unwrap();
+    let order = Order {
+        data: &data,
+        worlds: &worlds,
+        reading: Reading::Live,
+        contents: Contents::Worlds,
+        trigger: Trigger::OnDemand,
+        lock: None,
+        before: None,
+        request: Some("asked-1"),
+    };
+    let failed = take(&order, &server.shelf, &mut Disk::new(Unhindered), || Timestamp::UNIX_EPOCH).unwrap_err();
+    assert!(failed.to_string().contains("world_nether"), "{failed}");
+}
+
+#[test]
+fn no_number_of_copies_of_a_running_server_pushes_out_the_one_from_before_the_update() {
+    let server = Server::new(&NEW_LAYOUT);
+    let cold = server.take(Contents::Worlds);
+    let retention = Retention { max_count: 3, max_age: Some(jiff::SignedDuration::from_secs(90)) };
+    let mut hot = Vec::new();
+    for number in 1..=20 {
+        // Some in the same second.
+        let number = number / 2;
+        let mut disk = Disk::new(Unhindered);
+        let backup = server.take_as(Contents::Everything, Trigger::Scheduled, 30 * number, &mut disk).unwrap();
+        server.shelf.prune(retention, &[&backup.id], backup.completed_at, &mut disk).unwrap();
+        hot.push(backup.id);
+    }
+    assert_eq!(server.good(), [&[cold.id], &hot[17..]].concat());
+}

@@ -1,0 +1,194 @@
+//! Which instant is served by what, once, and what a plain loop over the instants says to it.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-11-22T{text}Z").parse().unwrap()
+}
+
+fn every_six_hours() -> Copies {
+    Copies::parse("0 */6 * * *", "UTC").unwrap()
+}
+
+fn given(request: &str, outcome: HotCopyOutcome) -> HotCopySeen {
+    HotCopySeen { request: request.to_owned(), at: at("12:00:10"), outcome }
+}
+
+fn failed() -> HotCopyOutcome {
+    HotCopyOutcome::Failed { why: "no room".to_owned() }
+}
+
+/// What is due of a schedule whose 12 o'clock was promised.
+fn due(past: PastCopies<'_>, now: &str) -> Option<DueCopy> {
+    next_copy(Some(&every_six_hours()), None, &PastCopies { promised: Some(at("12:00:00")), ..past }, at(now))
+}
+
+fn noon() -> DueCopy {
+    DueCopy::Scheduled(at("12:00:00"))
+}
+
+#[test]
+fn an_instant_that_was_missed_is_made_good_until_half_of_the_time_to_the_next_is_over() {
+    let nothing = PastCopies::default();
+    assert_eq!(due(nothing, "11:59:59"), None);
+    assert_eq!(due(nothing, "12:00:00"), Some(noon()));
+    assert_eq!(due(nothing, "14:59:59"), Some(noon()));
+    assert_eq!(due(nothing, "15:00:00"), None);
+    assert_eq!(due(nothing, "18:00:00"), Some(DueCopy::Scheduled(at("18:00:00"))), "only the latest");
+}
+
+#[test]
+fn a_schedule_that_is_new_makes_nothing_good_from_before_it_was_there() {
+    let owed = |promised| every_six_hours().owed(&PastCopies { promised, ..PastCopies::default() }, at("13:00:00"));
+    assert_eq!(owed(None), None);
+    assert_eq!(owed(Some(at("18:00:00"))), None);
+    assert_eq!(owed(Some(at("06:00:00"))), Some(at("12:00:00")), "it was there before");
+}
+
+#[test]
+fn a_request_that_the_agent_was_given_is_served_whatever_came_of_it() {
+    let noon = DueCopy::Scheduled(at("12:00:00")).request();
+    assert_eq!(noon, "scheduled-2026-11-22T12:00:00Z");
+    for outcome in [HotCopyOutcome::Running, HotCopyOutcome::Taken { id: "a".to_owned() }, failed()] {
+        let hot = given(&noon, outcome);
+        assert_eq!(due(PastCopies { hot: Some(&hot), ..PastCopies::default() }, "12:01:00"), None);
+    }
+    let earlier = given("scheduled-2026-11-22T06:00:00Z", failed());
+    assert!(due(PastCopies { hot: Some(&earlier), ..PastCopies::default() }, "12:01:00").is_some());
+}
+
+#[test]
+fn a_good_copy_that_was_begun_since_serves_an_instant_too() {
+    let newest = |begun: &str| PastCopies { newest: Some(at(begun)), ..PastCopies::default() };
+    assert_eq!(due(newest("12:00:00"), "12:30:00"), None);
+    assert_eq!(due(newest("11:59:59"), "12:30:00"), Some(noon()));
+}
+
+#[test]
+fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
+    let now = at("12:04:00");
+    let asked = |at: Timestamp, accepted| Some(AskedCopy { at, accepted });
+    let next = |asked, hot: Option<&HotCopySeen>| {
+        let past = PastCopies { promised: Some(at("12:00:00")), hot, newest: None };
+        next_copy(Some(&every_six_hours()), asked, &past, now)
+    };
+    let of_now = asked(at("12:03:00"), false);
+    let name = format!("asked-{}", at("12:03:00").as_second());
+    assert_eq!(next(of_now, None).unwrap().request(), name);
+    assert_eq!(next(of_now, Some(&given("another", HotCopyOutcome::Running))), None);
+    assert_eq!(next(of_now, Some(&given(&name, failed()))), None, "not even noon: it has to be noted first");
+    // Old ones, and those from the future, are nobody's; one that was accepted counts for half an hour.
+    for (text, accepted, counts) in
+        [("11:59:00", false, false), ("11:59:01", false, true), ("12:05:01", false, false), ("11:34:01", true, true)]
+    {
+        let is_asked = matches!(next(asked(at(text), accepted), None), Some(DueCopy::Asked(_)));
+        assert_eq!(is_asked, counts, "{text}");
+    }
+    assert_eq!(next_copy(None, None, &PastCopies::default(), now), None);
+}
+
+#[test]
+fn a_schedule_is_read_in_its_zone() {
+    let berlin = Copies::parse("0 5 * * *", "Europe/Berlin").unwrap();
+    assert_eq!(berlin.next(at("03:59:59")), Some(at("04:00:00")));
+    assert!(Copies::parse("0 5 * *", "UTC").is_err() && Copies::parse("0 5 * * *", "Mars").is_err());
+}
+
+/// Schedules that come often, seldom, irregularly, and in the nights in which the clocks change.
+fn schedules() -> impl Strategy<Value = Copies> {
+    let crons = ["* * * * *", "*/7 * * * *", "0 */6 * * *", "30 2 * * *", "0 0,1,9 * * *", "15 3 1,15 * 1"];
+    let zones = ["UTC", "Europe/Berlin", "Australia/Lord_Howe"];
+    (prop::sample::select(crons.to_vec()), prop::sample::select(zones.to_vec()))
+        .prop_map(|(cron, zone)| Copies::parse(cron, zone).unwrap())
+}
+
+/// The days on which both zones set their clocks.
+fn days() -> impl Strategy<Value = Timestamp> {
+    prop::sample::select(vec![
+        "2026-03-27T00:00:00Z",
+        "2026-04-03T00:00:00Z",
+        "2026-10-02T00:00:00Z",
+        "2026-10-23T00:00:00Z",
+    ])
+    .prop_map(|day| day.parse().unwrap())
+}
+
+fn minutes(count: i64) -> SignedDuration {
+    SignedDuration::from_mins(count)
+}
+
+/// All instants from then on up to the first one after `to`.
+fn instants(schedule: &Copies, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
+    let just_before = from - SignedDuration::from_nanos(1);
+    let step = |at: &Timestamp| schedule.next(*at).filter(|_| *at <= to);
+    std::iter::successors(schedule.next(just_before), step).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn what_is_owed_is_what_a_plain_loop_over_the_instants_finds(
+        schedule in schedules(), day in days(), promised in 0_i64..3_000, now in 0_i64..5_000,
+        newest in prop::option::of(0_i64..5_000), named in prop::option::of(0_usize..40),
+    ) {
+        let (promised, now) = (day + minutes(promised), day + minutes(now));
+        let newest = newest.map(|it| day + minutes(it));
+        let all = instants(&schedule, promised, now);
+        let hot = named.and_then(|it| all.get(it)).map(|it| given(&DueCopy::Scheduled(*it).request(), failed()));
+        let mut found = None;
+        for pair in all.windows(2) {
+            let (this, next) = (pair[0], pair[1]);
+            let middle = this + (next.duration_since(this) / 2);
+            let is_given = hot.as_ref().is_some_and(|hot| hot.request == DueCopy::Scheduled(this).request());
+            if this <= now && now < middle && !is_given && newest.is_none_or(|begun| begun < this) {
+                found = Some(this);
+            }
+        }
+        let past = PastCopies { promised: Some(promised), hot: hot.as_ref(), newest };
+        prop_assert_eq!(schedule.owed(&past, now), found);
+    }
+
+    #[test]
+    fn whoever_looks_whenever_serves_every_instant_that_it_can_and_none_twice(
+        schedule in schedules(), day in days(),
+        looks in prop::collection::vec((1_i64..600, any::<bool>(), any::<bool>()), 1..30),
+    ) {
+        let (mut now, mut promised, mut newest, mut latest) = (day, None, None, day);
+        let mut hot: Option<HotCopySeen> = None;
+        let mut served = BTreeSet::new();
+        for (gap, is_able, succeeds) in looks {
+            now += minutes(gap);
+            let first_look = promised.is_none();
+            let past = PastCopies { promised, hot: hot.as_ref(), newest };
+            let due = next_copy(Some(&schedule), None, &past, now);
+            let owed = schedule.owed(&past, now);
+            prop_assert!(!(first_look && due.is_some()), "nothing was promised");
+            let promised_before = promised;
+            promised = owed.or_else(|| schedule.next(now));
+            if let Some(due) = due.filter(|_| is_able) {
+                prop_assert!(served.insert(due.request()), "{} twice", due.request());
+                let outcome = if succeeds { HotCopyOutcome::Taken { id: "a".to_owned() } } else { failed() };
+                hot = Some(HotCopySeen { request: due.request(), at: now, outcome });
+                newest = if succeeds { Some(now) } else { newest };
+            }
+            // Whoever was able to and has not served the instant of now was too late for it, or it is from before the first look.
+            let next = loop {
+                match schedule.next(latest).unwrap() {
+                    passed if passed <= now => latest = passed,
+                    next => break next,
+                }
+            };
+            let is_young = now.duration_since(latest) < next.duration_since(latest) / 2;
+            let was_promised = promised_before.is_some_and(|promised| promised <= latest);
+            if is_able && is_young && was_promised {
+                prop_assert!(served.contains(&DueCopy::Scheduled(latest).request()));
+            }
+        }
+    }
+}

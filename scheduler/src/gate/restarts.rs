@@ -1,0 +1,103 @@
+//! Pure. Restarts by the clock: which instant of a schedule is still to be served, and until when.
+//!
+//! Nothing is stored for it. What is due follows from the schedule, from the start of the server that runs, and from `now`: a
+//! server that started after an instant has served it, whoever restarted it, and whether anybody was there to see it. So
+//! whoever dies in between neither restarts twice nor forgets.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::window::{Window, WindowError};
+use super::{LOOKS, Windows, later};
+
+/// How long a server must have run, where nobody says it: one that was updated in the same night has had its restart.
+const LEAST_UPTIME: SignedDuration = SignedDuration::from_hours(6);
+
+/// When a server is to be restarted, again and again.
+#[derive(Debug, Clone)]
+pub struct Restarts {
+    schedule: Window,
+    /// How long the server must have run at the instant. None: see `must_have_run`.
+    least_uptime: Option<SignedDuration>,
+    /// For how long after its instant a restart may stop the server.
+    served_within: SignedDuration,
+}
+
+/// A restart that is due and may be begun now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueRestart {
+    /// The instant of the schedule. Names the restart: what was announced for another one counts for nothing.
+    pub due: Timestamp,
+    /// When it is too late: the next instant is waited for then.
+    pub until: Timestamp,
+}
+
+impl Restarts {
+    /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. In the nights in which the clocks
+    /// change an instant comes when a window would open. `served_within` is how long after its instant a restart may
+    /// still stop the server: the one that was missed, because nobody was there to do it, is left out after that.
+    pub fn parse(cron: &str, zone: &str, served_within: SignedDuration) -> Result<Self, WindowError> {
+        Ok(Self { schedule: Window::parse_instants(cron, zone)?, least_uptime: None, served_within })
+    }
+
+    /// The same, for a server that has run for so long at the instant, and for no other.
+    #[must_use]
+    pub fn of_a_server_up_for(self, least: SignedDuration) -> Self {
+        Self { least_uptime: Some(least), ..self }
+    }
+
+    /// The first instant after `after` that a server which started at `started` has not served, and that `counts`. None:
+    /// none of the next few hundred.
+    fn first(&self, started: Timestamp, after: Timestamp, counts: impl Fn(Timestamp) -> bool) -> Option<Timestamp> {
+        let mut at = after.max(started);
+        if let Some(least) = self.least_uptime {
+            // The instant itself may be the first that counts.
+            let just_before = later(started, least).checked_sub(SignedDuration::from_nanos(1));
+            at = at.max(just_before.unwrap_or(Timestamp::MIN));
+        }
+        for _ in 0..LOOKS {
+            let next = self.schedule.opens_after(at)?;
+            if next >= later(started, self.must_have_run(at, next)) && counts(next) {
+                return Some(next);
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// How long the server must have run at the instant `next`, if nobody says it: six hours, and no more than half of the
+    /// time since the instant before, which is the last one up to `at`. A schedule of every four hours means that.
+    fn must_have_run(&self, at: Timestamp, next: Timestamp) -> SignedDuration {
+        self.least_uptime.unwrap_or_else(|| match self.schedule.opened_by(at) {
+            Some(before) => LEAST_UPTIME.min(next.duration_since(before) / 2),
+            None => LEAST_UPTIME,
+        })
+    }
+}
+
+impl Windows {
+    /// The restart that is due for a server that started at `started`, if there is one. It needs no window, and a blackout
+    /// wins over it: an instant within one is left out, and so is one that was not served before the next one began.
+    /// Of several the first, so that a countdown which has begun stays the same one.
+    pub fn due_restart(&self, restarts: &Restarts, started: Timestamp, now: Timestamp) -> Option<DueRestart> {
+        let is_void = |due: Timestamp| {
+            let blackouts = self.blackouts.iter();
+            blackouts.map(|it| (it.until(now).is_some(), it.ended_by(now))).any(|(is_on, ended)| {
+                // It was on at the instant, or came after it.
+                is_on || ended.is_some_and(|ended| due < ended)
+            })
+        };
+        let counts_since = now.checked_sub(restarts.served_within).unwrap_or(Timestamp::MIN);
+        let due = restarts.first(started, counts_since, |at| at > now || !is_void(at)).filter(|due| *due <= now)?;
+        let until = later(due, restarts.served_within);
+        let until = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now)).fold(until, Ord::min);
+        Some(DueRestart { due, until })
+    }
+
+    /// The next instant, after now, at which such a server is restarted if nobody restarts it before.
+    pub fn next_restart(&self, restarts: &Restarts, started: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        restarts.first(started, now, |at| self.blackout_at(at).is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Which instant is served by whom, and what wins over it.
+
+use super::super::Blackout;
+use super::*;
+
+const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn restarts(cron: &str) -> Restarts {
+    Restarts::parse(cron, "Europe/Berlin", HALF_AN_HOUR).unwrap()
+}
+
+fn no_blackouts() -> Windows {
+    Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() }
+}
+
+/// The instant that is due.
+fn due(restarts: &Restarts, started: &str, now: &str) -> Option<String> {
+    no_blackouts().due_restart(restarts, at(started), at(now)).map(|found| found.due.to_string())
+}
+
+fn next(restarts: &Restarts, started: &str, now: &str) -> String {
+    no_blackouts().next_restart(restarts, at(started), at(now)).unwrap().to_string()
+}
+
+#[test]
+fn a_restart_is_due_from_its_instant_on_and_a_server_that_started_since_has_had_it() {
+    let nightly = restarts("0 5 * * *");
+    let of_yesterday = "2026-01-10T04:01:00Z";
+    assert_eq!(due(&nightly, of_yesterday, "2026-01-11T03:59:59Z"), None);
+    let found = no_blackouts().due_restart(&nightly, at(of_yesterday), at("2026-01-11T04:00:00Z"));
+    let five = DueRestart { due: at("2026-01-11T04:00:00Z"), until: at("2026-01-11T04:30:00Z") };
+    assert_eq!(found, Some(five));
+    assert_eq!(due(&nightly, "2026-01-11T04:00:41Z", "2026-01-11T04:01:00Z"), None, "whoever restarted it");
+}
+
+#[test]
+fn a_restart_that_was_missed_is_made_up_for_half_an_hour_and_then_left_out() {
+    let nightly = restarts("0 5 * * *");
+    let started = "2026-01-10T04:01:00Z";
+    assert_eq!(due(&nightly, started, "2026-01-11T04:29:59Z").as_deref(), Some("2026-01-11T04:00:00Z"));
+    assert_eq!(due(&nightly, started, "2026-01-11T04:30:00Z"), None);
+    assert_eq!(next(&nightly, started, "2026-01-11T04:30:00Z"), "2026-01-12T04:00:00Z");
+}
+
+#[test]
+fn a_server_that_was_updated_in_the_same_night_is_not_restarted_in_it() {
+    let nightly = restarts("0 5 * * *");
+    assert_eq!(due(&nightly, "2026-01-10T22:00:01Z", "2026-01-11T04:00:00Z"), None, "five hours and 59 minutes");
+    assert!(due(&nightly, "2026-01-10T22:00:00Z", "2026-01-11T04:00:00Z").is_some(), "six hours");
+    assert_eq!(next(&nightly, "2026-01-10T22:00:01Z", "2026-01-11T03:00:00Z"), "2026-01-12T04:00:00Z");
+}
+
+#[test]
+fn a_schedule_of_every_four_hours_means_it() {
+    let often = restarts("0 */4 * * *");
+    assert!(due(&often, "2026-01-11T03:05:00Z", "2026-01-11T07:00:00Z").is_some());
+    assert_eq!(due(&often, "2026-01-11T05:00:01Z", "2026-01-11T07:00:00Z"), None, "less than half of the four");
+}
+
+#[test]
+fn how_long_a_server_must_have_run_can_be_said() {
+    let after_12 = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(12));
+    assert!(due(&after_12, "2026-01-10T16:00:00Z", "2026-01-11T04:10:00Z").is_some(), "at the instant, not now");
+    assert_eq!(due(&after_12, "2026-01-10T16:00:01Z", "2026-01-11T04:10:00Z"), None);
+    let every_other_night = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(36));
+    assert_eq!(next(&every_other_night, "2026-01-10T04:01:00Z", "2026-01-10T05:00:00Z"), "2026-01-12T04:00:00Z");
+    let always = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::ZERO);
+    assert!(due(&always, "2026-01-11T03:59:59Z", "2026-01-11T04:00:00Z").is_some());
+    assert_eq!(due(&always, "2026-01-11T04:00:00Z", "2026-01-11T04:00:01Z"), None, "it started in this very instant");
+}
+
+#[test]
+fn a_countdown_that_has_begun_stays_the_same_when_the_next_instant_comes() {
+    let every_minute = restarts("* * * * *");
+    let started = "2026-01-11T04:00:10Z";
+    let first = Some("2026-01-11T04:01:00Z".to_owned());
+    for now in ["2026-01-11T04:01:00Z", "2026-01-11T04:02:00Z", "2026-01-11T04:30:59Z"] {
+        assert_eq!(due(&every_minute, started, now), first, "{now}");
+    }
+}
+
+#[test]
+fn in_the_nights_in_which_the_clocks_change_each_night_has_one_restart() {
+    let nightly = restarts("30 2 * * *");
+    // Set forward: 02:30 does not exist, and comes at 03:00, which is 01:00 UTC.
+    assert_eq!(next(&nightly, "2026-03-28T01:30:00Z", "2026-03-28T12:00:00Z"), "2026-03-29T01:00:00Z");
+    assert_eq!(next(&nightly, "2026-03-29T01:00:30Z", "2026-03-29T01:00:30Z"), "2026-03-30T00:30:00Z");
+    // Set back: 02:30 comes twice, and counts the first time.
+    assert_eq!(next(&nightly, "2026-10-24T00:31:00Z", "2026-10-24T12:00:00Z"), "2026-10-25T00:30:00Z");
+    assert_eq!(next(&nightly, "2026-10-25T00:31:00Z", "2026-10-25T00:31:00Z"), "2026-10-26T01:30:00Z");
+    assert_eq!(due(&nightly, "2026-10-25T00:31:00Z", "2026-10-25T01:30:00Z"), None);
+}
+
+#[test]
+fn the_zone_is_that_of_the_schedule() {
+    let utc = Restarts::parse("0 5 * * *", "UTC", HALF_AN_HOUR).unwrap();
+    assert_eq!(next(&utc, "2026-01-01T00:00:00Z", "2026-01-11T04:00:00Z"), "2026-01-11T05:00:00Z");
+    assert!(Restarts::parse("0 5 * *", "UTC", HALF_AN_HOUR).is_err());
+    assert!(Restarts::parse("0 5 * * *", "Berlin", HALF_AN_HOUR).is_err());
+}
+
+#[test]
+fn a_blackout_wins_over_an_instant_within_it_and_over_one_that_was_not_served_before_it() {
+    let (nightly, started) = (restarts("0 5 * * *"), at("2026-01-10T04:01:00Z"));
+    let dark = |from: &str, to: &str| {
+        let from_to = (at(&format!("2026-01-11T{from}:00Z")), at(&format!("2026-01-11T{to}:00Z")));
+        Windows { blackouts: vec![Blackout::once("event", from_to.0, from_to.1).unwrap()], ..no_blackouts() }
+    };
+    let due = |windows: &Windows, now: &str| windows.due_restart(&nightly, started, at(now));
+    let over_it = dark("03:50", "04:10");
+    assert_eq!(due(&over_it, "2026-01-11T04:00:00Z"), None);
+    assert_eq!(due(&over_it, "2026-01-11T04:10:00Z"), None, "not in the instant in which it ends");
+    assert_eq!(over_it.next_restart(&nightly, started, at("2026-01-11T00:00:00Z")), Some(at("2026-01-12T04:00:00Z")));
+    let behind_it = dark("04:10", "04:20");
+    let found = due(&behind_it, "2026-01-11T04:05:00Z").unwrap();
+    assert_eq!(found.until, at("2026-01-11T04:10:00Z"), "it has to stop the server before");
+    assert_eq!((due(&behind_it, "2026-01-11T04:15:00Z"), due(&behind_it, "2026-01-11T04:25:00Z")), (None, None));
+    let before_it = dark("03:00", "03:59");
+    assert!(due(&before_it, "2026-01-11T04:00:00Z").is_some());
+}
+
+#[test]
+fn a_start_that_lies_beyond_all_time_has_an_answer() {
+    let nightly = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(1));
+    assert_eq!(no_blackouts().due_restart(&nightly, Timestamp::MAX, at("2026-01-11T04:00:00Z")), None);
+    assert_eq!(no_blackouts().due_restart(&nightly, Timestamp::MIN, Timestamp::MIN), None);
+    let always = nightly.of_a_server_up_for(SignedDuration::ZERO);
+    assert_eq!(no_blackouts().due_restart(&always, Timestamp::MIN, Timestamp::MIN), None);
+}

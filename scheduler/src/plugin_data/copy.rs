@@ -1,0 +1,62 @@
+//! Edge (writes). A folder with all that is in it, once more, on the same volume.
+
+use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use walkdir::WalkDir;
+
+use super::Error;
+use crate::backup::LEFT_OUT_NAMED;
+use crate::staging::disk::{Disk, Steps};
+
+/// Copies the folder `from` to `to`, which is not there yet: files, folders, and links as the links that they are, with their modes and
+/// times. Follows no link. Answers what cannot be copied, relative to `from`. Nothing is on the disk yet when this
+/// ends, and what lies at `to` after an error is no copy.
+pub(super) fn copy<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<Vec<String>, Error> {
+    let (mut folders, mut left_out) = (Vec::new(), Vec::new());
+    for entry in WalkDir::new(from).sort_by_file_name() {
+        let entry = entry.map_err(|failed| unreadable(failed.path().unwrap_or(from).to_owned().as_path(), failed))?;
+        let name = entry.path().strip_prefix(from).unwrap_or(entry.path());
+        let target = if name.as_os_str().is_empty() { to.to_owned() } else { to.join(name) };
+        let metadata = entry.metadata().map_err(|failed| unreadable(entry.path(), failed))?;
+        if metadata.is_dir() {
+            disk.step("make the directory", &target, |target| fs::create_dir(target))?;
+            folders.push((target, metadata));
+        } else if metadata.is_file() {
+            copy_file(entry.path(), &target, &metadata, disk)?;
+        } else if metadata.is_symlink() {
+            let leads_to = fs::read_link(entry.path()).map_err(|failed| unreadable(entry.path(), failed))?;
+            disk.step("link", &target, |target| symlink(leads_to, target))?;
+        } else if left_out.len() < LEFT_OUT_NAMED {
+            left_out.push(name.display().to_string());
+        }
+    }
+    // The innermost first: a folder that nobody may write to takes no more files, and each new file changes its time.
+    for (folder, metadata) in folders.iter().rev() {
+        disk.step("set mode and time of", folder, |folder| dress(&File::open(folder)?, metadata))?;
+    }
+    Ok(left_out)
+}
+
+fn copy_file<S: Steps>(from: &Path, to: &Path, metadata: &Metadata, disk: &mut Disk<S>) -> Result<(), Error> {
+    let mut source = File::open(from).map_err(|failed| unreadable(from, failed))?;
+    let mut target =
+        disk.step("create", to, |to| OpenOptions::new().write(true).create_new(true).mode(0o600).open(to))?;
+    // The kernel shares the blocks where the file system can.
+    let copied = disk.step("write", to, |_| io::copy(&mut source, &mut target))?;
+    if copied != metadata.len() {
+        return Err(unreadable(from, io::Error::other("its size changed while it was read: something writes to it")));
+    }
+    Ok(disk.step("set mode and time of", to, |_| dress(&target, metadata))?)
+}
+
+fn dress(file: &File, like: &Metadata) -> io::Result<()> {
+    file.set_times(FileTimes::new().set_modified(like.modified()?))?;
+    file.set_permissions(fs::Permissions::from_mode(like.permissions().mode() & 0o777))
+}
+
+fn unreadable(path: &Path, source: impl Into<io::Error>) -> Error {
+    Error::Read { path: path.display().to_string(), source: source.into() }
+}

@@ -1,0 +1,207 @@
+//! Edge (writes). Keeps the data folders of the set that ran, before another one is put in place.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use walkdir::WalkDir;
+
+use super::copy::copy;
+use super::{Error, Found, directories, folders_that_change, last, look, relative};
+use crate::backup::{LEFT_OUT_NAMED, id_of};
+use crate::protocol::FileSet;
+use crate::protocol::plugin_data::{NotKept, PluginData, WhyNotKept};
+use crate::staging::Volume;
+use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::store::SPARE;
+
+/// What is being made, and what is being removed: neither counts.
+const PARTIAL: &str = ".partial-";
+const REMOVING: &str = ".removing-";
+
+/// How many changes of the set stay: the one that may have to be taken back, and the one before it.
+const STAYS: usize = 2;
+
+/// Keeps the folders of the plugins whose JAR changes with the step to `set`, each if it has at most `limit` bytes. None: nothing changes
+/// for any plugin, nothing of ours has run here yet, or the limit is 0. A second try of one step finds what the first one kept.
+///
+/// A folder that cannot be kept is named and stops nothing: what ran before was never promised to come back with it. The caller sees to
+/// it that no server runs.
+pub fn keep<S: Steps>(
+    volume: &Volume,
+    set: &FileSet,
+    limit: u64,
+    disk: &mut Disk<S>,
+    now: Timestamp,
+) -> Result<Option<PluginData>, Error> {
+    let Some(ran) = volume.manifest()?.filter(|ran| ran.lock != set.lock) else { return Ok(None) };
+    if let Some(known) = last(volume).filter(|known| is_of_this_step(volume, known, &ran.lock, &set.lock)) {
+        return Ok(Some(known));
+    }
+    let folders = folders_that_change(&ran, set);
+    if limit == 0 || folders.is_empty() {
+        return Ok(None);
+    }
+    let id = id_of(now, Some(&ran.lock));
+    let (partial, place) = (volume.kept_dir().join(format!("{PARTIAL}{id}")), volume.kept_dir().join(&id));
+    disk.make_directory(&volume.kept_dir())?;
+    tidy(volume, disk)?;
+    disk.make_directory(&partial)?;
+    let mut record = PluginData {
+        at: now,
+        lock: ran.lock,
+        before: set.lock.clone(),
+        place: None,
+        kept: vec![],
+        absent: vec![],
+        not_kept: vec![],
+        left_out: vec![],
+        back: None,
+    };
+    for folder in folders {
+        match keep_one(volume, &folder, &partial, limit, disk)? {
+            One::Kept { left_out } => {
+                let room = LEFT_OUT_NAMED - record.left_out.len();
+                record.left_out.extend(left_out.into_iter().take(room).map(|name| format!("plugins/{folder}/{name}")));
+                record.kept.push(folder);
+            }
+            One::Absent => record.absent.push(folder),
+            One::Not(why) => record.not_kept.push(NotKept { folder, why }),
+        }
+    }
+    if record.kept.is_empty() {
+        disk.remove_all(&partial)?;
+    } else {
+        // One call for all of them: thousands of small files brought to the disk one by one would be down time.
+        disk.step("bring all to the disk", &partial, |partial| Ok(rustix::fs::syncfs(File::open(partial)?)?))?;
+        disk.rename(&partial, &place)?;
+        disk.sync_directory(&volume.kept_dir())?;
+        record.place = Some(relative(volume, &place).display().to_string());
+    }
+    disk.write_record(&volume.plugin_data_path(), &record)?;
+    Ok(Some(record))
+}
+
+/// What the first try of a step kept: no server has run since, and it is all there.
+fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) -> bool {
+    let is_there =
+        |folder: &String| known.place.as_ref().is_some_and(|at| volume.root().join(at).join(folder).is_dir());
+    known.lock == from && known.before == to && known.back.is_none() && known.kept.iter().all(is_there)
+}
+
+/// What became of one folder.
+enum One {
+    Kept { left_out: Vec<String> },
+    Absent,
+    Not(WhyNotKept),
+}
+
+fn keep_one<S: Steps>(
+    volume: &Volume,
+    folder: &str,
+    partial: &Path,
+    limit: u64,
+    disk: &mut Disk<S>,
+) -> Result<One, Error> {
+    match look(volume, folder) {
+        Found::Nothing => return Ok(One::Absent),
+        Found::NoFolder => return Ok(One::Not(WhyNotKept::NoFolder)),
+        Found::Unreadable(problem) => return Ok(One::Not(WhyNotKept::Unreadable { problem })),
+        Found::Folder => {}
+    }
+    let (from, to) = (volume.plugins().join(folder), partial.join(folder));
+    let unreadable = |error: &dyn std::error::Error| {
+        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+        One::Not(WhyNotKept::Unreadable { problem: format!("{error}{cause}") })
+    };
+    let (bytes, is_whole) = match measure(&from) {
+        Ok(measured) => measured,
+        Err(error) => return Ok(unreadable(&error)),
+    };
+    if !is_whole {
+        return Ok(One::Not(WhyNotKept::NoFolder));
+    }
+    if bytes > limit {
+        return Ok(One::Not(WhyNotKept::TooLarge { bytes, limit }));
+    }
+    let free = match disk::free_bytes(volume.root()) {
+        Ok(free) => free.saturating_sub(SPARE),
+        Err(error) => return Ok(unreadable(&error)),
+    };
+    if free < bytes {
+        return Ok(One::Not(WhyNotKept::NoRoom { bytes, free }));
+    }
+    match copy(&from, &to, disk) {
+        Ok(left_out) => Ok(One::Kept { left_out }),
+        Err(error) => {
+            discard(&to, disk)?;
+            Ok(unreadable(&error))
+        }
+    }
+}
+
+/// The sizes of all files in a folder together, and whether all of it lies on one file system.
+fn measure(folder: &Path) -> io::Result<(u64, bool)> {
+    let (mut bytes, mut device) = (0_u64, None);
+    for entry in WalkDir::new(folder) {
+        let metadata = entry?.metadata()?;
+        // Files of an overlay have the device of the layer that they lie in.
+        if metadata.is_dir() && *device.get_or_insert(metadata.dev()) != metadata.dev() {
+            return Ok((bytes, false));
+        }
+        if metadata.is_file() {
+            bytes = bytes.saturating_add(metadata.len());
+        }
+    }
+    Ok((bytes, true))
+}
+
+/// `set` starts. What was kept before another one, in a step that was never taken or long ago, must not be taken for what a later step kept.
+pub fn step_is_over<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Result<(), Error> {
+    match last(volume) {
+        Some(record) if record.before != set.lock && record.back.is_none() => {
+            Ok(disk.remove(&volume.plugin_data_path())?)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Removes what is older than the last two changes of the set. Answers what went, relative to the server's directory.
+pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
+    tidy(volume, disk)?;
+    let mut names = directories(&volume.kept_dir())?;
+    // Whatever the clock says: what may be put back next is the newest.
+    let newest = last(volume).and_then(|record| record.place);
+    let is_newest = |name: &String| newest.as_ref().is_some_and(|place| Path::new(place).ends_with(name));
+    names.sort_by_key(is_newest);
+    names.truncate(names.len().saturating_sub(STAYS));
+    for name in &names {
+        let (from, going) = (volume.kept_dir().join(name), volume.kept_dir().join(format!("{REMOVING}{name}")));
+        disk.rename(&from, &going)?;
+        disk.sync_directory(&volume.kept_dir())?;
+        discard(&going, disk)?;
+    }
+    Ok(names.iter().map(|name| relative(volume, &volume.kept_dir().join(name))).collect())
+}
+
+/// Removes what was left half made or half removed.
+fn tidy<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), Error> {
+    for name in directories(&volume.kept_dir())? {
+        if name.starts_with(PARTIAL) || name.starts_with(REMOVING) {
+            discard(&volume.kept_dir().join(name), disk)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a copy, also one of folders that nobody may write to.
+fn discard<S: Steps>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+    for entry in WalkDir::new(copy).into_iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_dir()) {
+        disk.step("make room for the removal of", entry.path(), |folder| {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+        })?;
+    }
+    Ok(disk.remove_all(copy)?)
+}

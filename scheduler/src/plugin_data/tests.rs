@@ -1,0 +1,375 @@
+//! Edge (writes). Folders that are kept and put back, interrupted after each operation, with and without what had not come to the disk.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::keep::{forget_old, keep, step_is_over};
+use super::put_back::{finish, put_back};
+use super::*;
+use crate::protocol::plugin_data::{PutBack, WhyNotKept};
+use crate::staging::disk::{Disk, Steps, Unhindered};
+
+mod faults;
+
+const LIMIT: u64 = 1024 * 1024;
+
+/// As the set `a` leaves them.
+const OLD: [(&str, &str); 6] = [
+    ("plugins/LuckPerms/config.yml", "storage: h2"),
+    ("plugins/LuckPerms/libs/empty.txt", ""),
+    ("plugins/LuckPerms/luckperms.mv.db", "schema 1"),
+    ("plugins/My_Warps/warps.yml", "spawn: 0 64 0"),
+    ("plugins/Same/same.yml", "x: 1"),
+    ("world/level.dat", "world"),
+];
+
+/// What the set `b` makes of them: one file is gone, one is new, and a plugin comes with a folder of its own.
+const NEW: [(&str, &str); 6] = [
+    ("plugins/Fresh/fresh.yml", "new"),
+    ("plugins/LuckPerms/config.yml", "storage: h2"),
+    ("plugins/LuckPerms/luckperms.mv.db", "schema 2"),
+    ("plugins/My_Warps/warps.yml", "broken"),
+    ("plugins/Same/same.yml", "x: 2"),
+    ("world/level.dat", "world"),
+];
+
+struct Server {
+    _directory: tempfile::TempDir,
+    volume: Volume,
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+/// A set of plugins, each with a hash.
+fn set(lock: char, plugins: &[(&str, &str)]) -> FileSet {
+    let file = |(name, hash): &(&str, &str)| json!({"path": format!("plugins/{name}.jar"), "hash": format!("sha256:{hash}"), "url": "", "plugin": name});
+    let plugins: Vec<_> = plugins.iter().map(file).collect();
+    let server = json!({"path": ".nightshift/server/paper.jar", "hash": "sha256:00", "url": ""});
+    let set = json!({"lock": lock.to_string().repeat(64), "minecraft": "1.21.10", "build": 1, "server": server, "plugins": plugins});
+    serde_json::from_value(set).unwrap()
+}
+
+fn a() -> FileSet {
+    set('a', &[("LuckPerms", "54"), ("My Warps", "1"), ("Same", "7"), ("Leaves", "3")])
+}
+
+fn b() -> FileSet {
+    set('b', &[("LuckPerms", "55"), ("My Warps", "2"), ("Same", "7"), ("Fresh", "1")])
+}
+
+impl Server {
+    /// The set `a` has run.
+    fn new() -> Self {
+        // In memory, where there is such a place: these tests wait for the disk some thousand times.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let volume = Volume::new(directory.path());
+        let server = Self { _directory: directory, volume };
+        server.put(&OLD);
+        server.runs(&a());
+        server
+    }
+
+    fn path(&self, of: &str) -> PathBuf {
+        self.volume.root().join(of)
+    }
+
+    fn put(&self, files: &[(&str, &str)]) {
+        for (path, content) in files {
+            fs::create_dir_all(self.path(path).parent().unwrap()).unwrap();
+            fs::write(self.path(path), content).unwrap();
+        }
+    }
+
+    /// As the swap leaves it.
+    fn runs(&self, set: &FileSet) {
+        let managed = |file: &crate::protocol::File| {
+            (file.path.clone(), crate::staging::Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
+        };
+        let manifest = Manifest {
+            lock: set.lock.clone(),
+            previous: self.volume.manifest().unwrap().map(|before| before.lock),
+            minecraft: set.minecraft.clone(),
+            build: set.build,
+            files: set.plugins.iter().map(managed).collect(),
+        };
+        Disk::new(Unhindered).write_record(&self.path(".nightshift/manifest.json"), &manifest).unwrap();
+    }
+
+    fn keep(&self, set: &FileSet, second: i64) -> Option<PluginData> {
+        keep(&self.volume, set, LIMIT, &mut Disk::new(Unhindered), at(second)).unwrap()
+    }
+
+    fn put_back(&self, second: i64) -> Option<PluginData> {
+        put_back(&self.volume, &a().lock, &b().lock, |_| false, &mut Disk::new(Unhindered), at(second)).unwrap()
+    }
+
+    /// `b` has been put in place, has started and has changed what lies there.
+    fn changed_by_b(&self) {
+        self.runs(&b());
+        step_is_over(&self.volume, &b(), &mut Disk::new(Unhindered)).unwrap();
+        fs::remove_dir_all(self.path("plugins/LuckPerms/libs")).unwrap();
+        self.put(&NEW);
+    }
+
+    /// All files outside of what is ours.
+    fn files(&self) -> BTreeMap<String, String> {
+        below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
+    }
+
+    fn record(&self) -> Option<PluginData> {
+        last(&self.volume)
+    }
+
+    fn kept(&self) -> Vec<String> {
+        directories(&self.volume.kept_dir()).unwrap()
+    }
+}
+
+fn below(root: &Path) -> BTreeMap<String, String> {
+    let entries = walkdir::WalkDir::new(root).into_iter().filter_map(Result::ok);
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    let name = |path: &Path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+    files.map(|file| (name(file.path()), fs::read_to_string(file.path()).unwrap())).collect()
+}
+
+fn files(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+    of.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
+}
+
+/// The part of `files` that belongs to these folders, named from `plugins` on.
+fn of_folders(of: &[(&str, &str)], folders: &[&str]) -> BTreeMap<String, String> {
+    let in_one = |path: &str| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
+    let named =
+        files(of).into_iter().filter_map(|(path, content)| Some((path.strip_prefix("plugins/")?.to_owned(), content)));
+    named.filter(|(path, _)| in_one(path)).collect()
+}
+
+/// What lies there after the way back: as before, but for the plugin whose JAR did not change.
+fn back() -> BTreeMap<String, String> {
+    let mut expected = files(&OLD);
+    expected.insert("plugins/Same/same.yml".into(), "x: 2".into());
+    expected
+}
+
+#[test]
+fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
+    let server = Server::new();
+    let config = server.path("plugins/LuckPerms/config.yml");
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o640)).unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::File::options().write(true).open(&config).unwrap().set_modified(long_ago).unwrap();
+    fs::create_dir(server.path("plugins/LuckPerms/translations")).unwrap();
+    symlink("/etc/passwd", server.path("plugins/LuckPerms/link")).unwrap();
+
+    let kept = server.keep(&b(), 0).unwrap();
+    assert_eq!(kept.kept, ["LuckPerms", "My_Warps"]);
+    assert_eq!(kept.absent, ["Fresh", "Leaves"]);
+    assert_eq!((kept.not_kept.len(), kept.lock, kept.before), (0, a().lock, b().lock));
+    assert_eq!(kept.place.as_deref(), Some(".nightshift/kept/20270115T080000Z-aaaaaaaa"));
+    server.changed_by_b();
+    fs::remove_file(server.path("plugins/LuckPerms/link")).unwrap();
+
+    let back = server.put_back(60).unwrap();
+    let failed = format!(".nightshift/failed/{}", b().lock);
+    assert_eq!(back.back, Some(PutBack::Done { at: at(60), set_aside: Some(failed.clone()) }));
+    assert_eq!(server.files(), super::tests::back());
+    let aside = below(&server.path(&failed));
+    assert_eq!(aside, of_folders(&NEW, &["LuckPerms", "My_Warps", "Fresh"]), "set aside, not deleted");
+    let metadata = fs::metadata(&config).unwrap();
+    assert_eq!((metadata.permissions().mode() & 0o777, metadata.modified().unwrap()), (0o640, long_ago));
+    assert!(server.path("plugins/LuckPerms/translations").is_dir());
+    assert_eq!(fs::read_link(server.path("plugins/LuckPerms/link")).unwrap(), Path::new("/etc/passwd"));
+    assert_eq!((server.kept(), server.record()), (vec![], Some(back)));
+    assert_eq!(server.put_back(61), None, "once");
+}
+
+#[test]
+fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_no_plugin_changes() {
+    let server = Server::new();
+    assert_eq!(server.keep(&a(), 0), None, "the same set");
+    let newer_paper = FileSet { lock: "c".repeat(64), build: 2, ..a() };
+    assert_eq!(server.keep(&newer_paper, 0), None, "the same plugins");
+    assert_eq!(keep(&server.volume, &b(), 0, &mut Disk::new(Unhindered), at(0)).unwrap(), None, "switched off");
+    fs::remove_file(server.path(".nightshift/manifest.json")).unwrap();
+    assert_eq!(server.keep(&b(), 0), None, "nothing of ours has run");
+    assert_eq!(server.kept(), [""; 0]);
+}
+
+#[test]
+fn a_second_try_of_a_step_copies_nothing_and_a_later_step_everything() {
+    let server = Server::new();
+    let first = server.keep(&b(), 0).unwrap();
+    assert_eq!(server.keep(&b(), 5), Some(first), "no server has run in between");
+    // The set `a` starts again and goes on for a week.
+    step_is_over(&server.volume, &a(), &mut Disk::new(Unhindered)).unwrap();
+    assert_eq!(server.record(), None);
+    server.put(&[("plugins/LuckPerms/luckperms.mv.db", "schema 1, more groups")]);
+    let second = server.keep(&b(), 600).unwrap();
+    assert_eq!(second.at, at(600));
+    server.changed_by_b();
+    server.put_back(660).unwrap();
+    let found = fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap();
+    assert_eq!(found, "schema 1, more groups");
+}
+
+#[test]
+fn what_was_kept_in_an_earlier_step_is_never_put_back_in_a_later_one() {
+    let server = Server::new();
+    server.keep(&b(), 0).unwrap();
+    server.changed_by_b();
+    // A person has switched it off and goes back to `a`; later `b` is tried once more.
+    for (set, second) in [(a(), 60), (b(), 600)] {
+        keep(&server.volume, &set, 0, &mut Disk::new(Unhindered), at(second)).unwrap();
+        server.runs(&set);
+        step_is_over(&server.volume, &set, &mut Disk::new(Unhindered)).unwrap();
+        server.put(&[("plugins/LuckPerms/luckperms.mv.db", "of a week")]);
+    }
+    assert_eq!(server.put_back(660), None);
+    assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "of a week");
+}
+
+#[test]
+fn a_set_that_was_never_put_in_place_has_changed_nothing() {
+    let server = Server::new();
+    server.keep(&b(), 0).unwrap();
+    assert_eq!(server.put_back(60), None);
+    assert_eq!(server.files(), files(&OLD));
+}
+
+#[test]
+fn where_somebody_may_have_played_everything_stays_and_what_was_kept_too() {
+    let server = Server::new();
+    let kept = server.keep(&b(), 0).unwrap();
+    server.changed_by_b();
+    let asked = RefCell::new(None);
+    let played = |since| asked.replace(Some(since)).is_none();
+    let back =
+        put_back(&server.volume, &a().lock, &b().lock, played, &mut Disk::new(Unhindered), at(60)).unwrap().unwrap();
+    assert_eq!((*asked.borrow(), back.back.clone()), (Some(kept.at), Some(PutBack::SomebodyPlayed { at: at(60) })));
+    assert_eq!(server.files(), files(&NEW));
+    server.runs(&a());
+    step_is_over(&server.volume, &a(), &mut Disk::new(Unhindered)).unwrap();
+    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    let place = server.path(server.record().unwrap().place.as_deref().unwrap());
+    assert_eq!(below(&place), of_folders(&OLD, &["LuckPerms", "My_Warps"]), "a person can have it");
+    assert_eq!(server.put_back(120), None, "and it is decided once");
+}
+
+#[test]
+fn what_was_kept_of_a_set_that_ran_in_between_is_not_put_under_another_one() {
+    let server = Server::new();
+    let kept = server.keep(&b(), 0).unwrap();
+    server.changed_by_b();
+    let other = "c".repeat(64);
+    let back = put_back(&server.volume, &other, &b().lock, |_| false, &mut Disk::new(Unhindered), at(60)).unwrap();
+    let back = back.unwrap().back.unwrap();
+    assert!(matches!(&back, PutBack::Impossible { problem, .. } if problem.contains("ran in between")), "{back:?}");
+    assert_eq!(server.files(), files(&NEW));
+    assert!(server.path(&kept.place.unwrap()).is_dir());
+}
+
+#[test]
+fn a_folder_that_cannot_be_kept_is_named_and_the_others_are_kept() {
+    let server = Server::new();
+    server.put(&[("plugins/My_Warps/large.db", &"x".repeat(2_000_000))]);
+    let kept = server.keep(&b(), 0).unwrap();
+    assert_eq!(kept.kept, ["LuckPerms"]);
+    let [large] = kept.not_kept.as_slice() else { panic!("{kept:?}") };
+    assert_eq!(large.why, WhyNotKept::TooLarge { bytes: 2_000_013, limit: LIMIT });
+    server.changed_by_b();
+    server.put_back(60).unwrap();
+    assert_eq!(fs::read_to_string(server.path("plugins/My_Warps/warps.yml")).unwrap(), "broken", "and left alone");
+    assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "schema 1");
+}
+
+#[test]
+fn links_files_and_sockets_are_no_folders_and_nothing_behind_a_link_is_read_or_moved() {
+    let server = Server::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("secret"), "x").unwrap();
+    fs::remove_dir_all(server.path("plugins/My_Warps")).unwrap();
+    symlink(elsewhere.path(), server.path("plugins/My_Warps")).unwrap();
+    fs::write(server.path("plugins/Fresh"), "a file").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(server.path("plugins/LuckPerms/x.sock")).unwrap();
+    let kept = server.keep(&b(), 0).unwrap();
+    assert_eq!((kept.kept, kept.absent), (vec!["LuckPerms".to_owned()], vec!["Leaves".to_owned()]));
+    let not: Vec<_> = kept.not_kept.iter().map(|not| (not.folder.as_str(), &not.why)).collect();
+    assert_eq!(not, [("Fresh", &WhyNotKept::NoFolder), ("My_Warps", &WhyNotKept::NoFolder)]);
+    assert_eq!(kept.left_out, ["plugins/LuckPerms/x.sock"]);
+    assert!(!below(&server.volume.kept_dir()).keys().any(|path| path.ends_with("secret")));
+}
+
+#[test]
+fn what_cannot_be_moved_any_more_leaves_everything_as_it_is() {
+    let server = Server::new();
+    let kept = server.keep(&b(), 0).unwrap();
+    server.changed_by_b();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::remove_dir_all(server.path("plugins/My_Warps")).unwrap();
+    symlink(elsewhere.path(), server.path("plugins/My_Warps")).unwrap();
+    let back = server.put_back(60).unwrap().back.unwrap();
+    assert!(matches!(&back, PutBack::Impossible { problem, .. } if problem.contains("plugins/My_Warps")), "{back:?}");
+    assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "schema 2");
+    assert!(server.path(&kept.place.unwrap()).is_dir());
+}
+
+#[test]
+fn a_set_that_fails_twice_leaves_two_folders() {
+    let server = Server::new();
+    for second in [0, 600] {
+        server.keep(&b(), second).unwrap();
+        if second > 0 {
+            fs::create_dir_all(server.path("plugins/LuckPerms/libs")).unwrap();
+        }
+        server.changed_by_b();
+        server.put_back(second + 60).unwrap();
+        server.runs(&a());
+    }
+    assert_eq!(directories(&server.volume.failed_dir()).unwrap(), [b().lock, format!("{}.2", b().lock)]);
+}
+
+#[test]
+fn the_last_two_changes_stay() {
+    let server = Server::new();
+    for (second, (to, hash)) in [(0, ('b', "2")), (60, ('c', "3")), (120, ('d', "4"))] {
+        let next = set(to, &[("LuckPerms", hash)]);
+        server.keep(&next, second).unwrap();
+        server.runs(&next);
+        forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    }
+    assert_eq!(server.kept(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
+    // The clock is set back.
+    server.keep(&set('e', &[("LuckPerms", "5")]), -600).unwrap();
+    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    assert_eq!(server.kept(), ["20270115T075000Z-dddddddd", "20270115T080200Z-cccccccc"]);
+}
+
+#[test]
+fn a_copy_that_nobody_may_write_to_can_be_removed() {
+    let server = Server::new();
+    fs::set_permissions(server.path("plugins/LuckPerms/libs"), fs::Permissions::from_mode(0o500)).unwrap();
+    for second in [0, 60, 120] {
+        let next = set(if second == 60 { 'c' } else { 'b' }, &[("LuckPerms", "9"), ("My Warps", &second.to_string())]);
+        server.keep(&next, second).unwrap();
+        server.runs(&next);
+    }
+    assert_eq!(forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap().len(), 1);
+    assert_eq!(server.kept().len(), 2);
+}
+
+#[test]
+fn a_plugin_has_the_folder_that_a_server_gives_it() {
+    assert_eq!(folder_of("LuckPerms").as_deref(), Some("LuckPerms"));
+    assert_eq!(folder_of("My Warps-2.x").as_deref(), Some("My_Warps-2.x"));
+    for odd in ["", ".", "..", "a/b", "../x", "a\0", "é", "/etc"] {
+        assert_eq!(folder_of(odd), None, "{odd:?}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Restarts by the clock: they begin only where everything else is at rest, and stop a server as an update does.
+
+use super::*;
+use crate::seen::{Restart, Restarted};
+
+/// When the restart is due, in minutes: outside of every window.
+const NIGHT: i64 = SUNDAY - 1_000;
+
+fn restart() -> Restart {
+    Restart { due: at(NIGHT), until: at(NIGHT + 30), policy: Policy::Announce, only_empty: false }
+}
+
+/// What runs is the goal, and a restart is due.
+fn settled_goal() -> Goal {
+    Goal { revision: OLD, world: DataVersion(1), restart: Some(restart()), ..GOAL }
+}
+
+const ACT: Act = Act::Restart { due: Timestamp::constant(60 * NIGHT, 0) };
+
+fn told(mut seen: Seen) -> Seen {
+    seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(NIGHT + 5) });
+    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
+    seen
+}
+
+fn step(goal: &Goal, seen: &Seen, minute: i64) -> Step {
+    next_step(goal, seen, shut(), at(minute))
+}
+
+#[test]
+fn a_restart_is_announced_saved_and_then_the_pod_is_deleted_and_what_comes_is_proven() {
+    let mut seen = lobby();
+    let not_after = |minute| at(minute) + DECISION_COUNTS;
+    let said = Step::Announce { act: ACT, pod: POD, notice: GOAL.notice, not_after: not_after(NIGHT) };
+    assert_eq!(step(&settled_goal(), &seen, NIGHT), said);
+    seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(NIGHT + 5) });
+    assert_eq!(step(&settled_goal(), &seen, NIGHT + 4), Step::Wait(WaitingOn::Countdown { ends: at(NIGHT + 5) }));
+    let save = Step::Save { act: ACT, pod: POD, not_after: not_after(NIGHT + 5) };
+    assert_eq!(step(&settled_goal(), &seen, NIGHT + 5), save);
+    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
+    let delete = Step::Restart { due: at(NIGHT), pod: POD, unasked: false, not_after: not_after(NIGHT + 6) };
+    assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
+    // Killed between the record and the deletion: the same again, of the same pod.
+    seen.facts.restarted = Some(Restarted { due: at(NIGHT), pod: POD });
+    assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
+    // From here on nothing is due: the operator looks at when the server started.
+    let goal = Goal { restart: None, ..settled_goal() };
+    let becomes = |seen: &mut Seen, uid, life| {
+        seen.pod = Some(Pod { uid, revision: OLD, world: DataVersion(1), life });
+    };
+    becomes(&mut seen, POD, Life::Stopping { lost_at: at(NIGHT + 9) });
+    assert_eq!(step(&goal, &seen, NIGHT + 7), Step::Wait(WaitingOn::PodStopping { until: at(NIGHT + 9) }));
+    becomes(&mut seen, PodUid(8), Life::Starting { gives_up_at: at(NIGHT + 17) });
+    assert_eq!(step(&goal, &seen, NIGHT + 8), Step::Wait(WaitingOn::Start { until: at(NIGHT + 17) }));
+    becomes(&mut seen, PodUid(8), Life::Up);
+    seen.verdict = Verdict::Pending { until: at(NIGHT + 10) };
+    assert_eq!(step(&goal, &seen, NIGHT + 9), Step::Wait(WaitingOn::Proof { until: at(NIGHT + 10) }));
+    seen.verdict = Verdict::Passed;
+    assert_eq!(step(&goal, &seen, NIGHT + 10), Step::EndRestart);
+    seen.facts.restarted = None;
+    assert_eq!(step(&goal, &seen, NIGHT + 10), Step::Settled);
+}
+
+#[test]
+fn a_server_that_does_not_come_back_is_what_a_crashed_one_is_and_nothing_goes_back_to_anything() {
+    let mut seen = lobby();
+    seen.facts.restarted = Some(Restarted { due: at(NIGHT), pod: POD });
+    for (life, verdict) in [
+        (Life::Starting { gives_up_at: at(NIGHT + 17) }, Verdict::Pending { until: at(NIGHT + 20) }),
+        (Life::Down, Verdict::Failed),
+    ] {
+        seen.pod = Some(Pod { uid: PodUid(8), revision: OLD, world: DataVersion(1), life });
+        seen.verdict = verdict;
+        assert_eq!(step(&settled_goal(), &seen, NIGHT + 20), Step::Wait(WaitingOn::ServerDown));
+    }
+    seen.pod = Some(Pod { uid: PodUid(8), revision: OLD, world: DataVersion(1), life: Life::Up });
+    assert_eq!(step(&settled_goal(), &seen, NIGHT + 20), Step::EndRestart, "up and worse: kept, and told");
+}
+
+#[test]
+fn an_update_that_may_begin_is_the_restart_and_one_that_waits_for_its_window_stays_where_it_is() {
+    let goal = Goal { restart: Some(restart()), ..GOAL };
+    let in_its_window = Gate::Open { opened_at: at(NIGHT - 10), until: at(NIGHT + 100) };
+    let update = Act::Update { goal: NEW, window_opened_at: at(NIGHT - 10) };
+    let both = next_step(&goal, &lobby(), in_its_window, at(NIGHT));
+    assert!(matches!(both, Step::Announce { act, .. } if act == update));
+    assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Announce { act, .. } if act == ACT), "only the restart");
+    let delete = step(&goal, &told(lobby()), NIGHT + 6);
+    assert!(matches!(delete, Step::Restart { pod: POD, .. }), "no template is written: {delete:?}");
+    // The window opens while players count down for the restart.
+    let both = next_step(&goal, &told(lobby()), in_its_window, at(NIGHT + 6));
+    assert!(matches!(both, Step::Announce { act, .. } if act == update));
+}
+
+#[test]
+fn what_was_failed_or_is_held_back_does_not_keep_a_server_from_its_restart() {
+    let goal = Goal { restart: Some(restart()), ..GOAL };
+    let mut seen = told(lobby());
+    seen.facts.failed = vec![NEW];
+    assert!(matches!(step(&goal, &seen, NIGHT + 6), Step::Restart { .. }));
+    let mut seen = told(lobby());
+    seen.world.floor = DataVersion(3);
+    assert!(matches!(step(&goal, &seen, NIGHT + 6), Step::Restart { .. }));
+}
+
+#[test]
+fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left_out() {
+    let until = NIGHT + 30;
+    let just = at(until) - LATEST_START - GOAL.notice;
+    let answer = |seen: &Seen, now| next_step(&settled_goal(), seen, shut(), now);
+    assert!(matches!(answer(&lobby(), just), Step::Announce { .. }));
+    assert_eq!(answer(&lobby(), just + SignedDuration::from_secs(1)), Step::Settled);
+    let mut seen = told(lobby());
+    seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(until - 2), confirmed: true });
+    assert!(matches!(answer(&seen, at(until) - LATEST_START), Step::Restart { .. }));
+    assert_eq!(answer(&seen, at(until - 1) + SignedDuration::from_secs(1)), Step::Settled);
+}
+
+#[test]
+fn the_policy_of_a_restart_is_its_own_and_a_deadline_counts_from_its_instant() {
+    let deadline = SignedDuration::from_mins(20);
+    let wait = Restart { policy: Policy::WaitForEmpty { deadline }, ..restart() };
+    let goal = Goal { restart: Some(wait), ..settled_goal() };
+    assert_eq!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { until: at(NIGHT + 20) }));
+    assert!(matches!(step(&goal, &lobby(), NIGHT + 20), Step::Announce { .. }));
+    let ignore = Goal { restart: Some(Restart { policy: Policy::Ignore, ..restart() }), ..settled_goal() };
+    assert!(matches!(step(&ignore, &lobby(), NIGHT), Step::Restart { .. }));
+}
+
+#[test]
+fn only_if_empty_waits_for_nobody_and_is_left_out_in_the_end() {
+    let goal = Goal { restart: Some(Restart { only_empty: true, ..restart() }), ..settled_goal() };
+    let silent = Players::Unknown { since: at(NIGHT - 60) };
+    for players in [Players::Some(1), silent] {
+        let seen = Seen { players, ..lobby() };
+        assert_eq!(step(&goal, &seen, NIGHT), Step::Wait(WaitingOn::Players { until: at(NIGHT + 30) }), "{players:?}");
+        assert_eq!(step(&goal, &seen, NIGHT + 30), Step::Settled);
+    }
+    let empty = Seen { players: Players::Nobody, ..lobby() };
+    assert!(matches!(step(&goal, &empty, NIGHT), Step::Announce { notice, .. } if notice == GOAL.empty_notice));
+    let ignore = Restart { only_empty: true, policy: Policy::Ignore, ..restart() };
+    let goal = Goal { restart: Some(ignore), ..settled_goal() };
+    assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { .. })));
+}
+
+/// Every combination of what may stand in the way.
+#[test]
+fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
+    let revisions = [OLD, NEW];
+    let lives = [
+        None,
+        Some(Life::Up),
+        Some(Life::Down),
+        Some(Life::Refused),
+        Some(Life::Starting { gives_up_at: at(NIGHT) }),
+        Some(Life::Stopping { lost_at: at(NIGHT) }),
+    ];
+    let mut restarts = 0;
+    for template in revisions {
+        for current in revisions {
+            for door in [Door::Closed, Door::Open] {
+                for life in lives {
+                    for runs in revisions {
+                        for pod in [POD, PodUid(8)] {
+                            let set = Some(Set { template, current, update: template, door, ..SET });
+                            let pod = life.map(|life| Pod { uid: pod, revision: runs, world: DataVersion(1), life });
+                            let seen = Seen { set, pod, ..told(lobby()) };
+                            let step = step(&Goal { restart: Some(restart()), ..GOAL }, &seen, NIGHT + 6);
+                            if !matches!(step, Step::Restart { .. }) {
+                                continue;
+                            }
+                            restarts += 1;
+                            assert_eq!((template, current, door, runs), (OLD, OLD, Door::Closed, OLD));
+                            assert_eq!((life, pod.unwrap().uid), (Some(Life::Up), POD), "told and saved");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(restarts, 1);
+}

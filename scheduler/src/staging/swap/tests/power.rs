@@ -1,0 +1,169 @@
+//! Edge (writes). The power goes, and what nobody brought to the disk goes with it: contents of files, and names in directories.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+
+use super::*;
+
+/// The files of each directory, as the disk has them.
+type Names = BTreeMap<PathBuf, BTreeMap<PathBuf, Vec<u8>>>;
+
+/// What is in memory only.
+#[derive(Default)]
+struct Memory {
+    /// Each directory as it was when its names were brought to the disk last.
+    on_disk: Names,
+    /// Files whose content was not, by inode: they keep it under any name.
+    contents: BTreeSet<u64>,
+}
+
+/// What is lost of it.
+#[derive(Debug, Clone)]
+enum Lost {
+    Contents,
+    NamesOf(PathBuf),
+    Everything,
+}
+
+impl Memory {
+    fn lose(&self, root: &Path, lost: &Lost) {
+        // First: what comes back below is on the disk, and may get the inode of something that is not.
+        for path in below(root).filter(|path| path.is_file()) {
+            if self.contents.contains(&fs::metadata(&path).unwrap().ino()) {
+                fs::File::options().write(true).truncate(true).open(&path).unwrap();
+            }
+        }
+        for (directory, names) in &self.on_disk {
+            let is_lost = match lost {
+                Lost::Contents => false,
+                Lost::NamesOf(one) => one == directory,
+                Lost::Everything => true,
+            };
+            if is_lost {
+                go_back_to(directory, names);
+            }
+        }
+    }
+}
+
+/// Makes the files of a directory what they were.
+fn go_back_to(directory: &Path, names: &BTreeMap<PathBuf, Vec<u8>>) {
+    for (path, content) in names_in(directory) {
+        if names.get(&path) != Some(&content) {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    for (path, content) in names {
+        if !path.exists() {
+            fs::write(path, content).unwrap();
+        }
+    }
+}
+
+fn names_in(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let paths = fs::read_dir(directory).into_iter().flatten().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+fn below(root: &Path) -> impl Iterator<Item = PathBuf> {
+    walkdir::WalkDir::new(root).into_iter().map(|entry| entry.unwrap().into_path())
+}
+
+/// Lets `left` operations happen.
+struct Power {
+    left: usize,
+    memory: Rc<RefCell<Memory>>,
+    /// The operation that is under way. It has ended when the next one is asked for.
+    last: Option<(&'static str, PathBuf)>,
+}
+
+impl Power {
+    /// All that is there now is on the disk.
+    fn off_after(left: usize, server: &Server) -> Self {
+        let directories = below(server.volume.root()).filter(|path| path.is_dir());
+        let on_disk = directories.map(|directory| (directory.clone(), names_in(&directory))).collect();
+        Self { left, memory: Rc::new(RefCell::new(Memory { on_disk, contents: BTreeSet::new() })), last: None }
+    }
+
+    fn note_last(&mut self) {
+        let Some((what, path)) = self.last.take() else { return };
+        let mut memory = self.memory.borrow_mut();
+        let inode = fs::metadata(&path).map(|metadata| metadata.ino());
+        match (what, inode) {
+            ("write" | "copy to", Ok(inode)) => drop(memory.contents.insert(inode)),
+            ("bring to the disk", Ok(_)) if path.is_dir() => drop(memory.on_disk.insert(path.clone(), names_in(&path))),
+            ("bring to the disk", Ok(inode)) => drop(memory.contents.remove(&inode)),
+            // A new directory has no names on the disk.
+            ("make the directory", _) => drop(memory.on_disk.entry(path).or_default()),
+            _ => {}
+        }
+    }
+}
+
+impl Steps for Power {
+    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        self.note_last();
+        self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
+        self.last = Some((what, path.to_owned()));
+        Ok(())
+    }
+}
+
+/// For each n, and for each way in which what was in memory can be lost: stop after n operations, look, and go on to either set.
+fn cut_everywhere(goes_back: bool, links: bool) {
+    for left in 0.. {
+        let mut all_ended = true;
+        for lost in ["", "plugins", ".nightshift", ".nightshift/server", "everything"] {
+            let (server, old, new) = prepared();
+            server.swap(&old.files);
+            let power = Power::off_after(left, &server);
+            let memory = Rc::clone(&power.memory);
+            let mut disk = if links { Disk::new(power) } else { Disk::without_links(power) };
+            let ended = swap(&server.volume, &new.files, &mut disk).is_ok();
+            let lost = match lost {
+                "" => Lost::Contents,
+                "everything" => Lost::Everything,
+                directory => Lost::NamesOf(server.volume.root().join(directory)),
+            };
+            memory.borrow().lose(server.volume.root(), &lost);
+
+            let story = format!("after {left} operations, having lost {lost:?}");
+            let (before, after) = (with(&old, &foreign()), with(&new, &foreign()));
+            if ended {
+                assert_eq!(server.files(), after, "what was reported as done is on the disk, {story}");
+            }
+            for (path, content) in server.files().into_iter().filter(|(path, _)| !path.ends_with(".nightshift")) {
+                let known = before.get(&path) == Some(&content) || after.get(&path) == Some(&content);
+                assert!(known, "{story} `{path}` is neither old nor new");
+            }
+            if server.volume.journal().unwrap().is_none() {
+                let manifest = server.volume.manifest().unwrap().unwrap();
+                let expected = if manifest.lock == old.files.lock { &before } else { &after };
+                assert_eq!(&server.files(), expected, "without a journal the directory is whole, {story}");
+            }
+            let goal = if goes_back { &old } else { &new };
+            server.swap(&goal.files);
+            assert_eq!(server.files(), with(goal, &foreign()), "going on {story}");
+            assert_eq!(server.replaced(), BTreeMap::new(), "nothing of ours is taken for somebody else's, {story}");
+            all_ended &= ended;
+        }
+        if all_ended {
+            assert!(left > 20, "only {left} operations: the test does not see them all");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_after_any_operation_leaves_a_whole_set_or_a_journal_whatever_was_in_memory_only() {
+    cut_everywhere(false, true);
+    cut_everywhere(true, true);
+}
+
+#[test]
+fn the_same_holds_for_the_power_where_hard_links_are_not_possible() {
+    cut_everywhere(false, false);
+    cut_everywhere(true, false);
+}

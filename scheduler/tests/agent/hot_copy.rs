@@ -1,0 +1,367 @@
+//! Edge (writes). Copies of a server that goes on running, with the stand-in Paper and with one that misbehaves.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use fastnbt::Value;
+use fixtures::jar::{self, Minecraft};
+use fixtures::stand_in::{Config, Handle, start};
+use scheduler::agent::{settings, stop};
+use scheduler::backup::restore::unpack;
+use scheduler::backup::shelf::Shelf;
+use scheduler::backup::{Backup, Contents, Trigger};
+use scheduler::protocol::{HotCopy, HotCopyOutcome, HotCopySeen, Report, Server};
+use scheduler::staging::disk::{Disk, Unhindered};
+
+use crate::paper::{PASSWORD, Paper};
+use crate::pod::{KEY, POD, Pod, until};
+use crate::volume::Running;
+
+const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
+const MIB: u64 = 1024 * 1024;
+/// Zeros that take no room on the disk and many seconds to read.
+const LONG: u64 = 4096 * MIB;
+const SAVING_OFF: &str = ".nightshift/saving-off.json";
+const RECORD: &str = ".nightshift/hot-copy.json";
+
+fn asked(request: &str) -> HotCopy {
+    HotCopy {
+        request: request.into(),
+        trigger: Trigger::OnDemand,
+        contents: Contents::Everything,
+        timeout_seconds: 600,
+    }
+}
+
+/// A stand-in with players who build, that saves twenty times a second.
+async fn play(pod: &Pod) -> Handle {
+    let jar = pod.data.path().join(".nightshift/server/paper.jar");
+    for (path, content) in [
+        (jar.clone(), jar::paper(&MINECRAFT, 130, "http://127.0.0.1:1/server.jar")),
+        (pod.data.path().join("cache/mojang_1.21.10.jar"), jar::mojang(&MINECRAFT)),
+    ] {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let config = Config::for_tests(pod.data.path(), &jar, MINECRAFT.id, PASSWORD)
+        .with("SERVER_PORT", &pod.game.port().to_string())
+        .with("RCON_PORT", &pod.rcon.port().to_string())
+        .with("STAND_IN_PLAYERS", "5")
+        .with("STAND_IN_SAVES_EVERY_MS", "50");
+    let server = start(config);
+    assert!(server.ready().await.is_some(), "{:?}", server.lines());
+    server
+}
+
+/// A pod whose server is up, with so many zeros among its plugins' files.
+async fn up(zeros: u64) -> (Pod, Handle) {
+    let pod = Pod::new("").await;
+    put_zeros(&pod, zeros);
+    let server = play(&pod).await;
+    is_up(&pod).await;
+    (pod, server)
+}
+
+async fn is_up(pod: &Pod) {
+    pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
+}
+
+fn put_zeros(pod: &Pod, zeros: u64) {
+    let folder = pod.data.path().join("plugins/Map");
+    fs::create_dir_all(&folder).unwrap();
+    File::create(folder.join("zeros.bin")).unwrap().set_len(zeros).unwrap();
+}
+
+async fn ask(pod: &Pod, request: &HotCopy) -> (u16, String) {
+    let answer = pod.ask("POST", "/v1/backup", request).await;
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+async fn begin(pod: &Pod, request: &HotCopy) {
+    assert_eq!(ask(pod, request).await, (202, String::new()));
+}
+
+fn hot(report: &Report) -> Option<HotCopySeen> {
+    report.backups.as_ref().unwrap().hot.clone()
+}
+
+/// What came of the request.
+async fn outcome(pod: &Pod, request: &str) -> HotCopyOutcome {
+    let is_over = |seen: HotCopySeen| seen.request == request && seen.outcome != HotCopyOutcome::Running;
+    let report = pod.report_when("the copy is over", |report| hot(report).is_some_and(is_over)).await;
+    hot(&report).unwrap().outcome
+}
+
+async fn why_failed(pod: &Pod, request: &str) -> String {
+    let outcome = outcome(pod, request).await;
+    let HotCopyOutcome::Failed { why } = outcome else { unreachable!("{outcome:?}") };
+    why
+}
+
+fn saves(server: &Handle) -> bool {
+    serde_json::from_str::<serde_json::Value>(&server.control("status")).unwrap()["saving"].as_bool().unwrap()
+}
+
+fn copies(pod: &Pod) -> Vec<Backup> {
+    Shelf::new(pod.copies()).list().unwrap().into_iter().map(|copy| copy.state.unwrap()).collect()
+}
+
+/// Neither a copy nor a part of one, saving is on, and no word is left that it may be off.
+async fn is_as_before(pod: &Pod, server: &Handle) {
+    until("saving is on", async || saves(server)).await;
+    until("the word is gone", async || !pod.data.path().join(SAVING_OFF).exists()).await;
+    until("nothing is left", async || fs::read_dir(pod.copies()).unwrap().count() == 0).await;
+}
+
+/// When the world was saved, as its parts say: all the same, if all are of one save.
+fn saved_at(data: &Path) -> Vec<i64> {
+    let mut found = Vec::new();
+    for world in ["world", "world_nether", "world_the_end"] {
+        let mut bytes = Vec::new();
+        let file = File::open(data.join(world).join("level.dat")).unwrap();
+        flate2::read::GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+        let root: HashMap<String, Value> = fastnbt::from_bytes(&bytes).unwrap();
+        let Value::Compound(data) = &root["Data"] else { unreachable!("no Data") };
+        let Value::Long(at) = data["LastPlayed"] else { unreachable!("no LastPlayed") };
+        found.push(at);
+    }
+    let blocks: serde_json::Value =
+        serde_json::from_slice(&fs::read(data.join("world/stand-in-blocks.json")).unwrap()).unwrap();
+    let at: jiff::Timestamp = blocks["saved_at"].as_str().unwrap().parse().unwrap();
+    found.push(at.as_millisecond());
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_is_read_back() {
+    let (pod, server) = up(MIB).await;
+    // Between two files of the world that are written by each save.
+    let between = pod.data.path().join("world/region/between.bin");
+    File::create(&between).unwrap().set_len(32 * MIB).unwrap();
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    assert!(pod.data.path().join(SAVING_OFF).exists());
+    until("saving is on", async || saves(&server)).await;
+    assert_eq!(hot(&pod.report().await).unwrap().outcome, HotCopyOutcome::Running, "it is read back");
+    assert!(copies(&pod).is_empty(), "what was not read back is none");
+    let HotCopyOutcome::Taken { id } = outcome(&pod, "asked-1").await else { panic!("not taken") };
+    assert!(saves(&server) && !pod.data.path().join(SAVING_OFF).exists());
+
+    let [backup] = copies(&pod).try_into().unwrap();
+    assert_eq!((backup.id.as_str(), backup.trigger), (id.as_str(), Trigger::OnDemand));
+    assert_eq!((backup.request.as_deref(), backup.before.as_deref()), (Some("asked-1"), None));
+    assert!(backup.changed.is_empty() && backup.left_out.is_empty(), "{backup:?}");
+    let into = pod.shared.path().join("restored");
+    unpack(&Shelf::new(pod.copies()), &backup, &into, &mut Disk::new(Unhindered)).unwrap();
+    let saved = saved_at(&into);
+    assert!(saved.iter().all(|at| *at == saved[0]), "of several saves: {saved:?}");
+    assert!(
+        saved[0] <= backup.started_at.as_millisecond(),
+        "the save was brought to the disk before anything was read"
+    );
+
+    let seen = pod.report().await.backups.unwrap();
+    assert_eq!((seen.last.unwrap().id, seen.last_of_worlds), (id, None), "it is no way back from an update");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_request_is_one_copy_also_for_the_next_agent() {
+    let (mut pod, server) = up(MIB).await;
+    for _ in 0..2 {
+        begin(&pod, &asked("asked-1")).await;
+    }
+    let taken = outcome(&pod, "asked-1").await;
+    begin(&pod, &asked("asked-1")).await;
+    pod.running.abort();
+    pod.start(pod.settings()).await;
+    is_up(&pod).await;
+    begin(&pod, &asked("asked-1")).await;
+    assert_eq!(outcome(&pod, "asked-1").await, taken);
+    assert_eq!(copies(&pod).len(), 1);
+    assert!(saves(&server));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_save_gets_no_copy_and_saving_is_on_again() {
+    let (pod, server) = up(MIB).await;
+    server.control("fault save-fails");
+    begin(&pod, &asked("asked-1")).await;
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("`save-all flush` with `") && why.contains("Unable to save"), "{why}");
+    is_as_before(&pod, &server).await;
+
+    server.control("fault none");
+    server.control("fault hang 4");
+    begin(&pod, &HotCopy { timeout_seconds: 1, ..asked("asked-2") }).await;
+    let why = why_failed(&pod, "asked-2").await;
+    assert!(why.contains("could not be switched off: no answer to `minecraft:save-off`"), "{why}");
+    is_as_before(&pod, &server).await;
+    begin_when_free(&pod, &asked("asked-3")).await;
+    assert!(matches!(outcome(&pod, "asked-3").await, HotCopyOutcome::Taken { .. }));
+}
+
+/// The one place for a copy is free when saving was confirmed.
+async fn begin_when_free(pod: &Pod, request: &HotCopy) {
+    until("it is taken on", async || ask(pod, request).await.0 == 202).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_nobody_knows_is_told_and_saving_is_switched_on_all_the_same() {
+    let pod = Pod::new("").await;
+    put_zeros(&pod, MIB);
+    let paper = Paper::start(pod.game, pod.rcon, 0).await;
+    paper.heard.lock().unwrap().odd.insert("minecraft:save-off", "Command not found");
+    is_up(&pod).await;
+    begin(&pod, &HotCopy { contents: Contents::ServerFiles, ..asked("asked-1") }).await;
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("answered `save-off` with `Command not found`"), "{why}");
+    until("save-on", async || paper.commands().last().is_some_and(|last| last == "minecraft:save-on")).await;
+    until("the word is gone", async || !pod.data.path().join(SAVING_OFF).exists()).await;
+
+    paper.heard.lock().unwrap().odd = [("minecraft:save-on", "Command not found")].into();
+    begin_when_free(&pod, &HotCopy { contents: Contents::ServerFiles, ..asked("asked-2") }).await;
+    let why = why_failed(&pod, "asked-2").await;
+    assert!(why.contains("saving may still be off"), "{why}");
+    assert!(pod.data.path().join(SAVING_OFF).exists(), "for the next agent");
+    assert!(copies(&pod).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_killed_in_the_middle_is_followed_by_one_that_switches_saving_on() {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    put_zeros(&pod, LONG);
+    let server = play(&pod).await;
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_agent"));
+    agent.args(["sidecar", "--listen", &pod.agent.to_string()]).env_clear().stdout(Stdio::null());
+    for (name, path) in [("DATA", pod.data.path()), ("SHARED", pod.shared.path()), ("BACKUPS", &pod.copies())] {
+        agent.env(format!("NIGHTSHIFT_{name}"), path);
+    }
+    for (name, value) in [
+        ("AGENT_KEY", KEY),
+        ("POD_UID", POD),
+        ("RCON_PASSWORD", PASSWORD),
+        ("RCON_PORT", &pod.rcon.port().to_string()),
+        ("GAME_PORT", &pod.game.port().to_string()),
+    ] {
+        agent.env(format!("NIGHTSHIFT_{name}"), value);
+    }
+    let mut agent = Running(agent.spawn().unwrap());
+    let url = format!("http://{}/started", pod.agent);
+    until("started", async || pod.client.get(&url).send().await.is_ok_and(|answer| answer.status() == 200)).await;
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    agent.0.kill().unwrap();
+    agent.0.wait().unwrap();
+    assert!(!saves(&server) && pod.data.path().join(SAVING_OFF).exists());
+
+    pod.start(pod.settings()).await;
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("the agent was restarted meanwhile"), "{why}");
+    until("saving is on", async || saves(&server)).await;
+    until("the word is gone", async || !pod.data.path().join(SAVING_OFF).exists()).await;
+    put_zeros(&pod, MIB);
+    begin_when_free(&pod, &asked("asked-2")).await;
+    assert!(matches!(outcome(&pod, "asked-2").await, HotCopyOutcome::Taken { .. }));
+    assert_eq!(fs::read_dir(pod.copies()).unwrap().count(), 1, "what the killed one left is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_not_read_in_time_are_no_copy_and_saving_goes_on() {
+    let (pod, server) = up(LONG).await;
+    begin(&pod, &HotCopy { timeout_seconds: 1, ..asked("asked-1") }).await;
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(
+        why.contains("in the 1 s for which") && why.contains("`plugins/Map/zeros.bin`: copy the worlds only"),
+        "{why}"
+    );
+    is_as_before(&pod, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_the_middle_is_not_held_up_and_nothing_is_published() {
+    let (pod, server) = up(LONG).await;
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    let other = ask(&pod, &asked("asked-2")).await;
+    assert!(other.0 == 409 && other.1.contains("another copy"), "{other:?}");
+    let asked_to_stop = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(stop::run(&asked_to_stop).await, stop::Outcome::Done("ok".into()));
+    assert_eq!(server.wait().await, 0);
+    let is_gone = |report: &Report| report.server == Server::Absent && report.last_stop.is_some();
+    let report = pod.report_when("gone", is_gone).await;
+    assert!(report.last_stop.unwrap().saved);
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("the server was stopped while its files were read"), "{why}");
+    until("the word is gone", async || !pod.data.path().join(SAVING_OFF).exists()).await;
+    until("nothing is left", async || fs::read_dir(pod.copies()).unwrap().count() == 0).await;
+    let late = ask(&pod, &asked("asked-3")).await;
+    assert!(late.0 == 409 && late.1.contains("does not run"), "{late:?}");
+    let record: HotCopySeen = serde_json::from_slice(&fs::read(pod.data.path().join(RECORD)).unwrap()).unwrap();
+    assert_eq!((record.request, record.outcome), ("asked-1".into(), HotCopyOutcome::Failed { why }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_dies_while_it_is_read_leaves_no_copy_and_the_next_one_is_copied() {
+    let (pod, server) = up(LONG).await;
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    server.kill().await;
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("ended while its files were read"), "{why}");
+    put_zeros(&pod, MIB);
+    let server = play(&pod).await;
+    is_as_before(&pod, &server).await;
+    begin_when_free(&pod, &asked("asked-2")).await;
+    assert!(matches!(outcome(&pod, "asked-2").await, HotCopyOutcome::Taken { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn saving_that_somebody_else_switched_on_makes_it_no_copy() {
+    let (pod, server) = up(32 * MIB).await;
+    begin(&pod, &asked("asked-1")).await;
+    until("saving is off", async || !saves(&server)).await;
+    server.console("minecraft:save-on");
+    let why = why_failed(&pod, "asked-1").await;
+    assert!(why.contains("somebody switched saving on"), "{why}");
+    is_as_before(&pod, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_make_no_sense_are_refused_with_a_sentence() {
+    let (mut pod, _server) = up(MIB).await;
+    for name in ["", "a b", "a/b", "../x", "ä", &"x".repeat(65)] {
+        let (status, body) = ask(&pod, &asked(name)).await;
+        assert!(status == 400 && body.contains("`request` must have 1 to 64"), "{name}: {status} {body}");
+    }
+    let (status, body) = ask(&pod, &HotCopy { timeout_seconds: 0, ..asked("asked-1") }).await;
+    assert!(status == 400 && body.contains("`timeoutSeconds`"), "{status} {body}");
+    let (status, body) = ask(&pod, &HotCopy { trigger: Trigger::BeforeUpdate, ..asked("asked-1") }).await;
+    assert!(status == 400 && body.contains("`trigger`"), "{status} {body}");
+    assert_eq!(pod.ask("POST", "/v1/backup", &"nonsense").await.status(), 400);
+    assert_eq!(hot(&pod.report().await), None, "nothing was begun");
+
+    pod.running.abort();
+    pod.start(settings::Sidecar { backups: None, ..pod.settings() }).await;
+    is_up(&pod).await;
+    let (status, body) = ask(&pod, &asked("asked-1")).await;
+    assert!(status == 400 && body.contains("`spec.backup`"), "{status} {body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn older_copies_go_by_the_number_that_is_wanted_and_stay_when_nobody_says_one() {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    put_zeros(&pod, MIB);
+    let _server = play(&pod).await;
+    for (number, (wanted, left)) in [(None, 1), (None, 2), (None, 3), (Some(2), 2)].into_iter().enumerate() {
+        pod.running.abort();
+        pod.start(settings::Sidecar { backup_max_count: wanted, ..pod.settings() }).await;
+        is_up(&pod).await;
+        let request = format!("asked-{number}");
+        begin(&pod, &asked(&request)).await;
+        assert!(matches!(outcome(&pod, &request).await, HotCopyOutcome::Taken { .. }));
+        assert_eq!(copies(&pod).len(), left);
+    }
+}

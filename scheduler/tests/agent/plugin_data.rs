@@ -1,0 +1,175 @@
+//! Edge (writes). The plugins' data that init keeps before another set is put in place, and puts back by order when that set has failed.
+
+use std::fs;
+use std::path::Path;
+
+use scheduler::protocol::FileSet;
+use scheduler::protocol::plugin_data::{PluginData, PutBack, WhyNotKept};
+
+use crate::paper::Paper;
+use crate::pod::Pod;
+use crate::volume::{Init, file, jar, serve, set};
+
+/// A volume where the set `a` with the first version of Demo has run.
+struct Server {
+    _web: tempfile::TempDir,
+    init: Init,
+    old: FileSet,
+    new: FileSet,
+    orders: tempfile::TempDir,
+}
+
+const DATA: &str = "plugins/Demo/data.db";
+
+impl Server {
+    async fn new(limit: u64) -> Self {
+        let web = tempfile::tempdir().unwrap();
+        let url = serve(web.path()).await;
+        let (old, server, demo) = set(&url, 'a');
+        let demo_2 = jar("plugin.yml", "name: Demo\nversion: 2\n");
+        let plugins = vec![file("plugins/Demo-2.jar", Some("Demo"), &demo_2, format!("{url}/demo-2.jar"))];
+        let new = FileSet { lock: "b".repeat(64), plugins, ..old.clone() };
+        for (name, content) in [("paper.jar", &server), ("demo.jar", &demo), ("demo-2.jar", &demo_2)] {
+            fs::write(web.path().join(name), content).unwrap();
+        }
+        let orders = tempfile::tempdir().unwrap();
+        let mut init = Init::new(&old);
+        init.more = vec![
+            ("NIGHTSHIFT_KEEP_PLUGIN_DATA", limit.to_string()),
+            ("NIGHTSHIFT_RESTORE_ORDER", orders.path().join("restore.json").display().to_string()),
+        ];
+        let this = Self { _web: web, init, old, new, orders };
+        this.starts(&this.old);
+        this.init.put(DATA, b"schema 1");
+        this
+    }
+
+    fn starts(&self, set: &FileSet) {
+        fs::write(self.init.files.path(), serde_json::to_vec(set).unwrap()).unwrap();
+        assert!(tokio::task::block_in_place(|| self.init.run()).success());
+    }
+
+    /// The next version of Demo has started and migrated its database.
+    fn is_updated(&self) {
+        self.starts(&self.new);
+        self.init.put(DATA, b"schema 2");
+    }
+
+    fn order(&self, to: &FileSet, failed: &FileSet) {
+        let order = serde_json::json!({"to": to.lock, "failed": failed.lock, "unlessPlayed": true, "worlds": false});
+        fs::write(self.orders.path().join("restore.json"), order.to_string()).unwrap();
+    }
+
+    fn data(&self) -> String {
+        self.text(DATA)
+    }
+
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.init.data.path().join(path)).unwrap()
+    }
+
+    fn record(&self) -> PluginData {
+        serde_json::from_str(&self.text(".nightshift/plugin-data.json")).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_set_before_puts_the_data_of_its_plugins_back_by_order_and_once() {
+    let server = Server::new(1 << 20).await;
+    server.is_updated();
+    assert_eq!(server.record().kept, ["Demo"]);
+    server.order(&server.old, &server.new);
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 1");
+    assert!(server.init.data.path().join("plugins/Demo.jar").exists());
+    let Some(PutBack::Done { set_aside: Some(aside), .. }) = server.record().back else { panic!() };
+    assert_eq!(server.text(&format!("{aside}/Demo/data.db")), "schema 2");
+
+    // The server goes on, and its pod is lost while the order stands.
+    server.init.put(DATA, b"schema 1, a day later");
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 1, a day later");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_order_for_this_step_the_data_stay_as_the_last_set_left_them() {
+    let server = Server::new(1 << 20).await;
+    server.is_updated();
+    let another = FileSet { lock: "c".repeat(64), ..server.new.clone() };
+    server.order(&server.old, &another);
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 2", "a person went back, days later");
+    let record = server.record();
+    assert_eq!(
+        (&record.lock, &record.before),
+        (&server.new.lock, &server.old.lock),
+        "and this step can be taken back too"
+    );
+
+    server.order(&server.new, &server.old);
+    server.init.put(DATA, b"broken by the older one");
+    server.starts(&server.new);
+    assert_eq!(server.data(), "schema 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_is_not_understood_keeps_no_server_from_starting() {
+    let server = Server::new(1 << 20).await;
+    server.is_updated();
+    fs::write(server.orders.path().join("restore.json"), r#"{"to": "x", "of": "a later operator"}"#).unwrap();
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_joined_the_failed_set_keeps_its_data_in_place_and_the_report_says_where_the_others_lie() {
+    let server = Server::new(1 << 20).await;
+    server.is_updated();
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    let played = pod.data.path().join(".nightshift/played.json");
+    pod.report_when("a player is seen", |_| played.exists()).await;
+    drop(paper);
+    fs::copy(played, server.init.data.path().join(".nightshift/played.json")).unwrap();
+
+    server.order(&server.old, &server.new);
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 2");
+    let record = server.record();
+    assert!(matches!(record.back, Some(PutBack::SomebodyPlayed { .. })), "{record:?}");
+    let place = record.place.clone().unwrap();
+    assert_eq!(server.text(&format!("{place}/Demo/data.db")), "schema 1", "for a person to put back");
+    assert!(Path::new(&place).starts_with(".nightshift/kept"));
+
+    fs::copy(
+        server.init.data.path().join(".nightshift/plugin-data.json"),
+        pod.data.path().join(".nightshift/plugin-data.json"),
+    )
+    .unwrap();
+    assert_eq!(pod.report().await.plugin_data, Some(record));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_larger_than_the_limit_is_named_and_stops_no_update() {
+    let server = Server::new(3).await;
+    server.is_updated();
+    let record = server.record();
+    assert_eq!((record.kept.len(), record.place), (0, None));
+    assert_eq!(record.not_kept[0].why, WhyNotKept::TooLarge { bytes: 8, limit: 3 });
+    server.order(&server.old, &server.new);
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worlds_that_went_back_take_the_data_with_them_whoever_has_played() {
+    let server = Server::new(1 << 20).await;
+    server.is_updated();
+    let later = "2100-01-01T00:00:00Z";
+    server.init.put(".nightshift/played.json", serde_json::json!({"at": later}).to_string().as_bytes());
+    let restored = serde_json::json!({"at": later, "id": "x", "setAside": ".nightshift/set-aside/x"});
+    server.init.put(".nightshift/restored.json", restored.to_string().as_bytes());
+    server.order(&server.old, &server.new);
+    server.starts(&server.old);
+    assert_eq!(server.data(), "schema 1", "what was played went with the worlds");
+}

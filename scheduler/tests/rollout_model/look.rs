@@ -1,0 +1,165 @@
+//! Pure. How the small world looks to `next_step`.
+
+use jiff::{SignedDuration, Timestamp};
+use scheduler::gate::Gate;
+use scheduler::rollout::{Step, next_step};
+use scheduler::seen::{
+    Act, Announced, DataVersion, Door, Facts, Goal, Life, Players, Pod, PodUid, Policy, Restart, Restarted, Revision,
+    Saved, Seen, Set, Settled, Verdict, World,
+};
+
+use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, P, Rev, Rule, Scenario, State, WindowNow};
+
+pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
+
+/// Minutes from the instant at which `next_step` is always asked.
+fn at(minutes: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + 60 * minutes).expect("near 1970")
+}
+
+impl State {
+    /// What `next_step` answers here.
+    pub(crate) fn answer(&self, s: &Scenario) -> Step {
+        next_step(&self.goal(s), &self.seen(s), self.gate(), at(0))
+    }
+
+    fn goal(&self, s: &Scenario) -> Goal {
+        Goal {
+            revision: self.goal.real(),
+            world: format_of(s, self.goal),
+            policy: self.policy(s),
+            notice: NOTICE,
+            empty_notice: SignedDuration::from_secs(10),
+            patience: SignedDuration::from_mins(5),
+            restart: (self.clock == Clock::Due).then(|| Restart {
+                due: at(-3),
+                until: at(60),
+                policy: self.policy(s),
+                only_empty: false,
+            }),
+        }
+    }
+
+    fn policy(&self, s: &Scenario) -> Policy {
+        let deadline = SignedDuration::from_mins(if self.window == WindowNow::OpenForLong { 10 } else { 45 });
+        match s.policy {
+            Asking::Announce => Policy::Announce,
+            Asking::EmptyFirst => Policy::WaitForEmpty { deadline },
+            Asking::Ignore => Policy::Ignore,
+        }
+    }
+
+    fn gate(&self) -> Gate {
+        let until = match self.window {
+            WindowNow::Shut => return Gate::Shut { opens: Some(at(600)) },
+            WindowNow::Ending => {
+                return Gate::Ending { opened_at: at(-30), until: at(90), opens: Some(at(600)) };
+            }
+            // Enough for the short countdown: a long one that cannot end is not begun.
+            WindowNow::TooLateToBegin => at(3),
+            WindowNow::Open | WindowNow::OpenForLong => at(90),
+        };
+        Gate::Open { opened_at: at(-30), until }
+    }
+
+    fn seen(&self, s: &Scenario) -> Seen {
+        Seen {
+            set: self.exists.then(|| Set {
+                template: if self.foreign { Revision(1000) } else { self.template.real() },
+                current: self.current.real(),
+                update: self.update.real(),
+                observed: self.update == self.template,
+                door: if self.open { Door::Open } else { Door::Closed },
+                asleep: self.asleep,
+            }),
+            pod: self.pod.map(|p| seen_pod(s, p)),
+            players: match self.agent {
+                Agent::Answers if self.players => Players::Some(3),
+                Agent::Answers => Players::Nobody,
+                Agent::Silent => Players::Unknown { since: at(-1) },
+                Agent::SilentBeyondPatience => Players::Unknown { since: at(-60) },
+            },
+            verdict: match self.pod.map_or(Judged::NotYet, |p| p.judged) {
+                Judged::NotYet => Verdict::Pending { until: at(5) },
+                Judged::Passed => Verdict::Passed,
+                Judged::Failed => Verdict::Failed,
+                Judged::Unreadable => Verdict::Unproven,
+            },
+            world: World {
+                floor: DataVersion(self.floor.into()),
+                whole: !self.mixed,
+                backup: self.copy_of_this_step(s).map(|copy| DataVersion(copy.format.into())),
+                played_since: self.played,
+                restore_ordered: match self.step_back(s) {
+                    Some(step) => self.order.is_some_and(|order| (order.to, order.failed) == step),
+                    None => true,
+                },
+            },
+            staged: true,
+            data_ordered: true,
+            facts: self.facts(s),
+        }
+    }
+
+    fn facts(&self, s: &Scenario) -> Facts {
+        let act = |f: F| {
+            let a_week_ago = -30 - 7 * 24 * 60;
+            match f.act {
+                For::Update => {
+                    Act::Update { goal: f.about.real(), window_opened_at: at(if f.window { -30 } else { a_week_ago }) }
+                }
+                For::RollBack => Act::RollBack { failed: f.about.real() },
+                For::Restart => Act::Restart { due: at(-3) },
+            }
+        };
+        let forgotten = s.without == Some(Rule::SaveOutlivesPlayers) && self.players;
+        Facts {
+            settled: self.settled.map(|rev| Settled { revision: rev.real(), world: format_of(s, rev) }),
+            failed: Rev::ALL.into_iter().filter(|rev| self.failed & rev.bit() > 0).map(Rev::real).collect(),
+            announced: self.announced.map(|f| Announced {
+                act: act(f),
+                pod: uid(f.pod),
+                ends: at(if f.good { -15 } else { 4 }),
+            }),
+            saved: self.saved.filter(|_| !forgotten).map(|f| Saved {
+                act: act(f),
+                pod: uid(f.pod),
+                at: at(if f.good { -1 } else { -60 }),
+                confirmed: f.ok,
+            }),
+            restarted: self.again.map(|of_now| Restarted { due: at(-3), pod: uid(of_now) }),
+        }
+    }
+
+    /// From what is settled to what runs now, and back by an order: between two different sets only.
+    fn step_back(&self, s: &Scenario) -> Option<(Rev, Rev)> {
+        let (to, failed) = (self.settled?, self.pod?.rev);
+        (s.copies && to != failed).then_some((to, failed))
+    }
+
+    /// The copy that was taken before what runs now opened the worlds, if what is settled can open it.
+    fn copy_of_this_step(&self, s: &Scenario) -> Option<ColdCopy> {
+        let (to, failed) = self.step_back(s)?;
+        self.copy.filter(|copy| copy.before == failed && copy.format <= s.format[to.index()])
+    }
+}
+
+fn format_of(s: &Scenario, rev: Rev) -> DataVersion {
+    DataVersion(s.format[rev.index()].into())
+}
+
+fn uid(of_now: bool) -> PodUid {
+    PodUid(if of_now { 7 } else { 6 })
+}
+
+fn seen_pod(s: &Scenario, p: P) -> Pod {
+    let life = match p.life {
+        L::Init | L::Starting | L::Migrating => Life::Starting { gives_up_at: at(if p.late { -1 } else { 10 }) },
+        L::Up => Life::Up,
+        L::Down => Life::Down,
+        L::Refused => Life::Refused,
+        L::Stopping => Life::Stopping { lost_at: at(5) },
+        L::Lost => Life::Stopping { lost_at: at(if p.late { -5 } else { 5 }) },
+    };
+    Pod { uid: uid(true), revision: p.rev.real(), world: format_of(s, p.rev), life }
+}
