@@ -6,12 +6,13 @@
 //! then what 10,000 servers cost, what a change of one server costs, and what worlds cost that no real project has.
 
 use std::hint::black_box;
+use std::process::Command;
 use std::time::Duration;
 
-use benches::measure::{cost, say};
+use benches::measure::{Cost, cost, say};
 use benches::worlds::hard::{crawl, ladder, tower};
 use benches::worlds::{at, fleet, fleet_catalog, impossible, twins};
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use resolver::catalog::Catalog;
 use resolver::request::Request;
 use resolver::{Budget, Fleet, Unsolvable, groups, needed_projects, resolve};
@@ -64,31 +65,52 @@ fn members(requests: &[Request]) -> Vec<Vec<Request>> {
     groups(requests).into_iter().map(of).collect()
 }
 
+/// Set in a process of its own that answers the hard question of this name, so that its peak of memory is nobody else's.
+const HARD: &str = "NIGHTSHIFT_HARD_QUESTION";
+
+/// Makes a question and answers it: what the answer cost, and what came of it.
+type Hard = fn() -> (Cost, String);
+
 /// Questions that no search answers quickly: each has to end, with an answer or without.
-fn hard() {
-    let worlds = [
-        ("ladder of 2", ladder(2)),
-        ("ladder of 3", ladder(3)),
-        ("tower of 6", tower(6, 300)),
-        ("tower of 20", tower(20, 100)),
-    ];
-    for (name, (catalog, request)) in &worlds {
-        let (_, reads) = cost(|| needed_projects(catalog, request));
-        let (answer, whole) = cost(|| resolve(catalog, request, at()));
-        let end = match answer {
-            Ok(resolution) => format!("yes, {} plugins", resolution.lock.plugins.len()),
-            Err(no @ (Unsolvable::NoSolution(_) | Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_))) => {
-                no.to_string()
-            }
-        };
-        let over = if whole.took > LONGEST || whole.peak > LARGEST { "  !!! more than 2 s or 256 MiB" } else { "" };
-        say(&format!("{name}: {whole} (of which reading {reads}): {end}{over}"));
-    }
-    let (catalog, requests) = crawl(SERVERS);
+const HARD_QUESTIONS: [(&str, Hard); 5] = [
+    ("ladder of 2", || of_one(ladder(2))),
+    ("ladder of 3", || of_one(ladder(3))),
+    ("tower of 6", || of_one(tower(6, 300))),
+    ("tower of 20", || of_one(tower(20, 100))),
+    ("crawl of 1,000", || of_many(crawl(SERVERS))),
+];
+
+fn of_one((catalog, request): (Catalog, Request)) -> (Cost, String) {
+    let (_, reads) = cost(|| needed_projects(&catalog, &request));
+    let (answer, whole) = cost(|| resolve(&catalog, &request, at()));
+    let end = match answer {
+        Ok(resolution) => format!("yes, {} plugins", resolution.lock.plugins.len()),
+        Err(no @ (Unsolvable::NoSolution(_) | Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_))) => no.to_string(),
+    };
+    (whole, format!("(of which reading {reads}): {end}"))
+}
+
+fn of_many((catalog, requests): (Catalog, Vec<Request>)) -> (Cost, String) {
     let (fleet, read) = cost(|| Fleet::read(&catalog, &requests, at()));
     let (decided, decide) = cost(|| fleet.decide(Budget::default()));
-    let over = if decide.took > LONGEST || decide.peak > LARGEST { "  !!! more than 2 s or 256 MiB" } else { "" };
-    say(&format!("crawl of 1,000: read {read}; decide {decide}: {} together{over}", decided.together().len()));
+    (decide, format!("to decide, {read} to read: {} together", decided.together().len()))
+}
+
+/// Answers the question of this name, in this process.
+fn answer_hard(name: &str) {
+    let (_, question) = HARD_QUESTIONS.into_iter().find(|(known, _)| *known == name).expect("a name from the list");
+    let (cost, end) = question();
+    let over = if cost.took > LONGEST || cost.peak > LARGEST { "  !!! more than 2 s or 256 MiB" } else { "" };
+    say(&format!("{name}: {cost} {end}{over}"));
+}
+
+/// Each in a process of its own.
+fn hard() {
+    let program = std::env::current_exe().expect("this program has a path");
+    for (name, _) in HARD_QUESTIONS {
+        let status = Command::new(&program).env(HARD, name).status().expect("this program can be run");
+        assert!(status.success(), "{name}: {status}");
+    }
 }
 
 fn fleets(criterion: &mut Criterion) {
@@ -129,4 +151,12 @@ fn fleets(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, fleets);
-criterion_main!(benches);
+
+fn main() {
+    if let Ok(name) = std::env::var(HARD) {
+        answer_hard(&name);
+    } else {
+        benches();
+        Criterion::default().configure_from_args().final_summary();
+    }
+}

@@ -6,6 +6,10 @@ use resolver::catalog::{Catalog, ProjectKey};
 use resolver::request::{PaperWish, Request, VersionWish};
 use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
 
+/// Six plugins that are recorded.
+pub(crate) const SIX: [&str; 6] =
+    ["viabackwards", "viaversion", "discordsrv", "griefprevention", "chunky", "multiverse-core"];
+
 /// The instant of every question.
 pub(crate) fn at() -> Timestamp {
     worlds::at()

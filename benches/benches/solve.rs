@@ -7,29 +7,30 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use recorded::at;
+use resolver::Prepared;
 use resolver::catalog::Catalog;
 use resolver::explain::human;
 use resolver::request::{PaperWish, Request};
 
 mod recorded;
 
-const PLUGINS: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
+const THREE: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
 
 fn request(paper: PaperWish) -> Request {
-    recorded::request(&PLUGINS, paper)
+    recorded::request(&THREE, paper)
 }
 
-/// The catalog, read once.
-fn catalog() -> Catalog {
+/// The catalog of these projects, read once.
+fn catalog(plugins: &[&str]) -> Catalog {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let (state, _serving) = fixtures::upstream::spawn(at()).await.expect("a free port on loopback");
-        recorded::catalog(&PLUGINS, state.public_url()).await
+        recorded::catalog(plugins, state.public_url()).await
     })
 }
 
-fn solve(criterion: &mut Criterion) {
-    let catalog = catalog();
+fn three(criterion: &mut Criterion) {
+    let catalog = catalog(&THREE);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     let yes = request(PaperWish::Auto);
     let no = request(PaperWish::Pin { version: "1.21.11".parse().expect("a literal") });
@@ -59,5 +60,28 @@ fn solve(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, solve);
+/// The solve alone is what remains when all else is done before: pages read, releases judged.
+fn six(criterion: &mut Criterion) {
+    let catalog = catalog(&recorded::SIX);
+    let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
+    let request = recorded::request(&recorded::SIX, PaperWish::Auto);
+    let prepared = Prepared::of(&catalog, &request, at()).expect("all that it takes");
+    assert!(matches!(prepared.paper(), Ok(Some(_))), "the yes must be a yes");
+
+    let mut group = criterion.benchmark_group("six plugins");
+    group.sample_size(20);
+    group.bench_function("reference: read the catalog", |bencher| {
+        bencher.iter(|| serde_json::from_slice::<Catalog>(black_box(&json)).expect("as written"));
+    });
+    group.bench_function("solve only", |bencher| bencher.iter(|| black_box(&prepared).paper()));
+    group.bench_function("the whole answer, with explanation and text", |bencher| {
+        bencher.iter(|| {
+            let resolution = resolver::resolve(black_box(&catalog), &request, at()).expect("a yes");
+            human::render(&resolution.explanation, at())
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, three, six);
 criterion_main!(benches);

@@ -14,13 +14,28 @@ refuse_foreign_node() {
     local owner
     owner=$(cat "$owner_file" 2>/dev/null || true)
     if ip link show "$veth" >/dev/null 2>&1; then
-        [ "$owner" = "$state" ] || die "the node of this machine belongs to another state directory: ${owner:-unknown}." \
-            "Take that one down first: NIGHTSHIFT_STATE=${owner:-…} dev/cluster down"
+        [ "$owner" = "$state" ] || take_over_node_of "$owner"
     elif ip -4 route | grep -E '^10\.(200\.0|244|96)\.' >&2; then
         die "the host has a route into 10.200.0.0/24, $pod_cidr or $service_cidr (above), which the node needs." \
             "Use the cluster it belongs to: set KUBECONFIG and CLUSTER=existing."
     fi
     echo "$state" >"$owner_file"
+}
+
+# A cluster that was up when its machine was copied, or whose processes somebody ended by hand, leaves the network behind.
+take_over_node_of() { # STATE-DIRECTORY
+    # Each process of ours, the shims of the pods too, names its directory on its command line.
+    if [ -z "$1" ] || pgrep -f -- "$1/(etcd|pki|kubelet|containerd|run)" >/dev/null; then
+        die "the node of this machine belongs to another state directory: ${1:-unknown}." \
+            "Take that one down first: NIGHTSHIFT_STATE=${1:-…} dev/cluster down"
+    fi
+    say "Nothing of the node of $1 is alive: its network is removed."
+    remove_node_network
+}
+
+remove_node_network() {
+    nft delete table ip "$node" 2>/dev/null || true
+    ip link del "$veth" 2>/dev/null || true
 }
 
 start_node() {
@@ -169,8 +184,7 @@ stop_node() {
     [ ! -e "$run/sysctl.saved" ] || sysctl -qp "$run/sysctl.saved"
     # What has a fixed name may be another state directory's. (There is no owner after a reboot.)
     case $(cat "$owner_file" 2>/dev/null || true) in "$state" | "")
-        nft delete table ip "$node" 2>/dev/null || true
-        ip link del "$veth" 2>/dev/null || true
+        remove_node_network
         remove_traces
         rm -f "$owner_file"
         ;;

@@ -36,5 +36,7 @@ pub mod verify;
 pub mod version;
 
 pub use needed::needed_projects;
+#[doc(hidden)]
+pub use solve::Prepared;
 pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
 pub use solve::{Budget, GaveUp, Resolution, Unsolvable, resolve, resolve_within, why_not};

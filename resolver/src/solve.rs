@@ -124,6 +124,26 @@ pub fn resolve_within(
     }
 }
 
+/// A question whose catalog has been read into tables, so that the solve can be measured without them.
+#[doc(hidden)]
+pub struct Prepared<'a>(World<'a>);
+
+impl<'a> Prepared<'a> {
+    /// Reads what [`resolve`] would read.
+    pub fn of(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unsolvable> {
+        World::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(request, gap))
+    }
+
+    /// The Paper that [`resolve`] would choose, if there is one; nothing is explained.
+    pub fn paper(&self) -> Result<Option<&'a Minecraft>, GaveUp> {
+        match decide(&self.0, &Meter::new(Budget::default())) {
+            Ok(decision) => Ok(Some(&self.0.papers[decision.chosen.paper].version.minecraft)),
+            Err((_, Failure::None(_))) => Ok(None),
+            Err((_, Failure::GaveUp(gave_up))) => Err(gave_up),
+        }
+    }
+}
+
 /// Why the server does not run `target`: which plugins are ready for it and which are not.
 pub fn why_not(catalog: &Catalog, request: &Request, target: &Minecraft, now: Timestamp) -> Result<WhyNot, Unsolvable> {
     let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;

@@ -1,6 +1,6 @@
 //! Pure. Hints: what can be done, each proven by solving again with it applied.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, Nearly, NewerPaper,
@@ -8,16 +8,17 @@ use super::{
 };
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::{Says, UsedFact};
-use crate::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
-    Request, Unlisted, VersionWish,
-};
+use crate::request::{OverrideMode, PaperWish, Request};
 use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};
-use crate::unmanaged::UnmanagedPlugins;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
+
+mod applied;
+
+use applied::apply;
+pub(crate) use applied::apply_to_others;
 
 /// No answer lists more: the first ones carry the least risk.
 const MOST_HINTS: usize = 5;
@@ -142,6 +143,7 @@ fn combinations(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
     found
 }
 
+/// The hint with these steps, less those that it does as well without: who follows it changes as little as possible.
 fn proven(
     asked: &Asked<'_, '_>,
     request: &Request,
@@ -149,111 +151,32 @@ fn proven(
     from: Option<&Minecraft>,
     better: impl Fn(&BareAnswer) -> bool,
 ) -> Option<Hint> {
-    let mut changed = request.clone();
-    let mut now = asked.world.now;
-    for step in &steps {
-        apply(&mut changed, &mut now, step);
+    let prove = |steps: &[HintStep]| followed(asked, request, steps).filter(&better);
+    let (mut then, mut steps) = (prove(&steps)?, steps);
+    let mut place = 0;
+    while steps.len() > 1 && place < steps.len() {
+        let left_out = steps.remove(place);
+        if let Some(without) = prove(&steps) {
+            then = without;
+        } else {
+            steps.insert(place, left_out);
+            place += 1;
+        }
     }
-    let then = match asked.company {
-        Some(company) => company.outcome(&changed, &steps, now, asked.meter),
-        None => outcome(asked.catalog, &changed, now, asked.meter),
-    };
-    let gives = then.filter(better)?.paper;
+    let gives = then.paper;
     Some(Hint { steps, no_way_back_to: from.filter(|from| gives.minecraft > **from).cloned(), gives })
 }
 
-/// Does to a request what the user would do to the field.
-fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
-    let mut on = |object: &str, change: &dyn Fn(&mut PluginWish)| {
-        request.plugins.iter_mut().filter(|wish| wish.object == object).for_each(change);
-    };
-    match step {
-        HintStep::WaitUntil { at } => *now = (*now).max(*at),
-        HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|wish| {
-            wish.compatibility = Some(CompatibilityOverride {
-                mode: OverrideMode::Add,
-                minecraft: minecraft_versions.clone(),
-                releases: releases.clone(),
-            });
-        }),
-        HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
-        HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
-        HintStep::Release { object, by } => on(object, &|wish| wish.hold = wish.hold.filter(|holds| holds != by)),
-        HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
-        HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
-            on(object, &|wish| wish.version = VersionWish::Auto);
-        }
-        HintStep::PinPlugin { object, version } => {
-            on(object, &|wish| wish.version = VersionWish::Pin { version: version.clone() });
-        }
-        HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
-        HintStep::ServerChannel { channel } => request.channel = *channel,
-        HintStep::UnpinServer => request.paper = PaperWish::Auto,
-        HintStep::UnpinImage => request.image = None,
-        HintStep::ImageFollows => request.image_policy = ImagePolicy::Follow,
-        HintStep::PinImage { image } => request.image = Some(image.clone()),
-        HintStep::InstallDependencies => request.dependencies = Dependencies::Install,
-        HintStep::TrustFiles { server: _, files, minecraft } => {
-            for jar in request.unmanaged.iter_mut().filter(|jar| files.contains(&jar.file)) {
-                jar.trusted.push(minecraft.to_string());
-            }
-        }
-        HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
-        HintStep::AddPlugins { plugins } => {
-            let added = plugins.iter().map(|plugin| PluginWish {
-                object: plugin.object.clone(),
-                key: plugin.key.clone(),
-                version: VersionWish::Auto,
-                delay: request.delay,
-                channel: plugin.channel,
-                allow_downgrade: false,
-                hold: None,
-                compatibility: None,
-                requires: Vec::new(),
-                delay_together: Vec::new(),
-                selector: Some(plugin.selector.clone()),
-            });
-            request.plugins.extend(added.collect::<Vec<_>>());
-        }
-        HintStep::TrustSiblings => request.hotfix_siblings = HotfixSiblings::Trust,
-        HintStep::AssumeUnlisted => request.unlisted = Unlisted::Assume,
-        HintStep::DropRequirement { object, plugin } => on(object, &|wish| {
-            wish.requires.retain(|requirement| requirement.plugin != *plugin);
-        }),
-        HintStep::PinServer { version, build: None } => request.paper = PaperWish::Pin { version: version.clone() },
-        HintStep::PinServer { version, build: Some(build) } => {
-            request.paper = PaperWish::BuildPin { version: version.clone(), build: *build };
-        }
+/// What the request comes down to when these steps are taken.
+fn followed(asked: &Asked<'_, '_>, request: &Request, steps: &[HintStep]) -> Option<BareAnswer> {
+    let mut changed = request.clone();
+    let mut now = asked.world.now;
+    for step in steps {
+        apply(&mut changed, &mut now, step);
     }
-}
-
-/// The same to the request of another server: what is done to a Plugin counts for all its servers.
-pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
-    match step {
-        HintStep::AllowMinecraft { .. }
-        | HintStep::NoPluginDelay { .. }
-        | HintStep::AllowDowngrade { .. }
-        | HintStep::Release { object: _, by: Hold::Plugin }
-        | HintStep::PluginChannel { .. }
-        | HintStep::UnpinPlugin { .. }
-        | HintStep::PluginPerServer { .. }
-        | HintStep::DropRequirement { .. }
-        | HintStep::PinPlugin { .. } => apply(request, &mut Timestamp::MIN.clone(), step),
-        HintStep::WaitUntil { .. }
-        | HintStep::Release { object: _, by: Hold::Server }
-        | HintStep::NoServerDelay
-        | HintStep::ServerChannel { .. }
-        | HintStep::UnpinServer
-        | HintStep::UnpinImage
-        | HintStep::PinImage { .. }
-        | HintStep::ImageFollows
-        | HintStep::InstallDependencies
-        | HintStep::TrustFiles { .. }
-        | HintStep::WarnUnmanaged
-        | HintStep::AddPlugins { .. }
-        | HintStep::TrustSiblings
-        | HintStep::AssumeUnlisted
-        | HintStep::PinServer { .. } => {}
+    match asked.company {
+        Some(company) => company.outcome(&changed, steps, now, asked.meter),
+        None => outcome(asked.catalog, &changed, now, asked.meter),
     }
 }
 

@@ -270,6 +270,29 @@ fn every_hint_of_a_no_makes_it_a_yes() {
     });
 }
 
+#[test]
+fn no_step_of_a_hint_can_be_left_out() {
+    always(14_000_000, |problem| {
+        let (hints, now) = match answer(problem) {
+            Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) => (solved.hints, Some(lock.minecraft)),
+            Err(Unsolvable::NoSolution(impossible)) => (impossible.hints, None),
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        for hint in hints.iter().filter(|hint| now.as_ref().is_none_or(|now| hint.gives.minecraft > *now)) {
+            for place in 0..hint.steps.len() {
+                let mut fewer = hint.clone();
+                fewer.steps.remove(place);
+                let Ok(then) = answer(&followed(problem, &fewer)) else { continue };
+                let Explanation::Solved(after) = &then.explanation else { panic!("a resolution explains a yes") };
+                if after.unfollowed.is_empty() && then.lock.minecraft >= hint.gives.minecraft {
+                    return Err(format!("{:?} does what {:?} does", fewer.steps, hint.steps));
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
 /// The request with Paper forced to a version, and only some of its plugins.
 pub(super) fn forced(
     problem: &Problem,
