@@ -85,12 +85,13 @@ struct Journal {
 }
 
 /// Puts the worlds of `backup` in the place of all `worlds`, which are set aside. The caller holds the locks on them, and nothing starts
-/// before this has ended well.
+/// before this has ended well. `request` is the person's who asked for it; None: nobody did.
 pub fn restore<S: Steps>(
     shelf: &Shelf,
     backup: &Backup,
     volume: &Volume,
     worlds: &Worlds,
+    request: Option<&str>,
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
@@ -105,7 +106,8 @@ pub fn restore<S: Steps>(
         worlds.folders.iter().map(|folder| path(&folder.path)).collect()
     };
     let name = now.strftime("%Y%m%dT%H%M%SZ");
-    let done = Restored { at: now, id: backup.id.clone(), set_aside: format!("{OUR_DIR}/set-aside/{name}") };
+    let set_aside = format!("{OUR_DIR}/set-aside/{name}");
+    let done = Restored { at: now, id: backup.id.clone(), set_aside, request: request.map(str::to_owned) };
     let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
     // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
     let comes = relative(&unpacked, &Worlds::read(&unpacked).map_err(read)?);
