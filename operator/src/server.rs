@@ -41,6 +41,7 @@ pub(crate) mod proof;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod restart;
+pub(crate) mod restore;
 pub(crate) mod rollout;
 mod strangers;
 mod turn;
@@ -50,6 +51,7 @@ use consent::Consent;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
+use restore::Restores;
 use rollout::{Done, GoalParts, Hand};
 use undo::Undo;
 
@@ -218,6 +220,10 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         report::note_handled(ctx, server, &before, noted).await.map_err(PassError::Report)?;
         return Ok(Outcome::Acted);
     }
+    let restores = Restores::of(server, &checked, &seen, &before, at);
+    if restore::act::note(ctx, server, &checked, &before, &restores, at).await? {
+        return Ok(Outcome::Acted);
+    }
     let resolved = solve(ctx, snapshot, &request, together, at).await?;
     let mut answer = plan::answer(resolved, &runs);
     let undo = match undo {
@@ -257,7 +263,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         consent,
         SignedDuration::from_secs(i64::from(ctx.config.settle_seconds)),
         at,
-    );
+    )
+    .with_restores(restores);
     plan.files_problem = files_problem;
     plan.undo = undo;
     plan.refused = plan::refused_by_blackout(server, &plan.consent, &checked.windows, at);
@@ -269,6 +276,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         server: &checked,
         seen: &seen,
         goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+        restore: plan.restores.due.as_ref(),
         decided: Stopwatch::start(at),
     };
     let done = act(&hand, &plan, step).await?;
