@@ -58,7 +58,11 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         annotate(&lobby, &format!("nightshift.dev/restore-from={asked}")).await;
         let after = lobby.back_after(&before).await;
         let handled = over(&lobby, &asked).await;
-        assert_eq!((handled.result, handled.copy.as_ref()), (Some(RestoreResult::Restored), Some(&copy)), "{handled:?}");
+        assert_eq!(
+            (handled.result, handled.copy.as_ref()),
+            (Some(RestoreResult::Restored), Some(&copy)),
+            "{handled:?}"
+        );
         until("the restart is over", AN_UPDATE, async || {
             let restarted = world.notes(LOBBY, "Restarted").await;
             if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }
