@@ -175,6 +175,17 @@ fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
 }
 
 #[test]
+fn two_restores_of_one_second_set_worlds_aside_in_two_places() {
+    let server = Server::new(Contents::Worlds);
+    let restore = || server.restore(&mut Disk::new(Unhindered), 60).unwrap().set_aside;
+    let places = [restore(), restore()];
+    assert_eq!(places, ["", "-2"].map(|number| format!(".nightshift/set-aside/20270115T080100Z{number}")));
+    assert_eq!(below(&server.volume.root().join(&places[0])), files(&[&NEW]));
+    assert_eq!(below(&server.volume.root().join(&places[1])), files(&[&OLD]));
+    assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+}
+
+#[test]
 fn a_journal_that_names_a_place_outside_is_not_carried_out() {
     let server = Server::new(Contents::Worlds);
     for name in ["../copies", "/etc", ".nightshift/store"] {
