@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crds::paper_mc_server::LastHandled;
 use scheduler::seen::{Facts, Restarted};
 use serde_json::{Value, json};
 
@@ -72,7 +73,8 @@ fn seen(backups: &Value) -> Observed {
 }
 
 fn before(noted: Option<RestoreHandled>) -> PaperMCServerStatus {
-    serde_json::from_value(json!({"lastHandled": {"restoreFrom": noted}})).unwrap()
+    let handled = LastHandled { restore_from: noted, ..LastHandled::default() };
+    PaperMCServerStatus { last_handled: Some(handled), ..PaperMCServerStatus::default() }
 }
 
 fn of(server: &PaperMCServer, seen: &Observed, noted: Option<RestoreHandled>, now: Timestamp) -> Restores {
