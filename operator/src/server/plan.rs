@@ -297,9 +297,9 @@ impl Plan {
         }
     }
 
-    /// With a person's request to restore. What is restarted for it is not restarted by the clock too.
+    /// With a person's request to restore.
     pub(crate) fn with_restores(self, restores: Restores) -> Self {
-        let restart = restores.due.as_ref().map(|due| due.restart).or(self.goal.restart);
+        let restart = restores.restart(self.goal.restart);
         Self { goal: Goal { restart, ..self.goal }, restores, ..self }
     }
 

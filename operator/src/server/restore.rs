@@ -111,6 +111,11 @@ impl Restores {
         Self { noted: Some(known.clone()), due }
     }
 
+    /// What is to be restarted. What is restarted for a person is not restarted by the clock too.
+    pub(crate) fn restart(&self, by_the_clock: Option<Restart>) -> Option<Restart> {
+        self.due.as_ref().map(|due| due.restart).or(by_the_clock)
+    }
+
     /// The order that was given is void: its request is over, was taken away, or is another one now.
     pub(crate) fn ends_order(&self, before: Option<&RestoreHandled>) -> bool {
         let goes_on = |before: &RestoreHandled| {

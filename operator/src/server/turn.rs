@@ -40,7 +40,7 @@ pub(super) fn next_in_turn(
                 Err(not_yet) => {
                     plan.not_yet = Some(not_yet);
                     // Both are one: the update comes in its turn, and is the restart. What a person asks for is not.
-                    plan.goal.restart = plan.restores.due.as_ref().map(|due| due.restart);
+                    plan.goal.restart = plan.restores.restart(None);
                     plan.gate = Gate::Ending { opened_at, until, opens: None };
                     next_step(&plan.goal, &plan.seen, plan.gate, now)
                 }

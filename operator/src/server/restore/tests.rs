@@ -128,6 +128,19 @@ fn a_copy_is_named_or_the_newest_good_one_with_worlds_and_then_stays_that_one() 
 }
 
 #[test]
+fn a_restart_by_the_clock_gives_way_to_that_for_a_person_and_stays_without_one() {
+    let asked = asks("latest;overwrite");
+    let by_the_clock =
+        Some(Restart { due: at(-5), until: at(25), policy: scheduler::seen::Policy::Announce, only_empty: true });
+    let due = of(&asked, &seen(&shelf()), Some(chosen("latest;overwrite")), at(1));
+    for clock in [by_the_clock, None] {
+        let restart = due.restart(clock).unwrap();
+        assert_eq!((restart.due, restart.only_empty), (at(0), false));
+    }
+    assert_eq!(Restores::default().restart(by_the_clock), by_the_clock);
+}
+
+#[test]
 fn what_cannot_be_put_in_place_is_refused_with_the_reason_and_nothing_is_restarted() {
     let why = refused("latest", &shelf());
     assert!(why.contains("`latest;overwrite`"), "{why}");
