@@ -1,4 +1,4 @@
-//! Pure. A person's word about one exact set: which annotations carry it, and which set a digest in them names.
+//! Pure. A person's word about one exact set, or one exact copy: which annotations carry it, and which set a digest in them names.
 
 /// A person's word that a set may come in its window, where that is required: digest of the lock. Never removed by us.
 pub const APPROVE: &str = "nightshift.dev/approve";
@@ -8,6 +8,8 @@ pub const APPLY: &str = "nightshift.dev/apply";
 pub const ROLLBACK_TO: &str = "nightshift.dev/rollback-to";
 /// In [`ROLLBACK_TO`]: the set that ran before the one that runs.
 pub const PREVIOUS: &str = "previous";
+/// A person's request to put the worlds of a copy in place: its name or `latest`, and `;overwrite` behind it. Never removed by us.
+pub const RESTORE_FROM: &str = "nightshift.dev/restore-from";
 
 /// The fewest digits of a digest that name a set: what names of objects hold of it.
 const ENOUGH_DIGITS: usize = 16;

@@ -18,7 +18,7 @@ mod unmanaged;
 
 pub use backup::{
     Backup, BackupContents, BackupRetention, BackupSchedule, BackupStatus, BackupStorage, BackupTrigger, BeforeUpdate,
-    LastBackup, LastRestore, ScheduledContents,
+    LastBackup, LastRestore, RestoreHandled, RestoreResult, ScheduledContents,
 };
 pub use blackout::Blackout;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::PaperMCServer;
+use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
@@ -41,6 +41,7 @@ pub(crate) mod proof;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod restart;
+pub(crate) mod restore;
 pub(crate) mod rollout;
 mod strangers;
 mod turn;
@@ -50,11 +51,16 @@ use consent::Consent;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
+use restore::Restores;
 use rollout::{Done, GoalParts, Hand};
 use undo::Undo;
 
 /// How old what was seen may be when a step is decided upon it.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
+
+/// What a person reads who has not accepted the EULA.
+const NO_EULA: &str =
+    "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
 
 /// Why a pass could not do its job. "Not yet" is never an error.
 #[derive(Debug, thiserror::Error)]
@@ -182,14 +188,10 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let seen = observe::observe(server, ctx, at).await?;
     let checked = match check::check(server) {
         Ok(checked) => checked,
-        Err(complaints) => {
-            let words = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            return unread(ctx, server, &seen, Trouble::Spec(words), at).await;
-        }
+        Err(complaints) => return unread(ctx, server, &seen, Trouble::Spec(in_words(&complaints)), at).await,
     };
     if !checked.eula {
-        let words = "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
-        return unread(ctx, server, &seen, Trouble::Eula(words.to_owned()), at).await;
+        return unread(ctx, server, &seen, Trouble::Eula(NO_EULA.to_owned()), at).await;
     }
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
@@ -214,8 +216,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let before = report::status_before(ctx, server);
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
     let undo = Undo::of(server, &before, settled, at);
-    if let Some(noted) = undo.as_ref().and_then(|undo| undo.to_note(server, before.last_handled.as_ref())) {
-        report::note_handled(ctx, server, &before, noted).await.map_err(PassError::Report)?;
+    let restores = Restores::of(server, &checked, &seen, &before, at);
+    if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
     let resolved = solve(ctx, snapshot, &request, together, at).await?;
@@ -257,7 +259,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         consent,
         SignedDuration::from_secs(i64::from(ctx.config.settle_seconds)),
         at,
-    );
+    )
+    .with_restores(restores);
     plan.files_problem = files_problem;
     plan.undo = undo;
     plan.refused = plan::refused_by_blackout(server, &plan.consent, &checked.windows, at);
@@ -269,6 +272,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         server: &checked,
         seen: &seen,
         goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+        restore: plan.restores.due.as_ref(),
         decided: Stopwatch::start(at),
     };
     let done = act(&hand, &plan, step).await?;
@@ -276,12 +280,33 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     report::report(ctx, server, &checked, &Report { seen: &seen, plan: &plan, step, done: &done, now: at })
         .await
         .map_err(PassError::Report)?;
+    // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
     if step == Step::Settled && ctx.memory.cleaned.get(&key) != Some(plan.goal.revision) {
-        // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
         apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
     Ok(in_time(server, &plan, step, done == Done::StagingAsked || plan.is_staging(&seen), at))
+}
+
+fn in_words(complaints: &[impl ToString]) -> String {
+    complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Writes down what a person asks for, if that is news, before anything is done about it.
+async fn note_requests(
+    ctx: &Context,
+    server: &PaperMCServer,
+    checked: &check::CheckedServer,
+    before: &PaperMCServerStatus,
+    undo: Option<&Undo>,
+    restores: &Restores,
+    at: Timestamp,
+) -> Result<bool, PassError> {
+    if let Some(noted) = undo.and_then(|undo| undo.to_note(server, before.last_handled.as_ref())) {
+        report::note_handled(ctx, server, before, noted).await.map_err(PassError::Report)?;
+        return Ok(true);
+    }
+    restore::act::note(ctx, server, checked, before, restores, at).await
 }
 
 /// Asks the solver, about all servers that share a plugin at once. Without any catalog its answer is "not known yet", and

@@ -27,6 +27,7 @@ mod cluster {
     mod outside;
     mod plugin_data;
     mod restart;
+    mod restore;
     mod server;
     mod shared;
     mod stops;

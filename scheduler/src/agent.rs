@@ -4,6 +4,7 @@
 //! saves; the hook only asks the sidecar to stop the server, and returns as soon as that was sent.
 
 mod announce;
+mod asked_restore;
 mod backoff;
 pub mod clock;
 mod copies;

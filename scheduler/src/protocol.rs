@@ -14,6 +14,7 @@
 
 pub mod hot_copy;
 pub mod plugin_data;
+pub mod restore;
 #[cfg(feature = "edge")]
 pub mod signature;
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup;
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
 use plugin_data::PluginData;
+use restore::{ListedCopy, RestoreRefused};
 
 /// The first words of what the init container leaves behind when it does not go on because there is no copy.
 pub const NO_BACKUP: &str = "NO BACKUP: ";
@@ -154,6 +156,10 @@ pub struct BackupsSeen {
     pub hot: Option<HotCopySeen>,
     /// The last time that a copy was put back.
     pub restored: Option<Restored>,
+    /// The last order of a person to put one back that was not obeyed.
+    pub restore_refused: Option<RestoreRefused>,
+    /// The newest ones, good or not, newest first, at most [`restore::LISTED`]; None: the agent does not know of orders by a person.
+    pub listed: Option<Vec<ListedCopy>>,
     /// Why they could not be looked at.
     pub problem: Option<String>,
 }
@@ -168,6 +174,9 @@ pub struct Restored {
     pub id: String,
     /// Where the worlds lie that made room, relative to the server's directory.
     pub set_aside: String,
+    /// The person's request that it was done for; None: after an update that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// An order to put back what a failed set has changed, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.

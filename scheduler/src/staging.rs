@@ -116,6 +116,11 @@ impl Volume {
         self.ours().join("restored.json")
     }
 
+    /// Where the record of the last order of a person to restore lies that was not obeyed.
+    pub fn restore_refused_path(&self) -> PathBuf {
+        self.ours().join("restore-refused.json")
+    }
+
     /// Where a copy is unpacked, to be moved into place as a whole.
     pub fn restoring_dir(&self) -> PathBuf {
         self.ours().join("restoring")

@@ -1,6 +1,8 @@
 //! Edge (writes). The agent from outside: its binary as init container, its sidecar over real sockets beside a server.
 #![expect(clippy::unwrap_used, reason = "test code; clippy's exemption covers only the test functions themselves")]
 
+#[path = "agent/asked_restore.rs"]
+mod asked_restore;
 #[path = "agent/copies.rs"]
 mod copies;
 #[path = "agent/hot_copy.rs"]

@@ -170,6 +170,40 @@ pub struct LastRestore {
     pub set_aside: String,
 }
 
+/// What has come of a request to put the worlds of a copy in place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreHandled {
+    /// The request as it is written.
+    #[schemars(schema_with = "schema::text253")]
+    pub asked: String,
+    /// When it was first seen.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub seen_at: Timestamp,
+    /// The copy that it names: `latest` may mean another one later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub copy: Option<String>,
+    /// How it ended; absent while it is being served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<RestoreResult>,
+    /// Why it ended so, unless all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text1024")]
+    pub message: Option<String>,
+}
+
+/// How a request to put the worlds of a copy in place ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RestoreResult {
+    /// The worlds are those of the copy.
+    Restored,
+    /// Nothing was stopped, nothing was changed.
+    Refused,
+    /// The server was restarted, and runs on the worlds that it had.
+    Failed,
+}
+
 /// One copy. It was read back from beginning to end before it got its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::backup::BackupStatus;
+use super::backup::{BackupStatus, RestoreHandled};
 use super::notify::Notice;
 use super::plugin_data::PluginDataStatus;
 use super::unmanaged::UnmanagedFile;
@@ -115,7 +115,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -283,6 +283,9 @@ pub struct LastHandled {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub rollback_seen_at: Option<Timestamp>,
+    /// Of `nightshift.dev/restore-from`, for as long as it stands there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreHandled>,
 }
 
 /// Copy of the facts on the `StatefulSet`, for one that was deleted.

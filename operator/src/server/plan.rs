@@ -28,6 +28,7 @@ use super::outlook::Outlook;
 use super::proof::{Expected, Proof, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
+use super::restore::Restores;
 use super::rollout::start_deadline;
 use super::strangers::strangers;
 use super::undo::Undo;
@@ -222,6 +223,8 @@ pub(crate) struct Plan {
     pub(crate) restarts: Restarts,
     /// Copies of the running server.
     pub(crate) copies: HotCopies,
+    /// The worlds of a copy that a person wants back.
+    pub(crate) restores: Restores,
     /// The instant of a request to apply now that a blackout refuses.
     pub(crate) refused: Option<Timestamp>,
     /// Others come first.
@@ -287,10 +290,17 @@ impl Plan {
             undo: None,
             restarts,
             copies: HotCopies::default(),
+            restores: Restores::default(),
             refused: None,
             not_yet: None,
             record,
         }
+    }
+
+    /// With a person's request to restore.
+    pub(crate) fn with_restores(self, restores: Restores) -> Self {
+        let restart = restores.restart(self.goal.restart);
+        Self { goal: Goal { restart, ..self.goal }, restores, ..self }
     }
 
     /// The goal differs from what is settled.

@@ -14,13 +14,14 @@ use scheduler::rollout::Step;
 use scheduler::seen::{Act, Announced, DataVersion, Door, Facts, PodUid, Restarted, Revision, Saved, Settled};
 use serde_json::{Value, json};
 
-use super::build::orders::{build_orders_map, orders_map_name};
+use super::build::orders::{ORDER_KEY, build_orders_map, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::CheckedServer;
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::proof;
 use super::record::{self, RecordError, SettledRecord, settled_map_name};
+use super::restore::{DueRestore, act::give_order};
 use crate::agent_client::AgentError;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
@@ -54,7 +55,7 @@ pub(crate) enum ActError {
     Agent(#[from] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
-    #[error("could not {intent} the order to put back what the failed set has changed, ConfigMap `{name}`")]
+    #[error("could not {intent} the order to put worlds or plugins' data back, ConfigMap `{name}`")]
     Order {
         intent: &'static str,
         name: String,
@@ -118,6 +119,8 @@ pub(crate) struct Hand<'a> {
     pub(crate) server: &'a CheckedServer,
     pub(crate) seen: &'a Observed,
     pub(crate) goal: GoalParts<'a>,
+    /// What a restart that is due is for, if a person asked for the worlds of a copy.
+    pub(crate) restore: Option<&'a DueRestore>,
     pub(crate) decided: Stopwatch,
 }
 
@@ -191,6 +194,9 @@ impl Hand<'_> {
             Step::Close { settled } => self.close(settled).await,
             Step::Restart { due, pod, unasked, not_after } => {
                 self.fresh("restart", not_after)?;
+                if let Some(restore) = self.restore_at(due) {
+                    give_order(self.ctx, self.server, &restore.order).await?;
+                }
                 // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
                 // the pod would come back as something else.
                 let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.seen.facts.clone() };
@@ -214,10 +220,15 @@ impl Hand<'_> {
         Ok(Done::StagingAsked)
     }
 
+    /// What the restart of this instant is for.
+    fn restore_at(&self, due: Timestamp) -> Option<&DueRestore> {
+        self.restore.filter(|restore| restore.restart.due == due)
+    }
+
     /// What players read before this act.
     fn announcement(&self, act: Act) -> &str {
         match (act, &self.server.restart) {
-            (Act::Restart { .. }, Some(restart)) => &restart.announcement,
+            (Act::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
             (Act::Restart { .. } | Act::Update { .. } | Act::RollBack { .. }, _) => &self.server.announcement,
         }
     }
@@ -253,7 +264,7 @@ impl Hand<'_> {
     async fn write_order(&self, order: RestoreOrder) -> Result<(), ActError> {
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         self.ctx.metrics.api_writes.inc();
-        let map = build_orders_map(self.server, &order);
+        let map = build_orders_map(self.server, ORDER_KEY, &order);
         let name = orders_map_name(&self.server.name);
         Writer::SERVER_CHILDREN.apply(&api, &map).await.map_err(|source| ActError::Order {
             intent: "write",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use walkdir::WalkDir;
 
-use super::{Chain, clock, settings};
+use super::{Chain, asked_restore, clock, settings};
 use crate::backup::due::due;
 use crate::backup::restore::{self, finish, restore};
 use crate::backup::retention::Retention;
@@ -164,12 +164,8 @@ pub(super) fn restore_if_ordered(
     let shelf = Shelf::new(backups);
     let listed = shelf.list()?;
     let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
-    let opens = |backup: &Backup| match (backup.data_version, set.data_version) {
-        (Some(copied), Some(wanted)) => copied <= wanted,
-        _ => backup.lock.as_ref() == Some(&order.to),
-    };
     let is_meant = |backup: &Backup| {
-        backup.contents.has_worlds() && backup.before.as_ref() == Some(&order.failed) && opens(backup)
+        backup.contents.has_worlds() && backup.before.as_ref() == Some(&order.failed) && opens(backup, set)
     };
     let Some(backup) = good.into_iter().find(is_meant) else {
         warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
@@ -180,8 +176,16 @@ pub(super) fn restore_if_ordered(
         return Ok(None);
     }
     info!("putting the worlds back as they are in the copy {}; those that are here are set aside", backup.id);
-    let done = restore(&shelf, &backup, volume, worlds, &mut Disk::new(Unhindered), clock::now())?;
+    let done = restore(&shelf, &backup, volume, worlds, None, &mut Disk::new(Unhindered), clock::now())?;
     Ok(Some(done))
+}
+
+/// Whether `set` can open the worlds of a copy. Where a number is missing, only those that it ran itself.
+pub(super) fn opens(backup: &Backup, set: &FileSet) -> bool {
+    match (backup.data_version, set.data_version) {
+        (Some(copied), Some(wanted)) => copied <= wanted,
+        _ => backup.lock.as_ref() == Some(&set.lock),
+    }
 }
 
 /// Ends a restore that was begun by an init container before this one.
@@ -253,6 +257,8 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         // Of the agent that is asked, not of the shelf.
         hot: None,
         restored: read_record(&volume.restored_path()).unwrap_or(None),
+        restore_refused: read_record(&volume.restore_refused_path()).unwrap_or(None),
+        listed: Some(asked_restore::listed(&listed)),
         good: u32::try_from(count(true)).unwrap_or(u32::MAX),
         damaged: u32::try_from(count(false)).unwrap_or(u32::MAX),
         failed,

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::{Chain, copies, plugin_data, settings};
+use super::{Chain, asked_restore, copies, plugin_data, settings};
 use crate::properties;
 use crate::protocol::{FileSet, NO_BACKUP, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
@@ -144,6 +144,12 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     let worlds = if finished.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
     say_restored(finished.as_ref());
 
+    let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
+    let restore = move |volume: Volume| asked_restore::restore_if_asked(&copies, &volume, &here, &files);
+    let asked = of_copies(&volume, restore).await??;
+    let worlds = if asked.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
+    say_restored(asked.as_ref());
+
     let last = volume.manifest()?.map(|manifest| manifest.minecraft);
     let worlds = match may_open(&worlds, &set, last.as_deref()) {
         Ok(()) if worlds.whole() => worlds,
@@ -201,7 +207,7 @@ async fn lock_anew(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Erro
 }
 
 fn say_restored(restored: Option<&Restored>) {
-    if let Some(Restored { at: _, id, set_aside }) = restored {
+    if let Some(Restored { at: _, id, set_aside, request: _ }) = restored {
         warn!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside}");
     }
 }

@@ -85,12 +85,13 @@ struct Journal {
 }
 
 /// Puts the worlds of `backup` in the place of all `worlds`, which are set aside. The caller holds the locks on them, and nothing starts
-/// before this has ended well.
+/// before this has ended well. `request` is the person's who asked for it; None: nobody did.
 pub fn restore<S: Steps>(
     shelf: &Shelf,
     backup: &Backup,
     volume: &Volume,
     worlds: &Worlds,
+    request: Option<&str>,
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
@@ -104,8 +105,12 @@ pub fn restore<S: Steps>(
         let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
         worlds.folders.iter().map(|folder| path(&folder.path)).collect()
     };
-    let name = now.strftime("%Y%m%dT%H%M%SZ");
-    let done = Restored { at: now, id: backup.id.clone(), set_aside: format!("{OUR_DIR}/set-aside/{name}") };
+    let done = Restored {
+        at: now,
+        id: backup.id.clone(),
+        set_aside: free_place(volume, now),
+        request: request.map(str::to_owned),
+    };
     let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
     // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
     let comes = relative(&unpacked, &Worlds::read(&unpacked).map_err(read)?);
@@ -115,6 +120,15 @@ pub fn restore<S: Steps>(
     let journal = Journal { done, aside: aside.into_iter().collect(), comes };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
     carry_out(volume, &journal, disk)
+}
+
+/// Where nothing lies aside yet, relative to the server's directory: a world that is set aside never waits for another's place, which would
+/// keep the server down for ever. Two restores of one second, or a clock that was set back.
+fn free_place(volume: &Volume, now: Timestamp) -> String {
+    let place = format!("{OUR_DIR}/set-aside/{}", now.strftime("%Y%m%dT%H%M%SZ"));
+    let is_free = |place: &String| !is_there(&volume.root().join(place));
+    let mut numbered = (2..100).map(|number| format!("{place}-{number}"));
+    if is_free(&place) { place } else { numbered.find(is_free).unwrap_or(place) }
 }
 
 /// Ends a restore that has begun, if one has.

@@ -1,9 +1,11 @@
-//! Pure. The `ConfigMap` with the order to put worlds and plugins' data back. It is there from the order until the next revision is settled or written.
+//! Pure. The `ConfigMap` with an order to put worlds or plugins' data back. That of a roll-back is there until the next revision is settled or
+//! written, that of a person until something has come of it.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use scheduler::protocol::RestoreOrder;
+use serde::Serialize;
 
 use super::super::check::CheckedServer;
 use super::child_meta;
@@ -16,12 +18,12 @@ pub(crate) fn orders_map_name(server: &str) -> String {
     format!("{server}-orders")
 }
 
-/// The order as an object. Not immutable: another revision may fail while it stands.
-pub(crate) fn build_orders_map(server: &CheckedServer, order: &RestoreOrder) -> ConfigMap {
+/// The order under its key as an object: no other stands beside it. Not immutable: another revision may fail while it stands.
+pub(crate) fn build_orders_map(server: &CheckedServer, key: &str, order: &impl Serialize) -> ConfigMap {
     let text = serde_json::to_string_pretty(order).expect("an order has string keys only");
     ConfigMap {
         metadata: child_meta(server, orders_map_name(&server.name)),
-        data: Some(BTreeMap::from([(ORDER_KEY.to_owned(), text)])),
+        data: Some(BTreeMap::from([(key.to_owned(), text)])),
         ..ConfigMap::default()
     }
 }

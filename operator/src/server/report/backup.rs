@@ -151,7 +151,7 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
     let restored = seen.and_then(|seen| seen.restored.as_ref());
     let known = before.backup.as_ref().and_then(|backup| backup.last_restore.as_ref());
     if let Some(restored) = restored.filter(|restored| known != Some(&last_restore(restored))) {
-        let Restored { at: _, id, set_aside } = restored;
+        let Restored { at: _, id, set_aside, request: _ } = restored;
         let text =
             format!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside} on the volume");
         notes.push(Note { reason: "WorldRestored", warning: true, text });

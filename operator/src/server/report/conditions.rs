@@ -76,6 +76,9 @@ pub(super) fn build_conditions(
         let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
         conditions.push(of("HeldAtSet", Some(true), undo.reason(), message));
     }
+    if let Some((waits, reason, message)) = plan.restores.in_words() {
+        conditions.push(of("RestoreAsked", Some(waits), reason, message));
+    }
     if plan.consent.needs_approval {
         conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));
     }
@@ -271,7 +274,7 @@ fn waiting_in_words(
         ),
         WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(report)),
         WaitingOn::ServerDown => {
-            let since = if report.plan.seen.is_restarted() { " since its restart by the clock" } else { "" };
+            let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
             (false, "ServerDown", format!("the settled set does not come up{since}; see the server's log"))
         }
         WaitingOn::FirstStartFailed => (

@@ -178,8 +178,12 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
         }
         Done::Restarting { due, unasked } => {
             let asked = if *unasked { "; nobody could be asked" } else { "" };
-            let due = for_people(*due, &server.zone, report.now);
-            normal("RestartStarted", format!("the restart of {due}, as it is{asked}"))
+            let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
+            let what = match restore {
+                Some(restore) => format!("to put the worlds of the copy {} in place", restore.order.copy),
+                None => format!("the restart of {}, as it is", for_people(*due, &server.zone, report.now)),
+            };
+            normal("RestartStarted", format!("{what}{asked}"))
         }
         Done::Restarted if !report.plan.proof.problem.is_empty() => {
             warning("ServerUnproven", format!("{}; {}", running(report, false), report.plan.proof.problem))

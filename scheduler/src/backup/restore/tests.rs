@@ -82,7 +82,7 @@ impl Server {
 
     fn restore(&self, disk: &mut Disk<impl Steps>, second: i64) -> Result<Restored, Error> {
         let worlds = Worlds::read(self.volume.root()).unwrap();
-        restore(&self.shelf, &self.backup, &self.volume, &worlds, disk, at(second))
+        restore(&self.shelf, &self.backup, &self.volume, &worlds, None, disk, at(second))
     }
 
     /// All files outside of what is ours.
@@ -175,10 +175,21 @@ fn a_world_that_is_a_link_is_set_aside_as_the_link_that_it_is() {
 }
 
 #[test]
+fn two_restores_of_one_second_set_worlds_aside_in_two_places() {
+    let server = Server::new(Contents::Worlds);
+    let restore = || server.restore(&mut Disk::new(Unhindered), 60).unwrap().set_aside;
+    let places = [restore(), restore()];
+    assert_eq!(places, ["", "-2"].map(|number| format!(".nightshift/set-aside/20270115T080100Z{number}")));
+    assert_eq!(below(&server.volume.root().join(&places[0])), files(&[&NEW]));
+    assert_eq!(below(&server.volume.root().join(&places[1])), files(&[&OLD]));
+    assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+}
+
+#[test]
 fn a_journal_that_names_a_place_outside_is_not_carried_out() {
     let server = Server::new(Contents::Worlds);
     for name in ["../copies", "/etc", ".nightshift/store"] {
-        let done = Restored { at: at(0), id: "x".into(), set_aside: ".nightshift/set-aside/x".into() };
+        let done = Restored { at: at(0), id: "x".into(), set_aside: ".nightshift/set-aside/x".into(), request: None };
         let journal = Journal { done, aside: vec![name.into()], comes: vec![] };
         Disk::new(Unhindered).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
         let failed = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap_err();

@@ -1,0 +1,74 @@
+//! Edge (writes). Keeps the status at what is known of a person's request to restore, and gives and ends the order for it.
+
+use crds::paper_mc_server::{LastHandled, RestoreResult};
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch};
+use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore};
+use serde_json::json;
+
+use super::Restores;
+use crate::context::Context;
+use crate::k8s::events::Note;
+use crate::k8s::ssa::Writer;
+use crate::server::PassError;
+use crate::server::build::orders::{build_orders_map, orders_map_name};
+use crate::server::check::CheckedServer;
+use crate::server::report;
+use crate::server::rollout::ActError;
+
+/// Writes down how far the request has come, if that is news. The next step is taken in another pass, by what stands there then.
+pub(crate) async fn note(
+    ctx: &Context,
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    before: &PaperMCServerStatus,
+    restores: &Restores,
+    now: Timestamp,
+) -> Result<bool, PassError> {
+    let handled = before.last_handled.clone().unwrap_or_default();
+    if handled.restore_from == restores.noted {
+        return Ok(false);
+    }
+    if restores.ends_order(handled.restore_from.as_ref()) {
+        let failed = |source| PassError::Act { step: "endRestoreOrder", source };
+        end_order(ctx, checked).await.map_err(failed)?;
+    }
+    let told = restores.noted.as_ref().and_then(|noted| Some((noted.result?, noted.message.clone()?)));
+    if let Some((result, text)) = told {
+        let reason = if result == RestoreResult::Refused { "RequestRefused" } else { "RestoreFailed" };
+        ctx.events.publish(server, &Note { reason, warning: true, text }, now).await;
+    }
+    let handled = LastHandled { restore_from: restores.noted.clone(), ..handled };
+    report::note_handled(ctx, server, before, handled).await.map_err(PassError::Report)?;
+    Ok(true)
+}
+
+/// Before the pod is deleted: the init container of the next one must find it with no operator alive.
+pub(crate) async fn give_order(ctx: &Context, server: &CheckedServer, order: &AskedRestore) -> Result<(), ActError> {
+    let map = build_orders_map(server, ASKED_ORDER, order);
+    ctx.metrics.api_writes.inc();
+    Writer::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
+}
+
+/// This order alone: that of a roll-back may stand beside it.
+async fn end_order(ctx: &Context, server: &CheckedServer) -> Result<(), ActError> {
+    let patch = json!({"data": {ASKED_ORDER: null}});
+    let name = orders_map_name(&server.name);
+    ctx.metrics.api_writes.inc();
+    match maps(ctx, server).patch(&name, &Writer::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(source) => Err(failed("end", server)(source)),
+    }
+}
+
+fn maps(ctx: &Context, server: &CheckedServer) -> Api<ConfigMap> {
+    Api::namespaced(ctx.client.clone(), &server.namespace)
+}
+
+fn failed(intent: &'static str, server: &CheckedServer) -> impl FnOnce(kube::Error) -> ActError {
+    let name = orders_map_name(&server.name);
+    move |source| ActError::Order { intent, name, source }
+}

@@ -1,0 +1,121 @@
+//! Edge (writes). A world that comes back from a copy because a person asks for it, and only with the explicit word.
+
+use crds::paper_mc_server::{RestoreHandled, RestoreResult};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
+use super::server::Server;
+use super::wait::{AN_UPDATE, SOON, until};
+use super::witness::Witness;
+use super::world::in_a_world;
+
+const MARKER: &str = "/data/world/marker.txt";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_word_that_it_may_be_overwritten() {
+    in_a_world("restore", BEFORE, async |world| {
+        let mut manifest = server(LOBBY, FAR);
+        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
+        world.apply(&[manifest, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.order("build 1000").await;
+        lobby.put_file(MARKER, b"then").await;
+
+        #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
+        let now = Timestamp::now().as_second().to_string();
+        annotate(&lobby, &format!("nightshift.dev/backup-now={now}")).await;
+        let taken = world.note(LOBBY, "BackupTaken").await;
+        let copy = taken.split_once(": ").unwrap().0.to_owned();
+        lobby.put_file(MARKER, b"now").await;
+        lobby.seven_join().await;
+        let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
+        let witness = Witness::of(&lobby).await;
+
+        for (asked, says) in [
+            (copy.clone(), format!("`{copy};overwrite`")),
+            ("latest;please".to_owned(), "`;overwrite`".to_owned()),
+            ("20200101T000000Z-aaaaaaaa;overwrite".to_owned(), format!("the newest ones with worlds are: {copy}")),
+        ] {
+            annotate(&lobby, &format!("nightshift.dev/restore-from={asked}")).await;
+            let handled = over(&lobby, &asked).await;
+            assert_eq!(handled.result, Some(RestoreResult::Refused), "{handled:?}");
+            assert!(handled.message.unwrap().contains(&says), "{asked}");
+            until("the condition says so too", SOON, async || match lobby.condition("RestoreAsked").await {
+                Some(found) if found.reason == "Refused" && found.message.contains(&says) => Ok(()),
+                other => Err(format!("{other:?}")),
+            })
+            .await;
+            let told = world.notes(LOBBY, "RequestRefused").await;
+            assert!(told.iter().any(|note| note.contains(&says)), "{told:?}");
+        }
+        world.look_again(LOBBY).await;
+        assert_eq!((witness.pods(), witness.runs()), (1, 1), "nothing was stopped:\n{}", witness.console());
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "now");
+
+        let asked = format!("{copy};overwrite");
+        annotate(&lobby, &format!("nightshift.dev/restore-from={asked}")).await;
+        let after = lobby.back_after(&before).await;
+        let handled = over(&lobby, &asked).await;
+        assert_eq!(
+            (handled.result, handled.copy.as_ref()),
+            (Some(RestoreResult::Restored), Some(&copy)),
+            "{handled:?}"
+        );
+        until("the restart is over", AN_UPDATE, async || {
+            let restarted = world.notes(LOBBY, "Restarted").await;
+            if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }
+        })
+        .await;
+        witness.assert_order(&[
+            (0, "shown: "),
+            (0, "All dimensions are saved"),
+            (0, "Stopping server"),
+            (0, "Closing Server"),
+            (1, "Done ("),
+        ]);
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then");
+        assert!(lobby.saved_blocks().await >= 1000, "what was built before the copy is there");
+        assert_eq!(lobby.set().await, set, "it is the same set");
+        let restored = until("the status names the restore", SOON, async || {
+            let backup = lobby.object().await.status.unwrap_or_default().backup;
+            backup.and_then(|backup| backup.last_restore).ok_or_else(|| "no lastRestore".to_owned())
+        })
+        .await;
+        assert_eq!(restored.name, copy);
+        let aside = lobby.shell(&format!("cat /data/{}/world/marker.txt", restored.set_aside)).await;
+        assert_eq!(aside, "now", "set aside, not deleted");
+        assert!(world.note(LOBBY, "WorldRestored").await.contains(&restored.set_aside));
+        assert!(world.note(LOBBY, "RestartStarted").await.contains(&copy));
+
+        // What was served is not served again: not by a look, and not by a pod that is lost.
+        lobby.put_file(MARKER, b"later").await;
+        world.look_again(LOBBY).await;
+        world.kubectl(&["delete", "pod", &lobby.pod_name(), "--wait=false"], "").await;
+        lobby.back_after(&after).await;
+        lobby.settled().await;
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "later");
+        assert_eq!(world.notes(LOBBY, "WorldRestored").await.len(), 1);
+        for reason in ["UpdateStarted", "UpdateFailed", "RestoreFailed"] {
+            assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
+        }
+    })
+    .await;
+}
+
+async fn annotate(server: &Server<'_>, annotation: &str) {
+    server.world.kubectl(&["annotate", "papermcserver", &server.name, "--overwrite", annotation], "").await;
+}
+
+/// What came of a request.
+async fn over(server: &Server<'_>, asked: &str) -> RestoreHandled {
+    until(&format!("something has come of `{asked}`"), AN_UPDATE, async || {
+        let handled = server.object().await.status.unwrap_or_default().last_handled;
+        match handled.and_then(|handled| handled.restore_from) {
+            Some(handled) if handled.asked == asked && handled.result.is_some() => Ok(handled),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+}

@@ -1,0 +1,130 @@
+//! Edge (writes). A person's order to put the worlds of a copy in the place of those that are there: obeyed once, before the server starts.
+//!
+//! What keeps it from being obeyed keeps no server down: it is written down for the operator, and the server starts on its own worlds.
+
+use std::path::Path;
+
+use tracing::{info, warn};
+
+use super::copies::{RestoreError, opens};
+use super::{Chain, clock, settings};
+use crate::backup::Backup;
+use crate::backup::restore::{self, restore};
+use crate::backup::shelf::{self, Shelf};
+use crate::protocol::restore::{ASKED_ORDER, AskedRestore, LISTED, ListedCopy, RestoreRefused};
+use crate::protocol::{FileSet, Restored};
+use crate::staging::disk::{self, Disk, Unhindered};
+use crate::staging::{RecordError, Volume, read_record};
+use crate::world::Worlds;
+
+/// Why an order is not obeyed.
+#[derive(Debug, thiserror::Error)]
+enum NotObeyed {
+    #[error("the request is too old by now: write it again")]
+    TooLate,
+    #[error("there is no copy `{0}`")]
+    NoSuchCopy(String),
+    #[error("the copy `{id}` cannot be used: {why}")]
+    NotGood { id: String, why: String },
+    #[error("the copy `{0}` holds no worlds")]
+    NoWorlds(String),
+    #[error("the worlds of the copy `{0}` are of a newer Minecraft, and a world cannot go back")]
+    Newer(String),
+    #[error("there are worlds, and the request does not end with `;overwrite`")]
+    WouldOverwrite,
+    #[error(transparent)]
+    Shelf(#[from] shelf::Error),
+    #[error("the worlds of the copy were not put in place")]
+    Restore(#[from] restore::Error),
+}
+
+/// Puts the worlds of a copy in place if a person has asked for that, with `set`, and it was not done or refused before. The caller holds
+/// the locks on `worlds`. An error: the worlds are being exchanged, and nothing starts before that has ended.
+pub(super) fn restore_if_asked(
+    settings: &settings::Copies,
+    volume: &Volume,
+    worlds: &Worlds,
+    set: &FileSet,
+) -> Result<Option<Restored>, RestoreError> {
+    let (Some(backups), Some(orders)) = (&settings.backups, &settings.restore_order) else { return Ok(None) };
+    let order = match to_obey(&orders.with_file_name(ASKED_ORDER), volume, set) {
+        Ok(Some(order)) => order,
+        Ok(None) => return Ok(None),
+        // Nobody knows then whether it was obeyed before.
+        Err(error) => {
+            warn!("the request to restore is left alone: {}", Chain(&error));
+            return Ok(None);
+        }
+    };
+    let mut disk = Disk::new(Unhindered);
+    match obey(&order, &Shelf::new(backups), volume, worlds, set, &mut disk) {
+        Ok(done) => Ok(Some(done)),
+        Err(NotObeyed::Restore(error)) if disk::is_there(&volume.restore_journal_path()) => Err(error.into()),
+        Err(error) => {
+            let why = Chain(&error).to_string();
+            warn!("the worlds stay as they are: {why}");
+            let refused = RestoreRefused { request: order.request, at: clock::now(), why };
+            let cleared = disk.remove_all(&volume.restoring_dir());
+            let noted = disk.write_record(&volume.restore_refused_path(), &refused);
+            for error in [cleared, noted].into_iter().filter_map(Result::err) {
+                warn!("{}", Chain(&error));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The order that stands there, unless it is for another set or something has come of it already.
+fn to_obey(order: &Path, volume: &Volume, set: &FileSet) -> Result<Option<AskedRestore>, RecordError> {
+    let Some(order) = read_record::<AskedRestore>(order)?.filter(|order| order.to == set.lock) else { return Ok(None) };
+    let restored = read_record::<Restored>(&volume.restored_path())?.and_then(|restored| restored.request);
+    let refused = read_record::<RestoreRefused>(&volume.restore_refused_path())?.map(|refused| refused.request);
+    let is_over = [restored, refused].into_iter().flatten().any(|request| request == order.request);
+    Ok((!is_over).then_some(order))
+}
+
+fn obey(
+    order: &AskedRestore,
+    shelf: &Shelf,
+    volume: &Volume,
+    worlds: &Worlds,
+    set: &FileSet,
+    disk: &mut Disk<Unhindered>,
+) -> Result<Restored, NotObeyed> {
+    let now = clock::now();
+    if order.not_after <= now {
+        return Err(NotObeyed::TooLate);
+    }
+    if !order.overwrite && !worlds.folders.is_empty() {
+        return Err(NotObeyed::WouldOverwrite);
+    }
+    let id = &order.copy;
+    let copy = shelf.list()?.into_iter().find(|copy| copy.id == *id).ok_or(NotObeyed::NoSuchCopy(id.clone()))?;
+    let backup: Backup = copy.state.map_err(|why| NotObeyed::NotGood { id: id.clone(), why })?;
+    if !backup.contents.has_worlds() || backup.folders.is_empty() {
+        return Err(NotObeyed::NoWorlds(id.clone()));
+    }
+    if !opens(&backup, set) {
+        return Err(NotObeyed::Newer(id.clone()));
+    }
+    info!("putting the worlds of the copy {id} in place, as a person asked; those that are here are set aside");
+    Ok(restore(shelf, &backup, volume, worlds, Some(&order.request), disk, now)?)
+}
+
+/// The newest copies, newest first, for a person to choose from.
+pub(super) fn listed(copies: &[shelf::Shelved]) -> Vec<ListedCopy> {
+    let seen = |copy: &shelf::Shelved| match &copy.state {
+        Ok(backup) => ListedCopy {
+            id: copy.id.clone(),
+            contents: Some(backup.contents),
+            data_version: backup.data_version,
+            lock: backup.lock.clone(),
+            problem: None,
+        },
+        Err(why) => {
+            let problem = Some(why.chars().take(200).collect());
+            ListedCopy { id: copy.id.clone(), contents: None, data_version: None, lock: None, problem }
+        }
+    };
+    copies.iter().rev().take(LISTED).map(seen).collect()
+}

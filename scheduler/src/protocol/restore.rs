@@ -1,0 +1,62 @@
+//! Pure. A copy that a person asks for: the order to put its worlds in place, what came of it, and what there is to choose from.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::backup::Contents;
+
+/// The key of the order in the `ConfigMap` with orders, beside that of [`RestoreOrder`](super::RestoreOrder). Agents from before it was
+/// known do not look at it.
+pub const ASKED_ORDER: &str = "restore-from.json";
+
+/// How many copies are listed: as many as `spec.backup.retention` lets stay.
+pub const LISTED: usize = 100;
+
+/// An order to put the worlds of one copy in the place of all that are there. It is obeyed by the set that it names, before that starts;
+/// once, whatever comes of it; and if it cannot be, the server starts on the worlds that are there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AskedRestore {
+    /// Names the request. At most 64 bytes: `asked-1763782800`.
+    pub request: String,
+    /// The digest of the lock that is to start: 64 hex digits.
+    pub to: String,
+    /// The copy's name.
+    pub copy: String,
+    /// The explicit word: worlds that are there make room, and are set aside.
+    pub overwrite: bool,
+    /// When it is void: found weeks later it would be a disaster.
+    pub not_after: Timestamp,
+}
+
+/// An order that was not obeyed. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreRefused {
+    /// As it was named.
+    pub request: String,
+    /// When.
+    pub at: Timestamp,
+    /// In words for people.
+    pub why: String,
+}
+
+/// One copy that lies there, good or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedCopy {
+    /// Its name.
+    pub id: String,
+    /// What it holds; None: nobody knows, see `problem`.
+    #[serde(default)]
+    pub contents: Option<Contents>,
+    /// World format of the worlds in it.
+    #[serde(default)]
+    pub data_version: Option<u32>,
+    /// The digest of the lock that had run.
+    #[serde(default)]
+    pub lock: Option<String>,
+    /// Why it does not count.
+    #[serde(default)]
+    pub problem: Option<String>,
+}

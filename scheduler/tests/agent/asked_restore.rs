@@ -1,0 +1,218 @@
+//! Edge (writes). A copy that a person asks for, as init puts it in place or does not.
+
+use std::fs;
+use std::path::PathBuf;
+
+use scheduler::agent::clock;
+use scheduler::backup::shelf::Shelf;
+use scheduler::backup::take::{Order, take};
+use scheduler::backup::{Backup, Contents, Reading, Trigger};
+use scheduler::protocol::restore::{AskedRestore, RestoreRefused};
+use scheduler::protocol::{FileSet, Restored};
+use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::world::Worlds;
+
+use crate::pod::Pod;
+use crate::volume::{Init, level_dat, serve, set};
+
+/// A volume where a set of 1.21.10 runs, with a copy of it that was taken while it ran. Since then somebody has built.
+struct Server {
+    web: tempfile::TempDir,
+    init: Init,
+    set: FileSet,
+    copies: tempfile::TempDir,
+    copy: Backup,
+}
+
+impl Server {
+    async fn new() -> Self {
+        let web = tempfile::tempdir().unwrap();
+        let url = serve(web.path()).await;
+        let (set, server, demo) = set(&url, 'a');
+        fs::write(web.path().join("paper.jar"), &server).unwrap();
+        fs::write(web.path().join("demo.jar"), &demo).unwrap();
+        let copies = tempfile::tempdir().unwrap();
+        let mut init = Init::new(&set);
+        init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+        init.put("world/region/r.0.0.mca", b"chunks");
+        init.put("server.properties", b"motd=then\n");
+        init.more = vec![
+            ("NIGHTSHIFT_BACKUPS", copies.path().join("lobby").display().to_string()),
+            ("NIGHTSHIFT_BACKUP_BEFORE", "OneWay".to_owned()),
+            ("NIGHTSHIFT_RESTORE_ORDER", copies.path().join("restore.json").display().to_string()),
+        ];
+        let shelf = Shelf::new(copies.path().join("lobby"));
+        let copy = copy_of(&init, &shelf, Contents::Everything);
+        init.put("world/region/r.0.0.mca", b"more chunks");
+        init.put("world_nether/DIM-1/region/r.0.0.mca", b"fire");
+        init.put("server.properties", b"motd=now\n");
+        Self { web, init, set, copies, copy }
+    }
+
+    fn order(&self) -> AskedRestore {
+        AskedRestore {
+            request: "asked-1".into(),
+            to: self.set.lock.clone(),
+            copy: self.copy.id.clone(),
+            overwrite: true,
+            not_after: clock::now() + jiff::SignedDuration::from_hours(1),
+        }
+    }
+
+    fn asks(&self, order: &AskedRestore) {
+        fs::write(self.copies.path().join("restore-from.json"), serde_json::to_vec(order).unwrap()).unwrap();
+    }
+
+    /// A start of the server, which must come up whatever was asked for.
+    fn starts(&self) {
+        let ended = tokio::task::block_in_place(|| self.init.run());
+        assert!(ended.success(), "{}", fs::read_to_string(self.init.last_words.path()).unwrap());
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.init.data.path().join(path)
+    }
+
+    fn chunks(&self) -> String {
+        fs::read_to_string(self.at("world/region/r.0.0.mca")).unwrap()
+    }
+
+    fn set_aside(&self) -> Vec<PathBuf> {
+        let Ok(listed) = fs::read_dir(self.at(".nightshift/set-aside")) else { return Vec::new() };
+        listed.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Why an order was not obeyed, where nothing was touched.
+    fn refused(&self) -> RestoreRefused {
+        assert_eq!((self.chunks().as_str(), self.set_aside().len()), ("more chunks", 0));
+        assert!(self.at("world_nether").exists() && !self.at(".nightshift/restoring").exists());
+        serde_json::from_slice(&fs::read(self.at(".nightshift/restore-refused.json")).unwrap()).unwrap()
+    }
+}
+
+fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup {
+    let order = Order {
+        data: init.data.path(),
+        worlds: &Worlds::read(init.data.path()).unwrap(),
+        reading: Reading::Live,
+        contents,
+        trigger: Trigger::OnDemand,
+        lock: Some(&"a".repeat(64)),
+        before: None,
+        request: Some("asked-0"),
+    };
+    take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_are_set_aside() {
+    let server = Server::new().await;
+    server.asks(&server.order());
+    server.starts();
+    assert_eq!(server.chunks(), "chunks");
+    assert!(!server.at("world_nether").exists(), "all worlds make room, not those of the same name only");
+    assert!(fs::read_to_string(server.at("server.properties")).unwrap().contains("motd=now"), "settings stay");
+    let [aside] = server.set_aside().try_into().unwrap();
+    assert_eq!(fs::read(aside.join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
+    assert_eq!(fs::read(aside.join("world_nether/DIM-1/region/r.0.0.mca")).unwrap(), b"fire");
+    let restored: Restored =
+        serde_json::from_slice(&fs::read(server.at(".nightshift/restored.json")).unwrap()).unwrap();
+    assert_eq!((restored.request.as_deref(), &restored.id), (Some("asked-1"), &server.copy.id));
+
+    // Somebody builds, and the pod is lost: the same order stands, and is not obeyed again.
+    server.init.put("world/region/r.0.0.mca", b"built since");
+    server.starts();
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("built since", 1));
+    server.asks(&AskedRestore { request: "asked-2".into(), ..server.order() });
+    server.starts();
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("chunks", 2), "another request is another one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on_its_own_worlds() {
+    let server = Server::new().await;
+    let shelf = Shelf::new(server.copies.path().join("lobby"));
+    let order = |request: &str| AskedRestore { request: request.into(), ..server.order() };
+    let refused_for = |order: AskedRestore| {
+        server.asks(&order);
+        server.starts();
+        let refused = server.refused();
+        assert_eq!(refused.request, order.request);
+        refused.why
+    };
+    let why = refused_for(AskedRestore { not_after: clock::now(), ..order("late") });
+    assert!(why.contains("too old"), "{why}");
+    let why = refused_for(AskedRestore { overwrite: false, ..order("no-word") });
+    assert!(why.contains("`;overwrite`"), "{why}");
+    let why = refused_for(AskedRestore { copy: "20010101T000000Z-aaaaaaaa".into(), ..order("none") });
+    assert_eq!(why, "there is no copy `20010101T000000Z-aaaaaaaa`");
+    let settings = copy_of(&server.init, &shelf, Contents::ServerFiles);
+    let why = refused_for(AskedRestore { copy: settings.id, ..order("settings") });
+    assert!(why.contains("holds no worlds"), "{why}");
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+    let newer = copy_of(&server.init, &shelf, Contents::Worlds);
+    server.init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+    let why = refused_for(AskedRestore { copy: newer.id, ..order("newer") });
+    assert!(why.contains("a world cannot go back"), "{why}");
+
+    // Same size, other bytes: found only when it is read.
+    let archive = shelf.directory(&server.copy.id).join("archive.tar.gz");
+    let mut bytes = fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    fs::write(&archive, bytes).unwrap();
+    let why = refused_for(order("damaged"));
+    assert!(why.contains("is damaged and cannot be used"), "{why}");
+    let why = refused_for(order("marked"));
+    assert!(why.contains("cannot be used"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_for_another_set_and_one_that_nobody_can_read_are_none() {
+    let server = Server::new().await;
+    server.asks(&AskedRestore { to: "c".repeat(64), ..server.order() });
+    server.starts();
+    fs::write(server.copies.path().join("restore-from.json"), r#"{"request": "asked-1", "everything": true}"#).unwrap();
+    server.starts();
+    server.asks(&server.order());
+    fs::write(server.at(".nightshift/restored.json"), "{").unwrap();
+    server.starts();
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("more chunks", 0), "nobody knows what was done");
+    assert!(!server.at(".nightshift/restore-refused.json").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_was_interrupted_is_ended_first_and_counts_as_the_one_that_was_asked_for() {
+    let server = Server::new().await;
+    let restored = serde_json::json!({
+        "at": clock::now().to_string(), "id": server.copy.id, "setAside": ".nightshift/set-aside/x", "request": "asked-1",
+    });
+    let journal = serde_json::json!({"done": restored, "aside": ["world", "world_nether"], "comes": ["world"]});
+    server.init.put(".nightshift/restore.json", journal.to_string().as_bytes());
+    server.init.put(".nightshift/restoring/world/level.dat", &level_dat(4556, "1.21.10"));
+    server.init.put(".nightshift/restoring/world/region/r.0.0.mca", b"chunks");
+    server.asks(&server.order());
+    server.starts();
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("chunks", 1), "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_report_lists_what_there_is_to_choose_from_and_says_what_came_of_a_request() {
+    let server = Server::new().await;
+    server.asks(&AskedRestore { overwrite: false, ..server.order() });
+    server.starts();
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    fs::create_dir_all(pod.data.path().join(".nightshift")).unwrap();
+    let refused = ".nightshift/restore-refused.json";
+    fs::copy(server.at(refused), pod.data.path().join(refused)).unwrap();
+    fs::rename(server.copies.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
+    let seen = pod.report().await.backups.unwrap();
+    assert_eq!(seen.restore_refused.unwrap().request, "asked-1");
+    let [listed] = seen.listed.unwrap().try_into().unwrap();
+    assert_eq!((&listed.id, listed.contents), (&server.copy.id, Some(Contents::Everything)));
+    assert_eq!((listed.data_version, listed.problem), (Some(4556), None));
+    fs::write(pod.copies().join(&listed.id).join("archive.tar.gz"), b"cut").unwrap();
+    let [damaged] = pod.report().await.backups.unwrap().listed.unwrap().try_into().unwrap();
+    assert!(damaged.contents.is_none() && damaged.problem.unwrap().contains("3 bytes"));
+    drop(server.web);
+}
