@@ -135,7 +135,7 @@ pub fn texts(_: &mut SchemaGenerator) -> Schema {
 /// Conditions as the field has them, one of each type.
 pub fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 16, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "type": "array", "maxItems": 20, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
         "items": {
             "type": "object", "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
