@@ -203,6 +203,7 @@ fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
             let added = plugins.iter().map(|plugin| PluginWish {
                 object: plugin.object.clone(),
                 key: plugin.key.clone(),
+                jars: Vec::new(),
                 version: VersionWish::Auto,
                 delay: request.delay,
                 channel: plugin.channel,
@@ -344,6 +345,8 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
         Unusable::NoFile
+        | Unusable::NoSuchJar { .. }
+        | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::ApiVersion { .. }
@@ -433,6 +436,8 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         | Unusable::Held { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile
+        | Unusable::NoSuchJar { .. }
+        | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::ApiVersion { .. }
