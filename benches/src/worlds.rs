@@ -99,6 +99,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
         provides: Vec::new(),
         dependencies: Vec::new(),
         file: Some(file(project)),
+        further: Vec::new(),
     }
 }
 
@@ -149,6 +150,7 @@ pub fn wish(project: &str, version: VersionWish) -> PluginWish {
     PluginWish {
         object: project.to_owned(),
         key: ProjectKey { source: Source::Modrinth, project: project.to_owned() },
+        jars: Vec::new(),
         version,
         delay: SignedDuration::ZERO,
         channel: Channel::Release,

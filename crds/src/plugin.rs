@@ -43,6 +43,10 @@ use crate::schema;
         .message("type url needs the https address of the JAR").field_path(".source.url").reason(Reason::FieldValueRequired),
     validation = Rule::new("self.source.type == 'url' || !has(self.source.url)")
         .message("hangar and modrinth know where their files are; remove the url, or write type: url").field_path(".source.url").reason(Reason::FieldValueForbidden),
+    validation = Rule::new("self.source.type == 'modrinth' || !has(self.source.jars)")
+        .message("only modrinth has releases of several JARs; remove the jars").field_path(".source.jars").reason(Reason::FieldValueForbidden),
+    validation = Rule::new("!has(self.source.jars) || !self.source.jars.exists(jar, jar.endsWith('.jar'))")
+        .message("a file name without version and .jar, such as EssentialsXChat: the next release has another version").field_path(".source.jars").reason(Reason::FieldValueInvalid),
     validation = Rule::new("!has(self.source.url) || (isURL(self.source.url) && url(self.source.url).getScheme() == 'https')")
         .message("must be an https address: what comes over plain http is nobody's word").field_path(".source.url").reason(Reason::FieldValueInvalid),
     validation = Rule::new("self.source.type != 'url' || has(self.source.checksum)")
@@ -120,6 +124,11 @@ pub struct PluginSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::project")]
     pub project: Option<String>,
+    /// For modrinth: which JARs of a release come, where it has several, by file name without version and `.jar`
+    /// (`EssentialsXChat`), with `*` and `?` if need be. Each has to mean one file. Empty: the main one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::jars")]
+    pub jars: Vec<String>,
     /// For url: the https address of the JAR.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::url")]

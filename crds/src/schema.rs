@@ -88,6 +88,14 @@ pub fn version_range(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 128, "pattern": format!("^{condition}(,{condition})*$")})
 }
 
+/// Patterns for file names without version and `.jar`, each once.
+pub fn jars(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array", "maxItems": 16, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[^\\s/\\\\]([^/\\\\]*[^\\s/\\\\])?$"},
+    })
+}
+
 /// An address with a host. No user in it, which would be a password in a spec, and no `#`, which no server is sent; that it
 /// is https is a rule with words of its own.
 pub fn url(_: &mut SchemaGenerator) -> Schema {

@@ -224,9 +224,43 @@ pub struct Release {
     /// What it says it needs.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
-    /// The JAR; None when the source only links somewhere else.
+    /// The JAR; None when the source only links somewhere else. Of several the one that the source calls its main one.
     #[serde(default)]
     pub file: Option<Artifact>,
+    /// Its further JARs, which come only when somebody names them (`spec.source.jars`). No sources, no javadoc.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<FurtherJar>,
+}
+
+/// A JAR of a release beside its main one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FurtherJar {
+    /// The file.
+    pub file: Artifact,
+    /// As [`Release::api_version`] is of the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Minecraft>,
+    /// As [`Release::java`] is of the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
+}
+
+/// One JAR of a release, with what is known from inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Jar<'a> {
+    pub(crate) file: &'a Artifact,
+    pub(crate) api_version: Option<&'a Minecraft>,
+    pub(crate) java: Option<u32>,
+}
+
+impl Release {
+    /// Its JARs, the main one first.
+    pub(crate) fn jars(&self) -> impl Iterator<Item = Jar<'_>> {
+        let main = self.file.iter().map(|file| Jar { file, api_version: self.api_version.as_ref(), java: self.java });
+        let further = self.further.iter();
+        main.chain(further.map(|jar| Jar { file: &jar.file, api_version: jar.api_version.as_ref(), java: jar.java }))
+    }
 }
 
 /// A plugin's channel, worst first.

@@ -12,6 +12,7 @@ pub mod declared;
 pub mod download;
 pub mod explain;
 pub mod facts;
+pub mod file_pattern;
 mod foreign;
 #[cfg(all(test, feature = "cli"))]
 #[path = "../tests/support/fuzzed.rs"]

@@ -112,8 +112,18 @@ pub struct LockedPlugin {
     pub version: String,
     /// The JAR.
     pub file: LockedFile,
+    /// Further JARs of the same release, where its Plugin names several (`spec.source.jars`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<LockedFile>,
     /// Why it is here.
     pub reason: LockReason,
+}
+
+impl LockedPlugin {
+    /// All its JARs.
+    pub fn files(&self) -> impl Iterator<Item = &LockedFile> {
+        std::iter::once(&self.file).chain(&self.more)
+    }
 }
 
 /// Why a plugin is in a lock.
@@ -180,7 +190,8 @@ impl Lock {
         let mut files: Vec<[&str; 4]> = self
             .plugins
             .iter()
-            .map(|p| [p.release_id.as_str(), p.version.as_str(), p.file.name.as_str(), p.file.hash.as_str()])
+            .flat_map(|p| p.files().map(move |file| (p, file)))
+            .map(|(p, file)| [p.release_id.as_str(), p.version.as_str(), file.name.as_str(), file.hash.as_str()])
             .collect();
         files.push(["paper", "", &self.paper.name, &self.paper.hash]);
         files.sort_unstable();

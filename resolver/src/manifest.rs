@@ -243,6 +243,7 @@ impl Desk {
         Some(PluginWish {
             object: plugin.metadata.name.clone().unwrap_or_default(),
             key: key?,
+            jars: spec.source.jars.clone(),
             version: version?,
             delay: delay.unwrap_or(servers_delay),
             channel: match spec.channel {

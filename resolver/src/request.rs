@@ -104,6 +104,9 @@ pub struct PluginWish {
     pub key: ProjectKey,
     /// Which release.
     pub version: VersionWish,
+    /// Patterns for those of its JARs that come (`spec.source.jars`, [`crate::file_pattern`]); none: the main one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jars: Vec<String>,
     /// Age a release must have; the Plugin's own, else the server's.
     pub delay: SignedDuration,
     /// The least stable release allowed.

@@ -18,6 +18,7 @@ mod bounds;
 mod carried;
 mod closure;
 mod companions;
+pub(crate) mod jars;
 pub(crate) mod java;
 mod judge;
 mod judgements;
@@ -28,6 +29,7 @@ pub(crate) mod table;
 
 pub(crate) use closure::Gap;
 use companions::Companion;
+use jars::Jars;
 #[cfg(feature = "cli")]
 pub(crate) use judge::{for_paper, is_pinned};
 use judgements::Judgements;
@@ -70,6 +72,8 @@ pub(crate) struct Rules<'a> {
     pub(crate) hold: Option<(&'a str, Hold)>,
     pub(crate) compatibility: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
+    /// Which of its files come.
+    pub(crate) jars: Jars<'a>,
     /// What its Plugin object says about its versions and those of others.
     pub(crate) requires: Option<Own<'a>>,
     /// What the server says about pages without a list.
@@ -184,27 +188,34 @@ impl<'a> World<'a> {
     /// How a release is known to run on a Paper (both by their places).
     pub(crate) fn known(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
         let stock = &self.shelves[at];
-        self.reader.read(stock.releases[release].release, stock.rules.compatibility).swap_remove(paper)
+        let release = stock.releases[release].release;
+        let needs = stock.rules.jars.api_version(release);
+        self.reader.read(release, needs, stock.rules.compatibility).swap_remove(paper)
     }
 
     /// How the page alone would have it, without the user's word.
     pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<Known<'a>> {
-        let release = self.shelves[at].releases[release].release;
+        let stock = &self.shelves[at];
+        let release = stock.releases[release].release;
         // A page without a list says nothing, where nobody takes that for a yes.
         let silent = release.minecraft.is_empty() && self.request.unlisted == Unlisted::Refuse;
-        self.reader.read(release, None).swap_remove(paper).filter(|_| !silent)
+        let needs = stock.rules.jars.api_version(release);
+        self.reader.read(release, needs, None).swap_remove(paper).filter(|_| !silent)
     }
 
     /// The hotfix sibling on the page of a release that would do for a Paper, if only `hotfixSiblings: Ask` is in the way.
     pub(crate) fn left_open(&self, at: usize, release: usize, paper: usize) -> Option<Minecraft> {
         let stock = &self.shelves[at];
         let nobody = self.known(at, release, paper).is_none() && self.known_by_page(at, release, paper).is_none();
-        self.reader.left_open(stock.releases[release].release, paper).filter(|_| nobody).cloned()
+        let release = stock.releases[release].release;
+        self.reader.left_open(release, stock.rules.jars.api_version(release), paper).filter(|_| nobody).cloned()
     }
 
     /// Why a Paper refuses to load a release (both by their places), whatever is said about it.
     pub(crate) fn refuses(&self, at: usize, release: usize, paper: usize) -> Option<Unusable> {
-        listing::refuses(self.shelves[at].releases[release].release, &self.papers[paper].version.minecraft)
+        let stock = &self.shelves[at];
+        let needs = stock.rules.jars.api_version(stock.releases[release].release);
+        listing::refuses(needs, &self.papers[paper].version.minecraft)
     }
 
     /// Whether a release runs on the server now.

@@ -63,6 +63,20 @@ pub enum Unusable {
     },
     /// The source links to somewhere else: there is no file to verify.
     NoFile,
+    /// It has no file of a name that `spec.source.jars` asks for.
+    NoSuchJar {
+        /// The pattern.
+        jar: String,
+        /// What its files are called, without version, at most 8.
+        has: Vec<String>,
+    },
+    /// A pattern of `spec.source.jars` means several of its files.
+    SeveralJars {
+        /// The pattern.
+        jar: String,
+        /// What those are called, without version, at most 8.
+        several: Vec<String>,
+    },
     /// The source gives no hash we could verify the file by.
     NoChecksum,
     /// Published for other software only.
@@ -177,7 +191,10 @@ impl Unusable {
     pub fn is_its_own(&self) -> bool {
         match self {
             Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } => true,
-            Self::Channel { .. }
+            // What is asked for may be too much.
+            Self::NoSuchJar { .. }
+            | Self::SeveralJars { .. }
+            | Self::Channel { .. }
             | Self::HeldBack { .. }
             | Self::HeldBackTogether { .. }
             | Self::Older { .. }
@@ -215,6 +232,8 @@ impl Unusable {
             | Self::Older { .. }
             | Self::Held { .. }
             | Self::Superseded { .. }
+            | Self::NoSuchJar { .. }
+            | Self::SeveralJars { .. }
             | Self::NoFile
             | Self::NoChecksum
             | Self::NeedsUnread { .. }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Artifact, Catalog, Release};
 use crate::explain::{PaperName, PaperPin, Unanswerable};
 use crate::lock::{Lock, LockReason, LockedFile, LockedPlugin};
 use crate::request::{PaperWish, Request};
@@ -127,6 +127,15 @@ pub enum Unmet {
         /// Why.
         unusable: Unusable,
     },
+    /// Other files of the locked release are asked for (`spec.source.jars`).
+    Files {
+        /// Plugin name.
+        plugin: String,
+        /// Locked version.
+        version: String,
+        /// What is asked for, as the source calls it.
+        wanted: Vec<String>,
+    },
     /// Nothing says that the locked release runs on the locked Paper, or the user's override says that it does not.
     NotListed {
         /// Plugin name.
@@ -168,13 +177,26 @@ pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broke
             broken.push(Broken::ReleaseGone { plugin, version, out_from });
             continue;
         };
-        let published = release.file.as_ref().and_then(|file| file.hash.as_deref());
-        if !is_hash(&locked.file, published) {
-            let (locked, published) = (locked.file.hash.clone(), published.map(str::to_owned));
-            broken.push(Broken::FileChanged { plugin, version, locked, published });
-        }
+        broken.extend(locked.files().filter_map(|file| {
+            let published = published(release, file);
+            let changed = || (plugin.clone(), version.clone(), file.hash.clone(), published.map(str::to_owned));
+            let (plugin, version, locked, published) = (!is_hash(file, published)).then(changed)?;
+            Some(Broken::FileChanged { plugin, version, locked, published })
+        }));
     }
     broken
+}
+
+/// The hash of a locked file at its source: of that JAR of the release, and where none is it, of the main one.
+fn published<'a>(release: &'a Release, locked: &LockedFile) -> Option<&'a str> {
+    let mut jars = release.jars().map(|jar| jar.file);
+    let file = jars.find(|file| is_file(locked, file)).or(release.file.as_ref())?;
+    file.hash.as_deref()
+}
+
+/// Whether a locked file is this one: by its hash, or by its address where the file there is another one now.
+fn is_file(locked: &LockedFile, file: &Artifact) -> bool {
+    is_hash(locked, file.hash.as_deref()) || locked.url == file.url
 }
 
 fn is_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
@@ -202,7 +224,9 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
     }
     let needs = |locked: &LockedPlugin| {
         let project = catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))?;
-        project.releases.iter().find(|release| release.id == locked.release_id)?.java
+        let release = project.releases.iter().find(|release| release.id == locked.release_id)?;
+        let comes = |file: &Artifact| locked.files().any(|locked| is_file(locked, file));
+        release.jars().filter(|jar| comes(jar.file)).filter_map(|jar| jar.java).max()
     };
     let paper = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
     let published = lock.plugins.iter().filter_map(needs).fold(paper, u32::max);
@@ -313,6 +337,13 @@ impl Check<'_, '_> {
         }
         if let Some(unusable) = stocked.unusable.clone() {
             unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
+        }
+        let jars = stock.rules.jars.pick(stocked.release).unwrap_or_default();
+        let lacks = jars.iter().any(|jar| !locked.files().any(|file| is_file(file, jar.file)));
+        // With a fault of its own there is nothing that could be asked for instead.
+        if stocked.unusable.is_none() && (lacks || jars.len() != locked.files().count()) {
+            let wanted = jars.iter().map(|jar| jar.file.name.clone()).collect();
+            unmet.push(Unmet::Files { plugin: plugin.clone(), version: version.clone(), wanted });
         }
         // Strategy `latest` keeps what runs.
         let stays = matches!(self.world.request.paper, PaperWish::Latest) && self.world.runs(stocked.release);

@@ -15,6 +15,8 @@ mod checker;
 mod generate;
 #[path = "brute_force/holding.rs"]
 mod holding;
+#[path = "brute_force/jars.rs"]
+mod jars;
 #[path = "brute_force/joint.rs"]
 mod joint;
 #[path = "support/needs.rs"]

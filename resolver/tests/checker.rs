@@ -5,10 +5,12 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Channel};
+use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar};
 use resolver::explain::Explanation;
+use resolver::file_pattern::stem;
 use resolver::lock::{Lock, LockReason};
 use resolver::request::{PaperWish, PluginWish, Request, VersionWish};
+use resolver::verify::{Broken, Unmet, broken_facts, unmet};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
@@ -204,4 +206,37 @@ fn the_checker_notices_each_way_to_break_a_lock() {
         let found = checker::complaints(&catalog, &request, now, &broken);
         assert!(found.iter().any(|found| found.contains(complaint)), "{what}: {found:?}");
     }
+}
+
+/// A release with a second JAR, which its Plugin names: part of the lock, and missed where it lacks or is another one.
+#[test]
+fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
+    let (mut catalog, mut request, now, before) = good();
+    let grief = before.plugins.iter().position(|plugin| plugin.name == "GriefPrevention").unwrap();
+    let locked = &before.plugins[grief];
+    let project = catalog.projects.iter_mut().find(|project| project.id == locked.project_id).unwrap();
+    let release = project.releases.iter_mut().find(|release| release.id == locked.release_id).unwrap();
+    let (name, url) = ("GriefFlags-1.jar".to_owned(), "https://files.example/flags".to_owned());
+    let file = Artifact { name, url, size: None, hash: Some(format!("sha512:{:e<128}", "")) };
+    release.further.push(FurtherJar { file, api_version: None, java: Some(25) });
+    let main = stem(&release.file.as_ref().unwrap().name);
+    let wish = request.plugins.iter_mut().find(|wish| wish.object == "griefprevention").unwrap();
+    wish.jars = vec![main, "GriefFlags".to_owned()];
+
+    let said = unmet(&before, &catalog, &request, now).unwrap();
+    assert!(matches!(said.as_slice(), [Unmet::Files { wanted, .. }] if wanted.len() == 2), "{said:?}");
+    let after = resolve(&catalog, &request, now).unwrap().lock;
+    assert_eq!((after.plugins[grief].more[0].name.as_str(), after.java), ("GriefFlags-1.jar", 25));
+    assert_eq!(checker::complaints(&catalog, &request, now, &after), [""; 0]);
+    assert_eq!(unmet(&after, &catalog, &request, now).unwrap(), []);
+    assert_eq!(broken_facts(&after, &catalog, now), []);
+
+    let mut other = after.clone();
+    other.plugins[grief].more[0].hash = "sha512:0".to_owned();
+    let broken = broken_facts(&other, &catalog, now);
+    assert!(matches!(broken.as_slice(), [Broken::FileChanged { .. }]), "{broken:?}");
+    let mut lacks = after.clone();
+    lacks.plugins[grief].more.clear();
+    let found = checker::complaints(&catalog, &request, now, &lacks);
+    assert!(found.iter().any(|found| found.contains("is not as the catalog has it")), "{found:?}");
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
 use resolver::explain::{Explanation, WhyNot, human};
+use resolver::lock::LockedPlugin;
 use resolver::request::Request;
 use resolver::version::Minecraft;
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, why_not};
@@ -120,6 +121,10 @@ fn check(
             assert_eq!(resolution.lock.minecraft.as_str(), paper, "{text}");
             let chosen = resolution.lock.plugins.iter().map(|plugin| (plugin.name.clone(), plugin.version.clone()));
             assert_eq!(chosen.collect::<BTreeMap<_, _>>(), expect.plugins, "{text}");
+        }
+        if let Some(files) = &expect.files {
+            let locked = resolution.lock.plugins.iter().flat_map(LockedPlugin::files);
+            assert_eq!(&locked.map(|file| file.name.clone()).collect::<Vec<_>>(), files, "{text}");
         }
         if let Some(java) = expect.java {
             assert_eq!(resolution.lock.java, java, "{text}");

@@ -41,6 +41,7 @@ fn read(version: &str) -> Snapshot {
         loaders: Vec::new(),
         dependencies: Vec::new(),
         file: None,
+        further: Vec::new(),
     };
     let (key, name) = (key(), "HouseRules".to_owned());
     let project = Project { id: key.project.clone(), key, name, read_at: at(), releases: vec![release] };

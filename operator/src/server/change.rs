@@ -1,5 +1,7 @@
 //! Pure. What differs between two locks, in the words of a plan.
 
+use std::collections::BTreeSet;
+
 use resolver::lock::{Lock, LockedPlugin};
 
 /// One line of a plan.
@@ -32,7 +34,7 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
     let mut plugins: Vec<Change> = Vec::new();
     for plugin in &to.plugins {
         let was = old.iter().find(|was| same_project(was, plugin));
-        if was.is_none_or(|was| was.release_id != plugin.release_id || was.file.hash != plugin.file.hash) {
+        if was.is_none_or(|was| was.release_id != plugin.release_id || !same_files(was, plugin)) {
             plugins.push(Change {
                 what: plugin.name.clone(),
                 from: was.map(|was| was.version.clone()),
@@ -51,6 +53,11 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
 
 fn same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     a.key.source == b.key.source && a.project_id == b.project_id
+}
+
+fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+    let hashes = |plugin: &LockedPlugin| plugin.files().map(|file| file.hash.clone()).collect::<BTreeSet<_>>();
+    hashes(a) == hashes(b)
 }
 
 /// `Paper 1.21.10-130 -> 1.21.11-132 (one-way), ViaVersion 5.6.0 -> 5.7.1`; for equal sets `settings of the pod`, because
@@ -90,6 +97,7 @@ mod tests {
             release_id: format!("{name}-{version}"),
             version: version.to_owned(),
             file: file(version),
+            more: Vec::new(),
             reason: LockReason::RequestedBy(vec![name.to_lowercase()]),
         }
     }
@@ -118,6 +126,19 @@ mod tests {
             in_words(&changes(Some(&from), &to)),
             "Paper 1.21.10-130 -> 1.21.11-132 (one-way), Chat 2 (new), Old 1 (removed), ViaVersion 5.6.0 -> 5.7.1"
         );
+    }
+
+    #[test]
+    fn a_further_file_of_the_same_release_is_a_change() {
+        let from = lock("1.21.10", 130, vec![plugin("EssentialsX", "2.21.0")]);
+        let mut to = from.clone();
+        to.plugins[0].more.push(file("chat"));
+        for (from, to) in [(&from, &to), (&to, &from)] {
+            assert_eq!(
+                changes(Some(from), to).iter().map(|change| change.what.as_str()).collect::<Vec<_>>(),
+                ["EssentialsX"]
+            );
+        }
     }
 
     #[test]

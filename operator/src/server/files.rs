@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use resolver::declared::Clash;
 use resolver::jar::{FactsError, plugin};
-use resolver::lock::{Lock, LockedFile};
+use resolver::lock::{Lock, LockedFile, LockedPlugin};
 use scheduler::protocol::{File, FileHash, FileSet, Report};
 
 use super::build::lock_map::lock_map_name;
@@ -76,18 +76,17 @@ pub(crate) async fn complete(
     }
     let mut plugins = Vec::new();
     let mut declared: BTreeMap<String, String> = BTreeMap::new();
-    for locked in &lock.plugins {
-        let mut file = file_of(&locked.file, format!("plugins/{}", locked.file.name));
+    for locked in lock.plugins.iter().flat_map(LockedPlugin::files) {
+        let mut file = file_of(locked, format!("plugins/{}", locked.name));
         let path = fetch(ctx, &file).await?;
-        let facts =
-            plugin::facts(&path).map_err(|source| FilesError::Read { file: locked.file.name.clone(), source })?;
+        let facts = plugin::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
         if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > lock.java) {
             // The next reading of the catalog finds the JAR in the store, and what it says counts from then on.
             ctx.catalog.read_soon();
-            return Err(FilesError::Java { file: locked.file.name.clone(), needs, has: lock.java });
+            return Err(FilesError::Java { file: locked.name.clone(), needs, has: lock.java });
         }
-        if let Some(first) = declared.insert(facts.name.clone(), locked.file.name.clone()) {
-            return Err(FilesError::SamePlugin { plugin: facts.name, first, second: locked.file.name.clone() });
+        if let Some(first) = declared.insert(facts.name.clone(), locked.name.clone()) {
+            return Err(FilesError::SamePlugin { plugin: facts.name, first, second: locked.name.clone() });
         }
         file.plugin = Some(facts.name);
         file.provides = facts.provides;

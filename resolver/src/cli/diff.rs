@@ -144,7 +144,10 @@ fn plugin_words(plugin: &PluginChange) -> String {
             };
             match plugin.change {
                 ChangeKind::Downgraded => format!("{} -> {}, which is older", version(from), version(to)),
-                ChangeKind::Replaced if !moved && from.file.hash == to.file.hash && from.file.name == to.file.name => {
+                ChangeKind::Replaced if !moved && has_same(from, to) && !has_same_more(from, to) => {
+                    format!("{}, {}", version(to), further(from, to))
+                }
+                ChangeKind::Replaced if !moved && has_same(from, to) => {
                     format!("{}, another release of that name: {} -> {}", version(to), from.release_id, to.release_id)
                 }
                 ChangeKind::Replaced if !moved => {
@@ -157,6 +160,33 @@ fn plugin_words(plugin: &PluginChange) -> String {
         }
         (None, None) => String::new(),
     }
+}
+
+fn has_same(from: &ReleaseName, to: &ReleaseName) -> bool {
+    same(&from.file, &to.file)
+}
+
+fn same(from: &LockedFile, to: &LockedFile) -> bool {
+    from.hash == to.hash && from.name == to.name
+}
+
+fn lacks<'a>(among: &'a [LockedFile], others: &'a [LockedFile]) -> impl Iterator<Item = &'a LockedFile> {
+    among.iter().filter(|file| !others.iter().any(|other| same(file, other)))
+}
+
+fn has_same_more(from: &ReleaseName, to: &ReleaseName) -> bool {
+    lacks(&from.more, &to.more).chain(lacks(&to.more, &from.more)).next().is_none()
+}
+
+/// Which further files of the same release come and go.
+fn further(from: &ReleaseName, to: &ReleaseName) -> String {
+    let names = |word: &str, files: Vec<&LockedFile>| {
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{word} {}", list(&names, 4)))
+    };
+    let with = names("with", lacks(&to.more, &from.more).collect());
+    let without = names("without", lacks(&from.more, &to.more).collect());
+    [with, without].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// What tells two files apart, in as few letters as will do.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::nearest::{listed, nearest};
-use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, PaperVersion, Project, Release};
+use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar, PaperVersion, Project, Release};
 use crate::explain::Explanation;
 use crate::explain::words::{date, list};
 use crate::request::{PluginWish, Request};
@@ -20,7 +20,12 @@ const NO_HASH: &str = "sha256:00000000000000000000000000000000000000000000000000
 
 /// A file that is not.
 fn no_file() -> Artifact {
-    Artifact { name: "supposed.jar".to_owned(), url: String::new(), size: None, hash: Some(NO_HASH.to_owned()) }
+    called("supposed.jar")
+}
+
+/// One of this name.
+fn called(name: &str) -> Artifact {
+    Artifact { name: name.to_owned(), url: String::new(), size: None, hash: Some(NO_HASH.to_owned()) }
 }
 
 /// Whether `target` may come: it is newer than every release of Paper that was out at this instant.
@@ -203,11 +208,18 @@ pub(super) fn release(
         java: None,
         provides: newest.map(|newest| newest.provides.clone()).unwrap_or_default(),
         dependencies: newest.map(|newest| newest.dependencies.clone()).unwrap_or_default(),
-        file: Some(no_file()),
+        file: Some(newest.and_then(|newest| newest.file.as_ref()).map_or_else(no_file, |file| called(&file.name))),
+        further: newest.map(further_files).unwrap_or_default(),
     };
     project.releases.push(release);
     project.releases.sort_by_key(|release| Reverse(release.published));
     Ok(SupposedRelease { plugin: project.name.clone(), version: version.clone(), published: Some(at), exists: false })
+}
+
+/// Files that are not, called as those of a release are: `spec.source.jars` goes by names.
+fn further_files(of: &Release) -> Vec<FurtherJar> {
+    let files = of.further.iter().map(|jar| called(&jar.file.name));
+    files.map(|file| FurtherJar { file, api_version: None, java: None }).collect()
 }
 
 /// What a plugin is called.

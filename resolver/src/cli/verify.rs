@@ -11,7 +11,7 @@ use super::{End, Said, ask, diff};
 use crate::Unsolvable;
 use crate::explain::words::{date, unusable};
 use crate::explain::{Explanation, PaperName, human};
-use crate::lock::{Difference, Lock};
+use crate::lock::{Difference, Lock, LockedPlugin};
 use crate::upstream::in_words;
 use crate::verify::{Broken, Unmet, broken_facts, unmet};
 
@@ -90,7 +90,7 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
 
 fn human_verdict(verdict: &Verdict, lock: &Lock, at: Timestamp) -> String {
     let Verdict { server, holds, facts, request, solve, no_solution } = verdict;
-    let files = 1 + lock.plugins.len();
+    let files = 1 + lock.plugins.iter().flat_map(LockedPlugin::files).count();
     let plural = if files == 1 { "file is" } else { "files are" };
     if *holds {
         return format!(
@@ -173,6 +173,9 @@ fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
         }
         Unmet::Pinned { plugin, version, pin } => (format!("{plugin} {version}"), format!("you pinned {pin}")),
         Unmet::Release { plugin, version, unusable: reason } => (format!("{plugin} {version}"), unusable(reason)),
+        Unmet::Files { plugin, version, wanted } => {
+            (format!("{plugin} {version}"), format!("is asked for as {}", wanted.join(", ")))
+        }
         Unmet::NotListed { plugin, version, by_override: true, .. } => {
             (format!("{plugin} {version}"), format!("your `compatibilityOverride` rules {} out", lock.minecraft))
         }

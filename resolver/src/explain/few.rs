@@ -16,6 +16,8 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::Held { at, .. } => format!("you hold it at {at}"),
         Unusable::Superseded { by } => format!("replaced by {by}"),
         Unusable::NoFile => "no file at its source".to_owned(),
+        Unusable::NoSuchJar { jar, has: _ } => format!("no file `{jar}`"),
+        Unusable::SeveralJars { jar, several: _ } => format!("several files `{jar}`"),
         Unusable::NoChecksum => "no checksum at its source".to_owned(),
         Unusable::WrongSoftware { loaders } => format!("made for {}", list(loaders, 2)),
         Unusable::ApiVersion { needs } => format!("refuses servers below {needs}"),

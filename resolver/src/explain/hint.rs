@@ -267,6 +267,8 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
         Unusable::NoFile
+        | Unusable::NoSuchJar { .. }
+        | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::ApiVersion { .. }
@@ -356,6 +358,8 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         | Unusable::Held { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile
+        | Unusable::NoSuchJar { .. }
+        | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
         | Unusable::ApiVersion { .. }

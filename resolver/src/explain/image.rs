@@ -93,7 +93,7 @@ fn needed_by(asked: &Asked<'_, '_>, decision: &Decision, java: u32) -> Vec<Strin
     let mut names: Vec<String> = chosen
         .filter_map(|(at, release)| {
             let (shelf, release) = (&world.shelves[at], world.shelves[at].releases[(*release)?].release);
-            (release.java == Some(java)).then(|| format!("{} {}", shelf.name(), release.version))
+            (shelf.rules.jars.java(release) == Some(java)).then(|| format!("{} {}", shelf.name(), release.version))
         })
         .collect();
     names.sort();

@@ -220,6 +220,12 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
             format!("was replaced by {by} within your `updateDelay`; the date of {by} counts")
         }
         Unusable::NoFile => "has no file at its source, only a link to somewhere else".to_owned(),
+        Unusable::NoSuchJar { jar, has } => {
+            format!("has no file `{jar}` (`spec.source.jars`); it has {}", list(has, 5))
+        }
+        Unusable::SeveralJars { jar, several } => {
+            format!("has more than one file `{jar}` (`spec.source.jars`): {}; write which", list(several, 5))
+        }
         Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
         Unusable::WrongSoftware { loaders } => format!("is made for {}, not for Paper", list(loaders, 4)),
         Unusable::ApiVersion { needs } => {

@@ -281,7 +281,8 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
     let managed: Vec<(&str, Vec<&str>)> = chosen
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
-            let file = release.file.as_ref()?;
+            let jars = shelf.rules.jars.pick(release).ok()?;
+            let file = jars.first()?.file;
             let names = std::iter::once(&shelf.project.name).chain(&release.provides).map(String::as_str);
             Some((file.name.as_str(), names.collect()))
         })

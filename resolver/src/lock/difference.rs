@@ -123,6 +123,9 @@ pub struct ReleaseName {
     pub release_id: String,
     /// Its file.
     pub file: LockedFile,
+    /// Its further files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<LockedFile>,
     /// Names of the plugins that need it, when nobody asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,
@@ -157,6 +160,16 @@ fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<Change<T>> {
 /// What the digest covers of a file: from elsewhere it is the same file still.
 fn same_file(a: &LockedFile, b: &LockedFile) -> bool {
     a.name == b.name && a.hash == b.hash
+}
+
+fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+    // In any order, as the digest has them.
+    let sorted = |plugin: &LockedPlugin| {
+        let mut files: Vec<_> = plugin.files().map(|file| (file.name.clone(), file.hash.clone())).collect();
+        files.sort();
+        files
+    };
+    sorted(a) == sorted(b)
 }
 
 fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
@@ -206,7 +219,7 @@ fn plugin_change(old: Option<&LockedPlugin>, new: Option<&LockedPlugin>) -> Opti
     let change = match (old, new) {
         (Some(old), Some(new)) => {
             let same = old.release_id == new.release_id && old.version == new.version;
-            if same && same_file(&old.file, &new.file) {
+            if same && same_files(old, new) {
                 return None;
             }
             match lenient::compare(&new.version, &old.version) {
@@ -228,6 +241,7 @@ fn release(plugin: &LockedPlugin) -> ReleaseName {
         key: plugin.key.clone(),
         release_id: plugin.release_id.clone(),
         file: plugin.file.clone(),
+        more: plugin.more.clone(),
         needed_by: match &plugin.reason {
             LockReason::NeededBy(names) => names.clone(),
             LockReason::RequestedBy(_) => Vec::new(),

@@ -26,6 +26,7 @@ fn lock() -> Lock {
             release_id: "afD6vgmi".to_owned(),
             version: "5.7.1".to_owned(),
             file: file("ViaVersion-5.7.1"),
+            more: Vec::new(),
             reason: LockReason::NeededBy(vec!["ViaBackwards".to_owned()]),
         }],
         facts: vec![Fact { about: "Paper".to_owned(), read_at: Timestamp::UNIX_EPOCH }],
@@ -50,7 +51,8 @@ fn the_digest_stays_when_nothing_that_runs_changes() {
 
 #[test]
 fn the_digest_changes_with_each_thing_that_runs() {
-    let changes: [fn(&mut Lock); 8] = [
+    let changes: [fn(&mut Lock); 9] = [
+        |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
         |lock| lock.minecraft = "1.21.11".parse().unwrap(),
         |lock| lock.build = 129,
         |lock| lock.java = 25,
@@ -74,6 +76,16 @@ fn the_json_is_read_back_as_the_same_lock() {
     let text = lock().to_json();
     assert_eq!(serde_json::from_str::<Lock>(&text).unwrap(), lock());
     assert!(text.ends_with("}\n"));
+}
+
+#[test]
+fn further_files_are_kept_and_a_lock_without_any_is_written_as_before_there_were_some() {
+    assert!(!lock().to_json().contains("more"));
+    assert_eq!(lock().digest().short(), "0a05d94063a91dd9", "another one restarts every server");
+    let mut lock = lock();
+    lock.plugins[0].more = vec![LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }];
+    assert_eq!(serde_json::from_str::<Lock>(&lock.to_json()).unwrap(), lock);
+    assert_eq!(lock.plugins[0].files().count(), 2);
 }
 
 #[test]
@@ -104,7 +116,8 @@ fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
 /// Whatever changes the digest is shown, and what is shown changes the digest.
 #[test]
 fn a_difference_is_empty_exactly_when_the_digest_stays() {
-    let changes: [fn(&mut Lock); 12] = [
+    let changes: [fn(&mut Lock); 13] = [
+        |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
         |lock| lock.minecraft = "1.21.11".parse().unwrap(),
         |lock| lock.minecraft = "1.21.10.0".parse().unwrap(),
         |lock| lock.build = 129,
@@ -124,7 +137,7 @@ fn a_difference_is_empty_exactly_when_the_digest_stays() {
         for (old, new) in [(lock(), other.clone()), (other.clone(), lock())] {
             let Difference { equal, paper, java, image, plugins, old: _, new: _ } = old.difference(&new);
             let nothing = paper.is_none() && java.is_none() && image.is_none() && plugins.is_empty();
-            assert_eq!((equal, nothing), (at >= 9, at >= 9), "change {at}");
+            assert_eq!((equal, nothing), (at >= 10, at >= 10), "change {at}");
         }
     }
 }

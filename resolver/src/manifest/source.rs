@@ -5,6 +5,7 @@ use crds::plugin::{PluginSource, SourceKind};
 
 use super::Desk;
 use crate::catalog::{ProjectKey, Source};
+use crate::file_pattern;
 use crate::request::VersionWish;
 
 /// The longest address; as the schema has it.
@@ -85,7 +86,34 @@ impl Desk {
             SourceKind::Hangar | SourceKind::Modrinth => self.site(source),
             SourceKind::Url => self.file(source),
         }
+        self.jars(source);
         if self.complaints.len() > before { None } else { project_key(source) }
+    }
+
+    fn jars(&mut self, source: &PluginSource) {
+        let jars = &source.jars;
+        let only = match source.kind {
+            SourceKind::Modrinth => None,
+            SourceKind::Hangar => Some("a version on Hangar has one file for Paper"),
+            SourceKind::Url => Some("the address names the one file itself"),
+        };
+        if let Some(only) = only.filter(|_| !jars.is_empty()) {
+            let fix = "remove it; a file of its own is a Plugin of its own, such as one of `type: url`";
+            return self.complain("spec.source.jars", format!("is for `type: modrinth`: {only}"), fix);
+        }
+        if jars.len() > file_pattern::MOST {
+            let problem = format!("names {} files", jars.len());
+            self.complain("spec.source.jars", problem, "write at most 16, or a pattern with `*` for each");
+        }
+        for (at, jar) in jars.iter().enumerate() {
+            let path = format!("spec.source.jars[{at}]");
+            if let Some((problem, fix)) = file_pattern::fault(jar) {
+                self.complain(&path, format!("is `{}`, which {problem}", jar.escape_debug()), fix);
+            }
+            if jars[..at].iter().any(|other| other.to_lowercase() == jar.to_lowercase()) {
+                self.complain(&path, format!("is `{}` once more", jar.escape_debug()), "remove one of the two");
+            }
+        }
     }
 
     fn site(&mut self, source: &PluginSource) {

@@ -70,7 +70,14 @@ fn a_server_and_its_plugins_become_a_request() {
         "dependencies": "Propose", "hold": ["claims"], "hotfixSiblings": "Ask", "unlisted": "Refuse", "image": "itzg/minecraft-server:java21",
     }));
     let plugins = [
-        plugin("claims", "games", &json!({"updateStrategy": "build-pin", "version": "2.0", "updateDelay": "0s"})),
+        plugin(
+            "claims",
+            "games",
+            &json!({
+                "source": {"type": "modrinth", "project": "warps", "jars": ["Warps", "*Signs"]},
+                "updateStrategy": "build-pin", "version": "2.0", "updateDelay": "0s",
+            }),
+        ),
         plugin(
             "anvil",
             "games",
@@ -102,6 +109,7 @@ fn a_server_and_its_plugins_become_a_request() {
             PluginWish {
                 object: "anvil".to_owned(),
                 key: ProjectKey { source: Source::Hangar, project: "Anvil".to_owned() },
+                jars: Vec::new(),
                 version: VersionWish::Latest,
                 delay: SignedDuration::from_hours(72),
                 channel: Channel::Alpha,
@@ -119,6 +127,7 @@ fn a_server_and_its_plugins_become_a_request() {
             PluginWish {
                 object: "claims".to_owned(),
                 key: ProjectKey { source: Source::Modrinth, project: "warps".to_owned() },
+                jars: vec!["Warps".to_owned(), "*Signs".to_owned()],
                 version: VersionWish::Pin { version: "2.0".to_owned() },
                 delay: SignedDuration::ZERO,
                 channel: Channel::Release,

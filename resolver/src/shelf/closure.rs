@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::bounds::Facing;
 use super::companions::{Companion, Companions};
+use super::jars::Jars;
 use super::judge::{for_paper, is_pinned};
 use super::judgements::{Judged, Judgements};
 use super::{Asked, Rules};
@@ -145,6 +146,8 @@ fn asked_for<'a>(
             compatibility: decides.compatibility.as_ref(),
             // What runs stays, also where a pin names another one.
             pin: pin(decides).filter(|_| hold.is_none()),
+            // Of files everybody gets what they name: none of them is in the way of another.
+            jars: Jars::of(&wishes),
             unlisted: request.unlisted,
             together: Vec::new(),
             requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
@@ -355,6 +358,7 @@ fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion
         hold: None,
         compatibility: None,
         pin: None,
+        jars: Jars::MAIN,
         requires: None,
         unlisted: rules.unlisted,
         together,

@@ -37,7 +37,7 @@ pub(super) fn judge<'a>(
     let runs = |release: &Release| running.is_some_and(|running| running.has(release));
     let releases = listed(project, now, runs);
     // A project that has nothing on the channel is used at its most stable one.
-    let faults: Vec<Option<Unusable>> = releases.iter().map(|release| material_fault(release, offer)).collect();
+    let faults: Vec<Option<Unusable>> = releases.iter().map(|release| material_fault(release, rules, offer)).collect();
     let sound = releases.iter().zip(&faults).filter(|(_, fault)| fault.is_none());
     let best = sound.map(|(release, _)| release.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
@@ -95,15 +95,15 @@ pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
 }
 
 /// What no policy can change.
-fn material_fault(release: &Release, offer: Offer<'_>) -> Option<Unusable> {
+fn material_fault(release: &Release, rules: &Rules<'_>, offer: Offer<'_>) -> Option<Unusable> {
     if !for_paper(release) {
         return Some(Unusable::WrongSoftware { loaders: release.loaders.clone() });
     }
-    match &release.file {
-        None => Some(Unusable::NoFile),
-        Some(file) if !has_known_hash(file) => Some(Unusable::NoChecksum),
+    match rules.jars.pick(release) {
+        Err(fault) => Some(fault),
+        Ok(jars) if !jars.iter().all(|jar| has_known_hash(jar.file)) => Some(Unusable::NoChecksum),
         // The class loader refuses class files that are newer than itself.
-        Some(_) => release.java.and_then(|needs| offer.fault(needs)),
+        Ok(jars) => jars.iter().filter_map(|jar| jar.java).max().and_then(|needs| offer.fault(needs)),
     }
 }
 

@@ -12,13 +12,13 @@ use super::closure::{Member, Names, Target, in_order, target};
 use super::judge::is_pinned;
 use super::judgements::JudgedRelease;
 use super::listing::Reader;
-use super::{Link, LinkKind, Shelf, Stocked, classes, ripe_at};
+use super::{Link, LinkKind, Rules, Shelf, Stocked, classes, ripe_at};
 use crate::catalog::{Catalog, DependencyKind, Release};
 use crate::overlay::{self, Bound};
-use crate::request::{CompatibilityOverride, Request};
+use crate::request::Request;
 use crate::solve::set::IndexSet;
-use crate::version::lenient;
 use crate::version::range::Range;
+use crate::version::{Minecraft, lenient};
 
 /// The releases of a project that takes part, as the others ask about them.
 pub(super) struct Peers<'x> {
@@ -90,7 +90,7 @@ pub(super) fn shelve<'a>(
 
 fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers: usize) -> Shelf<'a> {
     let judged = Rc::unwrap_or_clone(member.judged);
-    let supports = supports(&judged.releases, member.rules.compatibility, reader, papers);
+    let supports = supports(&judged.releases, &member.rules, reader, papers);
     let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
     let usable = IndexSet::of(numbered().filter(|(_, judged)| judged.unusable.is_none()).map(|(index, _)| index));
     let allowed = match member.rules.pin {
@@ -126,26 +126,27 @@ fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers:
 /// Per Paper, the releases known to run on it.
 pub(super) fn supports(
     releases: &[JudgedRelease<'_>],
-    says: Option<&CompatibilityOverride>,
+    rules: &Rules<'_>,
     reader: &Reader,
     papers: usize,
 ) -> Vec<IndexSet> {
     let words = releases.len() / 64 + 1;
     let mut bits = vec![vec![0_u64; words]; papers];
     // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones): read it once.
-    let mut last: Option<(&Release, Vec<usize>)> = None;
+    let mut last: Option<(&Release, Option<&Minecraft>, Vec<usize>)> = None;
     for (at, judged) in releases.iter().enumerate() {
         let release = judged.release;
-        let same = says.is_none()
-            && last.as_ref().is_some_and(|(before, _)| {
-                before.minecraft == release.minecraft && before.api_version == release.api_version
-            });
+        let needs = rules.jars.api_version(release);
+        let same = rules.compatibility.is_none()
+            && last
+                .as_ref()
+                .is_some_and(|(before, needed, _)| before.minecraft == release.minecraft && *needed == needs);
         if !same {
-            let known = reader.read(release, says);
+            let known = reader.read(release, needs, rules.compatibility);
             let on = known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(paper, _)| paper).collect();
-            last = Some((release, on));
+            last = Some((release, needs, on));
         }
-        for &paper in last.iter().flat_map(|(_, on)| on) {
+        for &paper in last.iter().flat_map(|(_, _, on)| on) {
             let index = at + 1;
             bits[paper][index / 64] |= 1 << (index % 64);
         }

@@ -69,10 +69,12 @@ impl Reader {
         Self { papers, policy, counts_for }
     }
 
-    /// Per Paper, how `release` is known to run on it; `None`: nobody has said so.
+    /// Per Paper, how `release` is known to run on it; `None`: nobody has said so. `needs` is the least Minecraft that loads
+    /// what comes of it.
     pub(crate) fn read<'a>(
         &self,
         release: &'a Release,
+        needs: Option<&Minecraft>,
         says: Option<&CompatibilityOverride>,
     ) -> Vec<Option<Known<'a>>> {
         let says = says.filter(|says| is_about(says, release));
@@ -86,7 +88,7 @@ impl Reader {
         }
         // A list and the user's word are about what works. What the server refuses does not even start to.
         for (paper, known) in self.papers.iter().zip(&mut known) {
-            if refuses(release, paper).is_some() {
+            if refuses(needs, paper).is_some() {
                 *known = None;
             }
         }
@@ -120,9 +122,14 @@ impl Reader {
     }
 
     /// The sibling on the list of `release` that would let it run on a Paper (by place), were it trusted.
-    pub(crate) fn left_open<'a>(&self, release: &'a Release, paper: usize) -> Option<&'a Minecraft> {
-        let asks = self.policy.siblings == HotfixSiblings::Ask && self.read(release, None).get(paper)?.is_none();
-        let too_old = release.api_version.as_ref().is_some_and(|needs| self.papers[paper] < *needs);
+    pub(crate) fn left_open<'a>(
+        &self,
+        release: &'a Release,
+        needs: Option<&Minecraft>,
+        paper: usize,
+    ) -> Option<&'a Minecraft> {
+        let asks = self.policy.siblings == HotfixSiblings::Ask && self.read(release, needs, None).get(paper)?.is_none();
+        let too_old = needs.is_some_and(|needs| self.papers[paper] < *needs);
         let counts =
             |listed: &&Minecraft| self.counts_for.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
         release.minecraft.iter().filter(|_| asks && !too_old).filter(counts).max()
@@ -142,9 +149,9 @@ impl Reader {
     }
 }
 
-/// Why a Paper refuses to load a release, whatever is said about it.
-pub(crate) fn refuses(release: &Release, paper: &Minecraft) -> Option<Unusable> {
-    let needs = release.api_version.as_ref().filter(|needs| paper < *needs)?;
+/// Why a Paper refuses to load what needs at least this Minecraft, whatever is said about it.
+pub(crate) fn refuses(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Unusable> {
+    let needs = needs.filter(|needs| paper < *needs)?;
     Some(Unusable::ApiVersion { needs: needs.clone() })
 }
 

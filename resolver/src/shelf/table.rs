@@ -221,7 +221,7 @@ impl<'a> Desk<'a> {
         });
         let judged = &member.judged.releases;
         let (list, _, reader) = &self.papers[papers];
-        let mut supports = supports(judged, member.rules.compatibility, reader, list.len());
+        let mut supports = supports(judged, &member.rules, reader, list.len());
         let may = |judged: &JudgedRelease<'_>| judged.unusable.is_none();
         let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
         let same = |(judged, listed): (&JudgedRelease<'_>, &&Release)| std::ptr::eq(judged.release, *listed);

@@ -21,12 +21,17 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
         let Some(release) = *release else { continue };
         let shelf = &world.shelves[at];
         let release = shelf.releases[release].release;
-        let artifact = release.file.as_ref().expect("a release without a file is unusable, and was not chosen");
-        let mut name = safe_file_name(artifact, shelf.name());
-        if !taken.insert(name.to_ascii_lowercase()) {
-            name = format!("{}-{name}", release.id);
-            taken.insert(name.to_ascii_lowercase());
-        }
+        let jars = shelf.rules.jars.pick(release);
+        let jars = jars.expect("a release without the files that are asked for is unusable, and was not chosen");
+        let mut files = jars.into_iter().map(|jar| {
+            let mut name = safe_file_name(jar.file, shelf.name());
+            while !taken.insert(name.to_ascii_lowercase()) {
+                name = format!("{}-{name}", release.id);
+            }
+            locked(jar.file, name)
+        });
+        let file = files.next().expect("what is asked for of a release is one file at least");
+        let more = files.collect();
         facts.push(Fact {
             about: format!("{} ({})", shelf.name(), shelf.project.key.source),
             read_at: shelf.project.read_at,
@@ -38,7 +43,8 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
             project_id: shelf.project.id.clone(),
             release_id: release.id.clone(),
             version: release.version.clone(),
-            file: locked(artifact, name),
+            file,
+            more,
             reason: match &shelf.asked {
                 Some(asked) => LockReason::RequestedBy(asked.objects.iter().map(|&o| o.to_owned()).collect()),
                 None => LockReason::NeededBy(needed_by),
@@ -65,7 +71,10 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
 /// The least Java that all of it starts on.
 pub(crate) fn java(world: &World<'_>, decision: &Decision) -> u32 {
     let chosen = decision.chosen.releases.iter().enumerate();
-    let plugins = chosen.filter_map(|(at, release)| world.shelves[at].releases[(*release)?].release.java);
+    let plugins = chosen.filter_map(|(at, release)| {
+        let shelf = &world.shelves[at];
+        shelf.rules.jars.java(shelf.releases[(*release)?].release)
+    });
     plugins.fold(world.papers[decision.chosen.paper].java, u32::max)
 }
 

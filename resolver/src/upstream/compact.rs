@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::catalog::{Artifact, Channel, Dependency, Project, ProjectKey, Release};
+use crate::catalog::{Artifact, Channel, Dependency, FurtherJar, Project, ProjectKey, Release};
 use crate::version::Minecraft;
 
 #[derive(Serialize, Deserialize)]
@@ -24,9 +24,9 @@ struct Compact {
     releases: Vec<Row>,
 }
 
-/// A release: id, version, published, channel, three places in the tables, and the file.
+/// A release: id, version, published, channel, three places in the tables, the file, and the further ones.
 #[derive(Serialize, Deserialize)]
-struct Row(String, String, Option<Timestamp>, Channel, usize, usize, usize, Option<File>);
+struct Row(String, String, Option<Timestamp>, Channel, usize, usize, usize, Option<File>, Vec<File>);
 
 /// A file: name, url, size, hash.
 #[derive(Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Resu
     let (mut minecraft, mut loaders, mut dependencies) = (Table::new(), Table::new(), Table::new());
     let mut rows = Vec::with_capacity(releases.len());
     for release in releases {
-        let file = release.file.clone().map(|Artifact { name, url, size, hash }| File(name, url, size, hash));
+        let file = |Artifact { name, url, size, hash }: Artifact| File(name, url, size, hash);
         rows.push(Row(
             release.id.clone(),
             release.version.clone(),
@@ -68,7 +68,8 @@ pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Resu
             minecraft.place(&release.minecraft).map_err(serde::ser::Error::custom)?,
             loaders.place(&release.loaders).map_err(serde::ser::Error::custom)?,
             dependencies.place(&release.dependencies).map_err(serde::ser::Error::custom)?,
-            file,
+            release.file.clone().map(file),
+            release.further.iter().map(|further| file(further.file.clone())).collect(),
         ));
     }
     Compact {
@@ -89,9 +90,11 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     let Compact { key, id, name, read_at, minecraft, loaders, dependencies, releases } =
         Compact::deserialize(deserializer)?;
     let out_of_table = || D::Error::custom("a place outside its table");
+    let artifact = |File(name, url, size, hash)| Artifact { name, url, size, hash };
     let releases = releases
         .into_iter()
-        .map(|Row(id, version, published, channel, in_minecraft, in_loaders, in_dependencies, file)| {
+        .map(|Row(id, version, published, channel, in_minecraft, in_loaders, in_dependencies, file, further)| {
+            let further = further.into_iter().map(artifact);
             Ok(Release {
                 id,
                 version,
@@ -104,7 +107,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                 minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
                 loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
                 dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
-                file: file.map(|File(name, url, size, hash)| Artifact { name, url, size, hash }),
+                file: file.map(artifact),
+                further: further.map(|file| FurtherJar { file, api_version: None, java: None }).collect(),
             })
         })
         .collect::<Result<_, D::Error>>()?;

@@ -76,22 +76,32 @@ impl Files {
         }
         let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
         for release in releases.flat_map(|project| &mut project.releases) {
-            let Some(file) = &release.file else { continue };
-            let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| here.contains(hash));
-            let (Some(hash), Ok(page)) = (hash, Url::parse(&file.url)) else { continue };
-            let path = path_of(&self.dir, &hash);
-            let read = |_| async {
-                if !is_there(&path, &hash).await {
-                    return Err(FetchError::FileOffline { url: file.url.clone() });
+            let Release { file: main, api_version, java, further, .. } = release;
+            let main = main.as_ref().map(|file| (file, api_version, java));
+            let jars =
+                main.into_iter().chain(further.iter_mut().map(|jar| (&jar.file, &mut jar.api_version, &mut jar.java)));
+            for (file, api_version, java) in jars {
+                if let Some(facts) = self.known(file, &here, now).await {
+                    *java = facts.java.map(u32::from);
+                    *api_version = facts.api_version.as_deref().and_then(|version| version.parse().ok());
                 }
-                Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
-            };
-            if let Ok(Found { held, stale: _ }) = self.read.get(&hash.to_string(), &page, now, |_| true, read).await {
-                let PluginFacts { api_version, java, .. } = &held.body.facts;
-                release.java = java.map(u32::from);
-                release.api_version = api_version.as_deref().and_then(|version| version.parse().ok());
             }
         }
+    }
+
+    /// What a JAR says that lies `here`; None for another one.
+    async fn known(&self, file: &Artifact, here: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
+        let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| here.contains(hash))?;
+        let page = Url::parse(&file.url).ok()?;
+        let path = path_of(&self.dir, &hash);
+        let read = |_| async {
+            if !is_there(&path, &hash).await {
+                return Err(FetchError::FileOffline { url: file.url.clone() });
+            }
+            Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
+        };
+        let found = self.read.get(&hash.to_string(), &page, now, |_| true, read).await.ok()?;
+        Some(found.held.body.facts.clone())
     }
 
     /// The files that lie here, by what their names say.
@@ -185,6 +195,7 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
                 size: Some(*size),
                 hash: Some(hash.to_string()),
             }),
+            further: Vec::new(),
             version,
         }],
     }

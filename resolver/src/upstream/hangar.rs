@@ -243,6 +243,8 @@ fn read_version(version: wire::Version) -> Row {
         loaders,
         dependencies,
         file: read_file(download),
+        // A version has one download for each platform.
+        further: Vec::new(),
     }))
 }
 

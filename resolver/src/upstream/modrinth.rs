@@ -7,7 +7,7 @@ use super::http::{Answer, Http, parse};
 use super::listing::{Listing, Name, hash};
 use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
+use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
 
 pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
     upstreams.at(Upstream::Modrinth, &["project", asked], &[])
@@ -74,6 +74,7 @@ fn read_version(version: wire::Version) -> Release {
         (&a.project_id, &a.name, &a.version_id, a.kind).cmp(&(&b.project_id, &b.name, &b.version_id, b.kind))
     });
     dependencies.dedup();
+    let (file, further) = read_files(version.files);
     Release {
         id: version.id,
         version: version.number,
@@ -90,22 +91,41 @@ fn read_version(version: wire::Version) -> Release {
         minecraft,
         loaders,
         dependencies,
-        file: read_file(version.files),
+        file,
+        further,
     }
 }
 
-/// The primary file; where none is marked, the first.
-fn read_file(mut files: Vec<wire::File>) -> Option<Artifact> {
+/// The primary file (where none is marked, the first), and what else a server could load, by name.
+fn read_files(mut files: Vec<wire::File>) -> (Option<Artifact>, Vec<FurtherJar>) {
     if files.is_empty() {
-        return None;
+        return (None, Vec::new());
     }
-    let file = files.swap_remove(files.iter().position(|file| file.primary).unwrap_or(0));
-    Some(Artifact {
+    let main = files.swap_remove(files.iter().position(|file| file.primary).unwrap_or(0));
+    let further = files.into_iter().filter(is_for_servers).map(read_file);
+    let mut further: Vec<_> = further.map(|file| FurtherJar { file, api_version: None, java: None }).collect();
+    further.sort_by(|a, b| (&a.file.name, &a.file.url).cmp(&(&b.file.name, &b.file.url)));
+    further.dedup();
+    (Some(read_file(main)), further)
+}
+
+fn read_file(file: wire::File) -> Artifact {
+    Artifact {
         hash: hash("sha512", 64, file.hashes.sha512.as_deref()),
         name: file.filename,
         url: file.url,
         size: file.size,
-    })
+    }
+}
+
+/// Whether it is a JAR to run, and not one to read or to build with: by its type, and by its name, because most authors
+/// give no type.
+fn is_for_servers(file: &wire::File) -> bool {
+    let kind = file.kind.as_deref().unwrap_or_default();
+    let name = file.filename.to_ascii_lowercase();
+    let jar = name.strip_suffix(".jar");
+    !matches!(kind, "sources-jar" | "dev-jar" | "javadoc-jar" | "signature")
+        && jar.is_some_and(|jar| !matches!(jar.rsplit(['-', '_', '.']).next(), Some("sources" | "javadoc")))
 }
 
 /// None for a kind that we do not know yet: nothing true can be made of it.
@@ -172,6 +192,9 @@ mod wire {
         #[serde(default)]
         pub(super) primary: bool,
         pub(super) size: Option<u64>,
+        /// What it is for; null for most.
+        #[serde(rename = "file_type")]
+        pub(super) kind: Option<String>,
         #[serde(default)]
         pub(super) hashes: Hashes,
     }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::StartError;
 
 /// Raised when the stored form changes; older files are then misses.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// File systems allow 255 bytes a name; the suffix and the temporary name need some.
 const LONGEST_NAME: usize = 200;
@@ -193,7 +193,7 @@ mod tests {
             fs::write(&path, damaged).unwrap();
             assert!(store.read::<String>("names", "a").is_none());
         }
-        let other = String::from_utf8(whole).unwrap().replace("\"format\":1", "\"format\":99");
+        let other = String::from_utf8(whole).unwrap().replace(&format!("\"format\":{FORMAT}"), "\"format\":99");
         fs::write(&path, other).unwrap();
         assert!(store.read::<String>("names", "a").is_none(), "another format");
     }

@@ -20,6 +20,7 @@ mod failures;
 mod files;
 mod fuzz;
 mod hangar_pages;
+mod jars;
 mod strange;
 
 /// The day after the last recorded answer.

@@ -17,7 +17,7 @@ use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::range::Range;
 
 use super::problem::Problem;
-use super::sites;
+use super::{jars, sites};
 
 /// Papers that are built together, and what lists name beside them.
 const LINES: [(&[&str], &[&str]); 5] = [
@@ -122,7 +122,9 @@ pub(crate) fn problem(seed: u64) -> Problem {
         unread: BTreeMap::from([("modrinth/ghost".to_owned(), "it answers 503".to_owned())]),
     };
     let request = request(&mut dice, &catalog, &on_lists);
-    Problem { catalog, request, now: now() }
+    let mut problem = Problem { catalog, request, now: now() };
+    jars::scatter(&mut Dice::new(!seed), &mut problem, &on_lists);
+    problem
 }
 
 fn names(dice: &mut Dice) -> Vec<String> {
@@ -221,6 +223,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
         provides: Vec::new(),
         dependencies: Vec::new(),
         file: if dice.chance(3) { None } else { Some(file(dice, &id)) },
+        further: Vec::new(),
         id,
     }
 }
@@ -425,6 +428,7 @@ fn wish(dice: &mut Dice, project: &Project, named: &[&str], count: usize) -> Plu
             source: project.key.source,
             project: if dice.chance(20) { project.id.clone() } else { project.key.project.clone() },
         },
+        jars: Vec::new(),
         version: match pin {
             Some(version) => VersionWish::Pin { version },
             None if dice.chance(20) => VersionWish::Latest,

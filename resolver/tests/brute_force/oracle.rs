@@ -109,7 +109,7 @@ fn deeper<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool,
     let member = &book.members[at];
     let stays = leniently && member.objects.is_empty();
     let on_paper = |release: &Release| match open[at] {
-        _ if book.refused(release, paper) => false,
+        _ if book.refused(at, release, paper) => false,
         Open::Stays(only) => release.id == only.id,
         Open::Must | Open::May => {
             book.meets_pin(at, release) && (book.listed(at, release, paper) || stays && runs(book.request, release))

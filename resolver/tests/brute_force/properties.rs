@@ -180,6 +180,7 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                     request.plugins.push(PluginWish {
                         object: plugin.object.clone(),
                         key: plugin.key.clone(),
+                        jars: Vec::new(),
                         version: VersionWish::Auto,
                         delay: request.delay,
                         channel: plugin.channel,

@@ -50,6 +50,24 @@ fn wrong_pins_are_found_once_the_shape_is_right() {
 }
 
 #[test]
+fn files_that_cannot_be_named_are_said_with_what_to_write() {
+    let jars = |project: &str, jars: &str| {
+        plugin(project, "").replace(&format!("project: {project}}}"), &format!("project: {project}, jars: [{jars}]}}"))
+    };
+    let manifests = server("  updateStrategy: auto\n")
+        + &jars("discordsrv", "a/b, ''")
+        + &jars("viabackwards", "ViaBackwards, viabackwards, ViaBackwards-5.6.0.jar")
+        + &jars("griefprevention", "GriefPrevention").replace("type: modrinth", "type: hangar");
+    refused("jars", &manifests);
+}
+
+#[test]
+fn a_file_that_no_release_has_is_named_with_what_there_is() {
+    let manifests = lobby().replace("project: discordsrv}", "project: discordsrv, jars: [DiscordSRV, DiscordSRVChat]}");
+    refused("no-such-jar", &manifests);
+}
+
+#[test]
 fn other_kinds_and_versions_of_ours_are_told_from_foreign_ones() {
     let wrong = lobby().replace("kind: PaperMCServer", "kind: PaperMcServers").replacen(
         "v1alpha1\nkind: Plugin",

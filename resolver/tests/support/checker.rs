@@ -7,7 +7,7 @@ use resolver::catalog::{Artifact, Catalog, Release};
 use resolver::lock::{Lock, LockReason, LockedFile, LockedPlugin};
 use resolver::request::{PaperWish, Request};
 
-use super::rules::{Book, Unknown, runs};
+use super::rules::{Book, Terms, Unknown, runs};
 
 /// Everything that is wrong with a lock; empty: it satisfies the request.
 pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
@@ -25,8 +25,10 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
     let mut installed: Vec<Option<&Release>> = vec![None; book.members.len()];
     let mut names = BTreeSet::new();
     for plugin in &lock.plugins {
-        if !names.insert(plugin.file.name.to_lowercase()) || !is_one_file_name(&plugin.file.name) {
-            found.push(format!("{} is no file name of its own", plugin.file.name));
+        for file in std::iter::once(&plugin.file).chain(&plugin.more) {
+            if !names.insert(file.name.to_lowercase()) || !is_one_file_name(&file.name) {
+                found.push(format!("{} is no file name of its own", file.name));
+            }
         }
         let Some(at) = book.members.iter().position(|member| member.project.id == plugin.project_id) else {
             found.push(format!("nobody asks for {} nor needs it", plugin.name));
@@ -38,7 +40,7 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
             continue;
         };
         let stays = request.paper == PaperWish::Latest && runs(request, release);
-        if book.refused(release, paper) {
+        if book.refused(at, release, paper) {
             found.push(format!("{} refuses {} {}", lock.minecraft, plugin.name, plugin.version));
         }
         if !book.listed(at, release, paper) && !stays {
@@ -50,13 +52,14 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
         let same = plugin.version == release.version
             && plugin.name == book.members[at].project.name
             && plugin.key == book.members[at].project.key
-            && release.file.as_ref().is_some_and(|file| is_of(&plugin.file, file));
+            && has_files(plugin, &book.members[at].terms, release);
         if !same {
             found.push(format!("{} {} is not as the catalog has it", plugin.name, plugin.version));
         }
         installed[at] = Some(release);
     }
-    let java = installed.iter().flatten().filter_map(|release| release.java).fold(book.papers[paper].java, u32::max);
+    let inside = installed.iter().zip(&book.members).filter_map(|(release, member)| member.terms.files((*release)?));
+    let java = inside.flatten().filter_map(|file| file.java).fold(book.papers[paper].java, u32::max);
     if java != lock.java || book.image(java) != lock.image {
         found.push(format!("Java {} and image {:?} are not those of what runs", lock.java, lock.image));
     }
@@ -126,6 +129,13 @@ fn reason_is(plugin: &LockedPlugin, objects: &[&str], needed_by: &[String]) -> b
         LockReason::RequestedBy(named) => !objects.is_empty() && named == objects,
         LockReason::NeededBy(named) => objects.is_empty() && !named.is_empty() && named == needed_by,
     }
+}
+
+/// Whether a locked plugin has just the files that come, the main one first.
+fn has_files(plugin: &LockedPlugin, terms: &Terms<'_>, release: &Release) -> bool {
+    let locked: Vec<&LockedFile> = std::iter::once(&plugin.file).chain(&plugin.more).collect();
+    let wanted = terms.files(release).unwrap_or_default();
+    locked.len() == wanted.len() && locked.iter().zip(wanted).all(|(locked, wanted)| is_of(locked, wanted.file))
 }
 
 fn is_of(locked: &LockedFile, file: &Artifact) -> bool {

@@ -4,12 +4,44 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use jiff::SignedDuration;
-use resolver::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use resolver::catalog::{Artifact, Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use resolver::facts::Requirement;
 use resolver::request::{Dependencies, Request};
+use resolver::version::Minecraft;
 
-use super::rules::{Unknown, place_of, published, runs, runs_on_paper};
+use super::rules::{Terms, Unknown, place_of, published, runs, runs_on_paper};
 use super::texts;
+
+/// A file that comes, with what is known from inside it.
+#[derive(Clone, Copy)]
+pub(crate) struct Comes<'a> {
+    pub(crate) file: &'a Artifact,
+    pub(crate) java: Option<u32>,
+    pub(crate) api_version: Option<&'a Minecraft>,
+}
+
+impl Terms<'_> {
+    /// The files of a release that come; `None`: it has none, or not just one for each name.
+    pub(crate) fn files<'r>(&self, release: &'r Release) -> Option<Vec<Comes<'r>>> {
+        let main = release.file.as_ref()?;
+        let mut all = vec![Comes { file: main, java: release.java, api_version: release.api_version.as_ref() }];
+        for jar in &release.further {
+            all.push(Comes { file: &jar.file, java: jar.java, api_version: jar.api_version.as_ref() });
+        }
+        let mut wanted: BTreeSet<usize> = BTreeSet::new();
+        for names in &self.jars {
+            if names.is_empty() {
+                wanted.insert(0);
+            }
+            for name in *names {
+                let mut meant = all.iter().enumerate().filter(|(_, jar)| texts::jar_means(name, &jar.file.name));
+                let (Some((at, _)), None) = (meant.next(), meant.next()) else { return None };
+                wanted.insert(at);
+            }
+        }
+        Some(wanted.into_iter().map(|at| all[at]).collect())
+    }
+}
 
 /// What one release asks of one other member.
 pub(crate) struct Ask<'a> {

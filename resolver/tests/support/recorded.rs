@@ -129,6 +129,7 @@ fn release(version: ModrinthVersion) -> Release {
             size: Some(file.size),
             hash: file.hashes.get("sha512").map(|hash| format!("sha512:{hash}")),
         }),
+        further: Vec::new(),
     }
 }
 
@@ -164,6 +165,7 @@ pub(crate) fn wish(slug: &str) -> PluginWish {
     PluginWish {
         object: slug.to_owned(),
         key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
+        jars: Vec::new(),
         version: VersionWish::Auto,
         delay: SignedDuration::ZERO,
         channel: Channel::Release,

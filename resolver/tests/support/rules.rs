@@ -50,6 +50,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) delay: SignedDuration,
     pub(crate) says: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
+    /// What each Plugin object names of its files; without any that one has the main file.
+    pub(crate) jars: Vec<&'a [String]>,
     pub(crate) requires: &'a [Requirement],
     /// Whether it may go below what runs.
     pub(crate) may_go_down: bool,
@@ -103,13 +105,14 @@ impl<'a> Book<'a> {
     }
 
     /// Whether a Paper does not load a release, whatever anybody says.
-    pub(crate) fn refused(&self, release: &Release, paper: usize) -> bool {
-        release.api_version.as_ref().is_some_and(|needs| needs > self.papers[paper].minecraft)
+    pub(crate) fn refused(&self, member: usize, release: &Release, paper: usize) -> bool {
+        let files = self.members[member].terms.files(release).unwrap_or_default();
+        files.iter().any(|file| file.api_version.is_some_and(|needs| needs > self.papers[paper].minecraft))
     }
 
     /// Whether the page, or the user's word, has it that a release of a member runs on a Paper.
     pub(crate) fn listed(&self, member: usize, release: &Release, paper: usize) -> bool {
-        if self.refused(release, paper) {
+        if self.refused(member, release, paper) {
             return false;
         }
         let says = self.members[member].terms.says.filter(|says| is_about(says, release));
@@ -287,6 +290,7 @@ impl<'a> Membership<'a> {
                         delay: own.delay,
                         says: None,
                         pin: None,
+                        jars: vec![&[]],
                         requires: &[],
                         may_go_down: own.may_go_down,
                         held: false,
@@ -350,6 +354,7 @@ impl<'a> Membership<'a> {
                 delay: decides.delay,
                 says: decides.compatibility.as_ref(),
                 pin: pin(&decides).filter(|_| !held),
+                jars: wishes.iter().map(|wish| wish.jars.as_slice()).collect(),
                 requires: &decides.requires,
                 may_go_down: decides.allow_downgrade,
                 held,
@@ -412,7 +417,10 @@ impl<'a> Membership<'a> {
         let out = self.out(place);
         let sound = |release: &Release| {
             let starts = |java| starts_on(self.catalog, self.request, self.now, java);
-            runs_on_paper(release) && release.file.as_ref().is_some_and(verifiable) && release.java.is_none_or(starts)
+            runs_on_paper(release)
+                && terms
+                    .files(release)
+                    .is_some_and(|files| files.iter().all(|file| verifiable(file.file) && file.java.is_none_or(starts)))
         };
         let best = out.iter().filter(|release| sound(release)).map(|release| release.channel).max();
         let channel = best.map_or(terms.channel, |best| best.min(terms.channel));
@@ -447,7 +455,9 @@ impl<'a> Membership<'a> {
         // What runs has to stay or to go up, as long as it is a file for Paper that can be verified: then a Java, a list or
         // a dependency that it lacks is no reason to go down.
         let still_there = |release: &&&Release| {
-            runs(self.request, release) && runs_on_paper(release) && release.file.as_ref().is_some_and(verifiable)
+            let asked_too_much = || terms.files(release).is_none() && release.file.is_some();
+            let has_all = || terms.files(release).is_some_and(|files| files.iter().all(|file| verifiable(file.file)));
+            runs(self.request, release) && runs_on_paper(release) && (asked_too_much() || has_all())
         };
         let stays_above = out.iter().rev().find(still_there).filter(|_| !terms.may_go_down);
         let above = stays_above.and_then(|least| out.iter().position(|release| release.id == least.id)).unwrap_or(0);

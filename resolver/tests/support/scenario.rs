@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, PaperVersion, Project,
-    ProjectKey, Release, Source,
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, PaperVersion,
+    Project, ProjectKey, Release, Source,
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
@@ -113,6 +113,9 @@ struct PluginFields {
     project: Option<String>,
     channel: Option<Channel>,
     delay: Option<String>,
+    /// As `spec.source.jars` has it.
+    #[serde(default)]
+    jars: Vec<String>,
     /// As `spec.requires` has it.
     #[serde(default)]
     requires: Vec<Requirement>,
@@ -170,6 +173,18 @@ struct ReleaseFields {
     hash: bool,
     #[serde(default = "yes")]
     file: bool,
+    /// What its further JARs are called, without version and `.jar`, and what their class files need.
+    #[serde(default)]
+    further: BTreeMap<String, FurtherFields>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FurtherFields {
+    java: Option<u32>,
+    api_version: Option<Minecraft>,
+    #[serde(default = "yes")]
+    hash: bool,
 }
 
 fn yes() -> bool {
@@ -211,6 +226,8 @@ pub(crate) struct Expect {
     /// The tag of the image.
     pub(crate) image: Option<String>,
     pub(crate) held_by: Option<Vec<String>>,
+    /// The files in `plugins/`, all of them.
+    pub(crate) files: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) mentions: Vec<String>,
     #[serde(default)]
@@ -351,8 +368,14 @@ impl Scenario {
                 dependencies.extend(lines(&fields.incompatible, DependencyKind::Incompatible));
                 dependencies.extend(lines(&fields.embedded, DependencyKind::Embedded));
                 dependencies.extend(outside);
+                let further = fields.further.into_iter().map(|(called, jar)| FurtherJar {
+                    file: artifact(&format!("{called}-{version}"), jar.hash),
+                    api_version: jar.api_version,
+                    java: jar.java,
+                });
                 Release {
                     id: format!("{name}-{version}"),
+                    further: further.collect(),
                     version: fields.version.unwrap_or_else(|| version.clone()),
                     published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
                     channel: fields.channel.unwrap_or(Channel::Release),
@@ -388,6 +411,7 @@ impl Scenario {
             PluginWish {
                 object: name.clone(),
                 key: self.key(fields.and_then(|fields| fields.project.as_deref()).unwrap_or(name)),
+                jars: fields.map(|fields| fields.jars.clone()).unwrap_or_default(),
                 version: match version.strip_prefix('=') {
                     Some(version) => VersionWish::Pin { version: version.to_owned() },
                     None if version == "latest" => VersionWish::Latest,

@@ -4,6 +4,30 @@ use jiff::Timestamp;
 use resolver::catalog::ImageTag;
 use resolver::version::Minecraft;
 
+/// Whether a name is that of a file but for `.jar` and for a version at the end; `*` and `?` stand for no part of a version.
+pub(crate) fn jar_means(name: &str, file: &str) -> bool {
+    // A version begins with a separator and a digit, or a `v` and one.
+    fn is_version(text: &[char]) -> bool {
+        let [separator, rest @ ..] = text else { return false };
+        let number = rest.strip_prefix(&['v']).unwrap_or(rest);
+        "-_.+ ".contains(*separator) && number.first().is_some_and(char::is_ascii_digit)
+    }
+    fn fits(name: &[char], text: &[char]) -> bool {
+        match (name, text) {
+            ([], []) => true,
+            ([], _) => is_version(text),
+            (['*' | '?', ..], _) if is_version(text) => *name == ['*'],
+            (['*', after @ ..], []) => fits(after, text),
+            (['*', after @ ..], [_, rest @ ..]) => fits(after, text) || fits(name, rest),
+            ([one, after @ ..], [first, rest @ ..]) => (*one == '?' || one == first) && fits(after, rest),
+            (_, []) => false,
+        }
+    }
+    let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
+    let (name, file) = (lower(name), lower(file));
+    fits(&name, file.strip_suffix(&['.', 'j', 'a', 'r']).unwrap_or(&file))
+}
+
 /// A version as something to compare.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {

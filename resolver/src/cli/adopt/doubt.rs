@@ -143,7 +143,10 @@ impl fmt::Display for Because {
         match self {
             Self::Unknown => f.write_str("neither Modrinth nor Hangar knows the file"),
             Self::FurtherFile { project } => {
-                write!(f, "{project} has it as a further file of a version, and only the first is installed")
+                write!(
+                    f,
+                    "{project} has it as a further file of a version, and its Plugin brings the first only; `spec.source.jars` names more"
+                )
             }
             Self::NoSuchVersion { project } => write!(f, "{project} has its name, and no release of this version"),
             Self::NotAsked => f.write_str("not every site could be asked"),

@@ -50,6 +50,7 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
             let added = plugins.iter().map(|plugin| PluginWish {
                 object: plugin.object.clone(),
                 key: plugin.key.clone(),
+                jars: Vec::new(),
                 version: VersionWish::Auto,
                 delay: request.delay,
                 channel: plugin.channel,

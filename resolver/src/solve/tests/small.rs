@@ -59,6 +59,7 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
         loaders: vec!["paper".to_owned()],
         dependencies: Vec::new(),
         file: Some(file(&format!("{project}-{number}"), true)),
+        further: Vec::new(),
     }
 }
 
@@ -66,6 +67,7 @@ fn wish(name: &str) -> PluginWish {
     PluginWish {
         object: format!("my-{name}"),
         key: ProjectKey { source: Source::Modrinth, project: name.to_owned() },
+        jars: Vec::new(),
         version: VersionWish::Auto,
         delay: DELAY,
         channel: Channel::Release,

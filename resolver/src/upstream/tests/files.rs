@@ -168,11 +168,15 @@ async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
             "file": {"name": "x.jar", "url": "https://files.example/x.jar", "hash": hash},
         })
     };
+    let mut with_module = release("1", &format!("sha256:{}", "0".repeat(64)));
+    with_module["further"] = serde_json::json!([{
+        "file": {"name": "y.jar", "url": "https://files.example/y.jar", "hash": format!("sha256:{sha256}")},
+    }]);
     let mut catalog: Catalog = serde_json::from_value(serde_json::json!({
         "paper": [], "paperReadAt": now(),
         "projects": [{
             "key": {"source": "modrinth", "project": "claims"}, "id": "c", "name": "Claims", "readAt": now(),
-            "releases": [release("3", &format!("sha256:{sha256}")), release("2", &format!("sha256:{}", "0".repeat(64)))],
+            "releases": [release("3", &format!("sha256:{sha256}")), release("2", &format!("sha256:{}", "0".repeat(64))), with_module],
         }],
     }))
     .unwrap();
@@ -184,13 +188,18 @@ async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
         releases.iter().map(|release| release.java).zip(api).collect::<Vec<_>>()
     };
     files.teach(&mut catalog, now()).await;
-    assert_eq!(facts(&catalog), [(None, None), (None, None)], "nothing was downloaded yet");
+    assert_eq!(facts(&catalog), [(None, None), (None, None), (None, None)], "nothing was downloaded yet");
     let path = dir.path().join("files/sha256").join(&sha256);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, b"half of it").unwrap();
     files.teach(&mut catalog, now()).await;
-    assert_eq!(facts(&catalog), [(None, None), (None, None)], "other bytes teach nothing");
+    assert_eq!(facts(&catalog), [(None, None), (None, None), (None, None)], "other bytes teach nothing");
     std::fs::write(&path, &bytes).unwrap();
     files.teach(&mut catalog, now() + minutes(1)).await;
-    assert_eq!(facts(&catalog), [(Some(25), Some("1.21".to_owned())), (None, None)]);
+    assert_eq!(facts(&catalog), [(Some(25), Some("1.21".to_owned())), (None, None), (None, None)]);
+    let module = &catalog.projects[0].releases[2].further[0];
+    assert_eq!(
+        (module.java, module.api_version.as_ref().map(ToString::to_string)),
+        (Some(25), Some("1.21".to_owned()))
+    );
 }

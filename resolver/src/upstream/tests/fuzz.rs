@@ -46,7 +46,7 @@ fn is_in_order(listing: &Listing) {
     assert!(releases.is_sorted_by(|a, b| a.published >= b.published), "not newest first");
     for release in releases {
         assert!(release.minecraft.is_sorted() && release.loaders.is_sorted());
-        release.file.iter().for_each(hash_is_whole);
+        release.file.iter().chain(release.further.iter().map(|jar| &jar.file)).for_each(hash_is_whole);
     }
     let text = serde_json::to_string(listing).unwrap();
     assert_eq!(serde_json::from_str::<Listing>(&text).unwrap(), *listing);

@@ -99,6 +99,7 @@ async fn unknown_words_and_odd_files_of_modrinth_are_tolerated() {
         ("r1.jar", Some(format!("sha512:{sha512}"))),
         "the primary one"
     );
+    assert_eq!(first.further, [], "sources are nothing to run");
     let [need] = &first.dependencies[..] else { panic!("{:?}", first.dependencies) };
     assert_eq!((need.project_id.as_deref(), need.name.as_deref()), (None, Some("other.jar")));
     let second = odd.releases[1].file.as_ref().unwrap();

@@ -118,6 +118,7 @@ fn release(random: &mut Random, style: Style, project: usize, number: usize) -> 
             })
             .collect(),
         file: Some(file(&id, random.percent(95))),
+        further: Vec::new(),
         id,
     }
 }
@@ -163,6 +164,7 @@ pub(super) fn fleet(seed: u64) -> Small {
             .map(|(object, project, version)| PluginWish {
                 object: object.clone(),
                 key: ProjectKey { source: Source::Modrinth, project: NAMES[*project].to_owned() },
+                jars: Vec::new(),
                 version: version.clone(),
                 delay,
                 channel: Channel::Release,

@@ -1,0 +1,85 @@
+//! Pure. Which JARs of a release come to the server: the main one, or those that `spec.source.jars` names.
+
+use crate::catalog::{Jar, Release};
+use crate::file_pattern::{matches, stem};
+use crate::request::PluginWish;
+use crate::unusable::Unusable;
+use crate::version::Minecraft;
+
+/// The most names of files that a reason carries.
+const MOST_NAMES: usize = 8;
+
+/// What is asked for of each release of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Jars<'a> {
+    /// Whether somebody names none, and means the main one.
+    main: bool,
+    /// What the others name, in order, each once.
+    patterns: Vec<&'a str>,
+}
+
+impl<'a> Jars<'a> {
+    /// As a plugin comes that nobody asks for.
+    pub(crate) const MAIN: Self = Self { main: true, patterns: Vec::new() };
+
+    /// What these Plugins of one project ask for together.
+    pub(super) fn of(wishes: &[&'a PluginWish]) -> Self {
+        let mut patterns: Vec<&str> = wishes.iter().flat_map(|wish| &wish.jars).map(String::as_str).collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        Self { main: wishes.iter().any(|wish| wish.jars.is_empty()), patterns }
+    }
+
+    /// The JARs that come of a release, in its own order, each once.
+    ///
+    /// # Errors
+    /// It has no file, or a pattern does not mean exactly one of them.
+    pub(crate) fn pick<'r>(&self, release: &'r Release) -> Result<Vec<Jar<'r>>, Unusable> {
+        if release.file.is_none() {
+            return Err(Unusable::NoFile);
+        }
+        if self.patterns.is_empty() {
+            return Ok(release.jars().take(1).collect());
+        }
+        let jars: Vec<Jar<'r>> = release.jars().collect();
+        let mut comes = vec![false; jars.len()];
+        comes[0] = self.main;
+        for pattern in &self.patterns {
+            let meant: Vec<usize> = (0..jars.len()).filter(|&at| matches(pattern, &jars[at].file.name)).collect();
+            match *meant.as_slice() {
+                [one] => comes[one] = true,
+                [] => return Err(Unusable::NoSuchJar { jar: (*pattern).to_owned(), has: names(jars.iter()) }),
+                [..] => {
+                    let several = names(meant.iter().map(|&at| &jars[at]));
+                    return Err(Unusable::SeveralJars { jar: (*pattern).to_owned(), several });
+                }
+            }
+        }
+        Ok(jars.into_iter().zip(comes).filter(|(_, comes)| *comes).map(|(jar, _)| jar).collect())
+    }
+
+    /// The least Java that loads all that comes of a release, as far as it is known.
+    pub(crate) fn java(&self, release: &Release) -> Option<u32> {
+        if self.patterns.is_empty() {
+            return release.java;
+        }
+        self.pick(release).ok()?.iter().filter_map(|jar| jar.java).max()
+    }
+
+    /// The least Minecraft that loads all that comes of a release, as far as it is known.
+    pub(crate) fn api_version<'r>(&self, release: &'r Release) -> Option<&'r Minecraft> {
+        if self.patterns.is_empty() {
+            return release.api_version.as_ref();
+        }
+        self.pick(release).ok()?.iter().filter_map(|jar| jar.api_version).max()
+    }
+}
+
+/// Without versions, so that releases with the same files have the same reason.
+fn names<'x, 'r: 'x>(jars: impl Iterator<Item = &'x Jar<'r>>) -> Vec<String> {
+    let mut names: Vec<String> = jars.map(|jar| stem(&jar.file.name)).collect();
+    names.sort();
+    names.dedup();
+    names.truncate(MOST_NAMES);
+    names
+}

@@ -1,0 +1,63 @@
+//! Pure. Which files of a Modrinth version are kept: the main one, and what else a server could load.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::Release;
+use crate::upstream::listing::{Listing, Name};
+use crate::upstream::modrinth;
+
+fn file(name: &str, primary: bool, kind: Option<&str>) -> Value {
+    json!({
+        "url": format!("https://cdn.example/{name}"), "filename": name, "primary": primary, "size": 7,
+        "file_type": kind, "hashes": {"sha1": "00", "sha512": "ab".repeat(64)},
+    })
+}
+
+/// The one release of a list as it is read, and as it comes back from the disk.
+fn release(files: &[Value]) -> Release {
+    let list = json!([{
+        "id": "R1", "version_number": "1", "version_type": "release", "date_published": "2026-01-01T00:00:00Z",
+        "files": files,
+    }]);
+    let url = Url::parse("https://upstream.example/list").unwrap();
+    let name = Name { id: "P1".to_owned(), slug: "odd".to_owned(), title: "Odd".to_owned() };
+    let read = modrinth::list_of(&url, list.to_string().as_bytes(), &name, now()).unwrap();
+    let kept: Listing = serde_json::from_str(&serde_json::to_string(&read).unwrap()).unwrap();
+    assert_eq!(kept, read);
+    kept.project.releases[0].clone()
+}
+
+fn names(release: &Release) -> Vec<&str> {
+    let main = release.file.iter().map(|file| file.name.as_str());
+    main.chain(release.further.iter().map(|jar| jar.file.name.as_str())).collect()
+}
+
+/// `DiscordSRV` 1.26.1: three JARs without a type, of which a server loads one.
+#[test]
+fn sources_and_javadoc_are_known_by_their_names() {
+    let files = [
+        file("DiscordSRV-1.26.1.jar", true, None),
+        file("DiscordSRV-1.26.1-javadoc.jar", false, None),
+        file("DiscordSRV-1.26.1-sources.jar", false, None),
+    ];
+    assert_eq!(names(&release(&files)), ["DiscordSRV-1.26.1.jar"]);
+}
+
+#[test]
+fn modules_are_kept_in_the_order_of_their_names_and_what_is_no_jar_to_run_is_not() {
+    let files = [
+        file("EssentialsXSpawn-2.21.0.jar", false, None),
+        file("EssentialsXChat-2.21.0.jar", false, Some("unknown")),
+        file("EssentialsX-2.21.0.jar", true, None),
+        file("a.jar", false, Some("sources-jar")),
+        file("b.jar", false, Some("dev-jar")),
+        file("c.jar", false, Some("javadoc-jar")),
+        file("d.jar", false, Some("signature")),
+        file("EssentialsX-2.21.0.jar.asc", false, None),
+        file("pack.zip", false, Some("required-resource-pack")),
+    ];
+    let read = release(&files);
+    assert_eq!(names(&read), ["EssentialsX-2.21.0.jar", "EssentialsXChat-2.21.0.jar", "EssentialsXSpawn-2.21.0.jar"]);
+    assert!(read.further.iter().all(|jar| jar.file.hash.is_some() && jar.file.size == Some(7)));
+}

@@ -1,0 +1,45 @@
+//! Pure. Releases of random problems with several JARs, and Plugins that name some. By dice of their own, so that all else of a
+//! problem stays what it was before there were any.
+
+use resolver::catalog::{FurtherJar, Source};
+
+use super::generate::{Dice, file};
+use super::problem::Problem;
+
+/// Gives some releases of Modrinth further JARs, and lets some Plugins name what they want.
+pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem, named: &[&str]) {
+    let sites = problem.catalog.projects.iter_mut().filter(|project| project.key.source == Source::Modrinth);
+    for project in sites {
+        for (at, release) in project.releases.iter_mut().enumerate() {
+            if dice.chance(40) {
+                release.further = further(dice, &project.name, at, named);
+            }
+        }
+    }
+    for wish in problem.request.plugins.iter_mut().filter(|wish| wish.key.source == Source::Modrinth) {
+        if dice.chance(25) {
+            let found = problem.catalog.project(&wish.key);
+            wish.jars = found.map(|project| wanted(dice, &project.name)).unwrap_or_default();
+        }
+    }
+}
+
+/// Modules of a plugin.
+fn further(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Vec<FurtherJar> {
+    let called = [format!("{project}Chat-{at}"), format!("{project}_Spawn-v{at}.0"), format!("Chat-{at}")];
+    let called = dice.some(&called, 60);
+    let jars = called.into_iter().map(|name| FurtherJar {
+        file: file(dice, name),
+        api_version: dice.chance(12).then(|| dice.one(named).parse().unwrap()),
+        java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
+    });
+    jars.collect()
+}
+
+/// Mostly what some release has.
+fn wanted(dice: &mut Dice, project: &str) -> Vec<String> {
+    let plain = project.to_lowercase();
+    let all =
+        [project.to_owned(), format!("{plain}chat"), "*Chat".to_owned(), format!("{plain}?spawn"), "*_*".to_owned()];
+    dice.some(&all, 30).into_iter().cloned().collect()
+}
