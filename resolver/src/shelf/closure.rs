@@ -84,9 +84,11 @@ pub(super) fn stock<'a>(
         for &needed in judged.required.iter().filter(|needed| !requested.contains(needed)) {
             let inherited = inherited(&judged, &rules, companions.of(catalog, needed));
             let known = members.get(&needed).map(|member| &member.rules);
-            let queued = queue.iter().rev().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
+            let queued = queue.iter().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
             let merged = merge(queued.or(known), &inherited);
             if queued.or(known) != Some(&merged) {
+                // Stricter rules that are taken up later would win over these.
+                queue.retain(|(place, _, _)| *place != needed);
                 queue.push((needed, None, merged));
             }
         }
