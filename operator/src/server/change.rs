@@ -69,6 +69,7 @@ pub(crate) fn in_words(changes: &[Change]) -> String {
     let words = changes.iter().map(|change| {
         let one_way = if change.one_way { " (one-way)" } else { "" };
         match (&change.from, &change.to) {
+            (Some(from), Some(to)) if from == to => format!("{} {to} (other files)", change.what),
             (Some(from), Some(to)) => format!("{} {from} -> {to}{one_way}", change.what),
             (None, Some(to)) => format!("{} {to} (new)", change.what),
             (Some(from), None) => format!("{} {from} (removed)", change.what),
@@ -134,10 +135,7 @@ mod tests {
         let mut to = from.clone();
         to.plugins[0].more.push(file("chat"));
         for (from, to) in [(&from, &to), (&to, &from)] {
-            assert_eq!(
-                changes(Some(from), to).iter().map(|change| change.what.as_str()).collect::<Vec<_>>(),
-                ["EssentialsX"]
-            );
+            assert_eq!(in_words(&changes(Some(from), to)), "EssentialsX 2.21.0 (other files)");
         }
     }
 

@@ -8,7 +8,7 @@ use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards
 use super::server::{Server, is_ready};
 use super::update::a_minute_from_now;
 use super::wait::{A_START, AN_UPDATE, until};
-use super::witness::Witness;
+use super::witness::{Line, Witness};
 use super::world::{in_a_world, uid_of};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,8 +83,10 @@ async fn stop_in_the_game_is_a_restart_by_a_person_of_the_same_pod_and_nothing_i
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
         let witness = Witness::of(&lobby).await;
         lobby.order("stop").await;
+        // Not by the status alone: for a moment it still says what was so before.
         until("the server runs again in its pod", A_START, async || {
-            if witness.runs() == 2 { Ok(()) } else { Err(witness.console()) }
+            let is_up = |line: &Line| line.run == 1 && line.text.contains("Done (");
+            if witness.lines().iter().any(is_up) { Ok(()) } else { Err(witness.console()) }
         })
         .await;
         lobby.settled().await;
