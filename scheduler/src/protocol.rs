@@ -88,6 +88,17 @@ pub struct FileSet {
     pub plugins: Vec<File>,
 }
 
+impl FileSet {
+    /// Whether it can open worlds of this data version, which the lock of this digest ran last: a world cannot go back. Where a number is
+    /// missing, only those that it ran itself.
+    pub fn opens(&self, data_version: Option<u32>, lock: Option<&str>) -> bool {
+        match (data_version, self.data_version) {
+            (Some(theirs), Some(ours)) => theirs <= ours,
+            _ => lock == Some(&self.lock),
+        }
+    }
+}
+
 /// What the agent has seen. Nothing in it is older than `at`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -257,6 +268,9 @@ pub struct UnmanagedJar {
     pub file: String,
     /// Of its bytes: 64 hex digits.
     pub sha256: String,
+    /// The same in sha512, 128 hex digits; None: the agent is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha512: Option<String>,
     /// What its description calls it; None: it holds no plugin that can be read.
     #[serde(default)]
     pub name: Option<String>,

@@ -266,11 +266,7 @@ fn find(wanted: &str, listed: &[ListedCopy], runs: &FileSet) -> Result<String, S
     if !has_worlds(&found) {
         return Err(format!("the copy `{id}` holds no worlds"));
     }
-    let opens = match (found.data_version, runs.data_version) {
-        (Some(copied), Some(runs)) => copied <= runs,
-        _ => found.lock.as_ref() == Some(&runs.lock),
-    };
-    if !opens {
+    if !runs.opens(found.data_version, found.lock.as_deref()) {
         let runs = &runs.minecraft;
         return Err(format!(
             "the copy `{id}` is of a newer Minecraft than {runs}, which runs, and a world cannot go back"

@@ -9,12 +9,13 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, Preconditions};
+use scheduler::protocol::restore::ASKED_ORDER;
 use scheduler::protocol::{Announce, FileSet, RestoreOrder, Save};
 use scheduler::rollout::Step;
 use scheduler::seen::{Act, Announced, DataVersion, Door, Facts, PodUid, Restarted, Revision, Saved, Settled};
 use serde_json::{Value, json};
 
-use super::build::orders::{ORDER_KEY, build_orders_map, orders_map_name};
+use super::build::orders::{ORDER_KEY, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::CheckedServer;
 use super::copies::{data_order, restore_order};
@@ -177,11 +178,11 @@ impl Hand<'_> {
                 Ok(Done::MarkedFailed)
             }
             Step::OrderRestore { to } => {
-                self.write_order(restore_order(self.seen).ok_or(ActError::NoTemplate { revision: to })?).await?;
+                self.order_back(restore_order(self.seen), to).await?;
                 Ok(Done::RestoreOrdered)
             }
             Step::OrderData { to } => {
-                self.write_order(data_order(self.seen).ok_or(ActError::NoTemplate { revision: to })?).await?;
+                self.order_back(data_order(self.seen), to).await?;
                 Ok(Done::DataOrdered)
             }
             Step::RollBack { to, unasked, not_after } => {
@@ -195,7 +196,7 @@ impl Hand<'_> {
             Step::Restart { due, pod, unasked, not_after } => {
                 self.fresh("restart", not_after)?;
                 if let Some(restore) = self.restore_at(due) {
-                    give_order(self.ctx, self.server, &restore.order).await?;
+                    give_order(self.ctx, self.server, ASKED_ORDER, &restore.order).await?;
                 }
                 // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
                 // the pod would come back as something else.
@@ -260,18 +261,9 @@ impl Hand<'_> {
         Ok(Done::Created)
     }
 
-    /// Before the roll-back: the init container must find it with no agent and no operator alive.
-    async fn write_order(&self, order: RestoreOrder) -> Result<(), ActError> {
-        let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
-        self.ctx.metrics.api_writes.inc();
-        let map = build_orders_map(self.server, ORDER_KEY, &order);
-        let name = orders_map_name(&self.server.name);
-        Writer::SERVER_CHILDREN.apply(&api, &map).await.map_err(|source| ActError::Order {
-            intent: "write",
-            name,
-            source,
-        })?;
-        Ok(())
+    async fn order_back(&self, order: Option<RestoreOrder>, to: Revision) -> Result<(), ActError> {
+        let order = order.ok_or(ActError::NoTemplate { revision: to })?;
+        give_order(self.ctx, self.server, ORDER_KEY, &order).await
     }
 
     /// An order that was found weeks later would be a disaster. It goes before the write that makes it old, whether one was seen or not:

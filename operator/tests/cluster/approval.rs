@@ -11,7 +11,7 @@ use super::world::{World, in_a_world};
 
 async fn annotate(world: &World, annotation: &str, digest: &str) {
     let annotation = format!("nightshift.dev/{annotation}={digest}");
-    world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &annotation], "").await;
+    world.annotate(LOBBY, &annotation).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

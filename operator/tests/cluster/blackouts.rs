@@ -31,7 +31,7 @@ async fn while_a_blackout_is_on_an_open_window_and_a_request_change_nothing_and_
 
         #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
         let asked = format!("nightshift.dev/apply-now={}", Timestamp::now().as_second());
-        world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &asked], "").await;
+        world.annotate(LOBBY, &asked).await;
         let refused = world.note(LOBBY, "RequestRefused").await;
         assert!(refused.contains("does not pass blackout `event`"), "{refused}");
         world.look_again(LOBBY).await;

@@ -25,7 +25,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
         let asked = Timestamp::now().as_second().to_string();
         let annotation = format!("nightshift.dev/backup-now={asked}");
-        world.kubectl(&["annotate", "papermcserver", LOBBY, &annotation], "").await;
+        world.annotate(LOBBY, &annotation).await;
         let note = world.note(LOBBY, "BackupTaken").await;
         assert!(note.contains("worlds, settings and plugins") && note.contains("while the server ran"), "{note}");
         let first = until("the status names the copy, and whose request it served", SOON, async || {
@@ -44,8 +44,8 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         assert_ne!(lobby.says().await["saving"], false, "saving is on again");
 
         // What was served starts nothing, also when it is taken away and written again.
-        world.kubectl(&["annotate", "papermcserver", LOBBY, "nightshift.dev/backup-now-"], "").await;
-        world.kubectl(&["annotate", "papermcserver", LOBBY, &annotation], "").await;
+        world.annotate(LOBBY, "nightshift.dev/backup-now-").await;
+        world.annotate(LOBBY, &annotation).await;
         world.look_again(LOBBY).await;
         assert_eq!(world.notes(LOBBY, "BackupTaken").await, [note]);
 

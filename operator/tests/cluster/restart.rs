@@ -7,7 +7,7 @@ use serde_json::json;
 use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::{Server, is_ready};
 use super::update::a_minute_from_now;
-use super::wait::{A_START, AN_UPDATE, until};
+use super::wait::{A_START, until};
 use super::witness::{Line, Witness};
 use super::world::{in_a_world, uid_of};
 
@@ -26,19 +26,8 @@ async fn at_its_instant_a_server_restarts_once_as_it_is_and_the_update_goes_on_w
 
         let (cron, instant) = a_minute_from_now();
         lobby.change(json!({"restart": {"cron": cron, "onlyIf": {"uptimeAtLeast": "0s"}}})).await;
-        until("the server is restarted and proven", AN_UPDATE, async || {
-            let restarted = world.notes(LOBBY, "Restarted").await;
-            if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }
-        })
-        .await;
+        lobby.restarted(&witness).await;
         let after = lobby.back_after(&before).await;
-        witness.assert_order(&[
-            (0, "shown: "),
-            (0, "All dimensions are saved"),
-            (0, "Stopping server"),
-            (0, "Closing Server"),
-            (1, "Done ("),
-        ]);
         assert!(after.metadata.creation_timestamp.as_ref().unwrap().0 >= instant, "not before its instant");
         assert_eq!(lobby.set().await, set, "the update did not come along");
         assert!(lobby.saved_blocks().await >= 1000, "it is the same world");

@@ -25,7 +25,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
 
         #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
         let now = Timestamp::now().as_second().to_string();
-        annotate(&lobby, &format!("nightshift.dev/backup-now={now}")).await;
+        world.annotate(LOBBY, &format!("nightshift.dev/backup-now={now}")).await;
         let taken = world.note(LOBBY, "BackupTaken").await;
         let copy = taken.split_once(": ").unwrap().0.to_owned();
         lobby.put_file(MARKER, b"now").await;
@@ -38,7 +38,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
             ("latest;please".to_owned(), "`;overwrite`".to_owned()),
             ("20200101T000000Z-aaaaaaaa;overwrite".to_owned(), format!("the newest ones with worlds are: {copy}")),
         ] {
-            annotate(&lobby, &format!("nightshift.dev/restore-from={asked}")).await;
+            world.annotate(LOBBY, &format!("nightshift.dev/restore-from={asked}")).await;
             let handled = over(&lobby, &asked).await;
             assert_eq!(handled.result, Some(RestoreResult::Refused), "{handled:?}");
             assert!(handled.message.unwrap().contains(&says), "{asked}");
@@ -55,7 +55,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "now");
 
         let asked = format!("{copy};overwrite");
-        annotate(&lobby, &format!("nightshift.dev/restore-from={asked}")).await;
+        world.annotate(LOBBY, &format!("nightshift.dev/restore-from={asked}")).await;
         let after = lobby.back_after(&before).await;
         let handled = over(&lobby, &asked).await;
         assert_eq!(
@@ -63,18 +63,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
             (Some(RestoreResult::Restored), Some(&copy)),
             "{handled:?}"
         );
-        until("the restart is over", AN_UPDATE, async || {
-            let restarted = world.notes(LOBBY, "Restarted").await;
-            if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }
-        })
-        .await;
-        witness.assert_order(&[
-            (0, "shown: "),
-            (0, "All dimensions are saved"),
-            (0, "Stopping server"),
-            (0, "Closing Server"),
-            (1, "Done ("),
-        ]);
+        lobby.restarted(&witness).await;
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then");
         assert!(lobby.saved_blocks().await >= 1000, "what was built before the copy is there");
         assert_eq!(lobby.set().await, set, "it is the same set");
@@ -102,10 +91,6 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         }
     })
     .await;
-}
-
-async fn annotate(server: &Server<'_>, annotation: &str) {
-    server.world.kubectl(&["annotate", "papermcserver", &server.name, "--overwrite", annotation], "").await;
 }
 
 /// What came of a request.

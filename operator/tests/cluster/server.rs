@@ -11,7 +11,8 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::wait::{A_START, SOON, until};
+use super::wait::{A_START, AN_UPDATE, SOON, until};
+use super::witness::Witness;
 use super::world::{World, uid_of};
 
 /// A server by its name.
@@ -104,6 +105,22 @@ impl<'w> Server<'w> {
             Err(in_words(&status.conditions))
         })
         .await;
+    }
+
+    /// Waits until a restart that the witness saw is over and proven: players were told, the world was saved, then it stopped.
+    pub(super) async fn restarted(&self, witness: &Witness) {
+        until("the server is restarted and proven", AN_UPDATE, async || {
+            let restarted = self.world.notes(&self.name, "Restarted").await;
+            if restarted.is_empty() { Err(witness.console()) } else { Ok(()) }
+        })
+        .await;
+        witness.assert_order(&[
+            (0, "shown: "),
+            (0, "All dimensions are saved"),
+            (0, "Stopping server"),
+            (0, "Closing Server"),
+            (1, "Done ("),
+        ]);
     }
 
     /// Waits until a pod other than that of `before` is ready, and returns it.

@@ -29,7 +29,7 @@ async fn a_suspended_server_is_planned_for_and_left_alone_until_somebody_asks() 
 
         #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
         let asked = format!("nightshift.dev/apply-now={}", Timestamp::now().as_second());
-        world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &asked], "").await;
+        world.annotate(LOBBY, &asked).await;
         updated(world, &lobby).await;
         assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
 

@@ -9,7 +9,7 @@ use super::world::{World, in_a_world};
 
 async fn roll_back_to(world: &World, set: &str) {
     let annotation = format!("nightshift.dev/rollback-to{set}");
-    world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &annotation], "").await;
+    world.annotate(LOBBY, &annotation).await;
 }
 
 /// Waits until a set that ran before runs again, proven.

@@ -122,7 +122,7 @@ async fn who_asks_for_an_update_now_gets_it_once_and_an_old_request_starts_nothi
             #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
             let at = (Timestamp::now() - ago).as_second().to_string();
             let annotation = format!("nightshift.dev/apply-now={at}");
-            world.kubectl(&["annotate", "--overwrite", "papermcserver", LOBBY, &annotation], "").await;
+            world.annotate(LOBBY, &annotation).await;
             at
         };
 

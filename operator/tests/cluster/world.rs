@@ -154,6 +154,11 @@ impl World {
         self.kubectl(&["apply", "-f", "-"], &list).await;
     }
 
+    /// Writes an annotation on a server, as `NAME=VALUE`, or takes it away, as `NAME-`.
+    pub(super) async fn annotate(&self, server: &str, annotation: &str) {
+        self.kubectl(&["annotate", "--overwrite", "papermcserver", server, annotation], "").await;
+    }
+
     /// kubectl in this namespace; it has to succeed.
     pub(super) async fn kubectl(&self, arguments: &[&str], input: &str) -> String {
         kubectl(&self.namespace, arguments, input).await
@@ -211,11 +216,7 @@ impl World {
     pub(super) async fn look_again(&self, server: &str) {
         for mark in ["first", "second"] {
             let before = self.passes().await;
-            self.kubectl(
-                &["annotate", "--overwrite", "papermcserver", server, &format!("example.com/look={mark}")],
-                "",
-            )
-            .await;
+            self.annotate(server, &format!("example.com/look={mark}")).await;
             until("the operator has looked at the server", SOON, async || {
                 let now = self.passes().await;
                 if now > before { Ok(()) } else { Err(format!("{now} passes")) }

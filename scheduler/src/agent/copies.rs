@@ -180,12 +180,9 @@ pub(super) fn restore_if_ordered(
     Ok(Some(done))
 }
 
-/// Whether `set` can open the worlds of a copy. Where a number is missing, only those that it ran itself.
+/// Whether `set` can open the worlds of a copy.
 pub(super) fn opens(backup: &Backup, set: &FileSet) -> bool {
-    match (backup.data_version, set.data_version) {
-        (Some(copied), Some(wanted)) => copied <= wanted,
-        _ => backup.lock.as_ref() == Some(&set.lock),
-    }
+    set.opens(backup.data_version, backup.lock.as_deref())
 }
 
 /// Ends a restore that was begun by an init container before this one.

@@ -51,13 +51,15 @@ impl Strangers {
 }
 
 fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
-    let hash = of_file(Algorithm::Sha256, path)?;
+    let hash = |algorithm| of_file(algorithm, path).map(|hash| hash.hex().to_owned());
+    let (sha256, sha512) = (hash(Algorithm::Sha256)?, hash(Algorithm::Sha512)?);
     // What cannot be read as a plugin is loaded by no server, and counts all the same: it may be a part of one.
     let said = jar::description(path).ok().flatten();
     let cut = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST).collect() };
     Ok(UnmanagedJar {
         file: file.to_owned(),
-        sha256: hash.hex().to_owned(),
+        sha256,
+        sha512: Some(sha512),
         name: said.as_ref().map(|said| cut(&said.name)),
         version: said.as_ref().and_then(|said| said.version.as_deref().map(cut)),
         provides: said.iter().flat_map(|said| &said.provides).take(MOST_NAMES).map(|name| cut(name)).collect(),
@@ -66,7 +68,7 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
 
 #[cfg(test)]
 mod tests {
-    use sha2::{Digest, Sha256};
+    use sha2::{Digest, Sha256, Sha512};
 
     use super::super::jar::tests::jar;
     use super::*;
@@ -87,6 +89,7 @@ mod tests {
         assert_eq!(fawe.provides, ["WorldEdit"]);
         assert_eq!(fawe.sha256, hex::encode(Sha256::digest(fs::read(volume.plugins().join("FAWE.jar")).unwrap())));
         assert_eq!((broken.name.as_ref(), broken.sha256.len()), (None, 64));
+        assert_eq!(broken.sha512.as_deref(), Some(hex::encode(Sha512::digest("no jar")).as_str()));
         assert_eq!(strangers.look(&volume, &files), found);
         put("broken.jar", b"still no jar");
         assert_ne!(strangers.look(&volume, &files)[1].sha256, broken.sha256);

@@ -5,7 +5,8 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
-use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore};
+use scheduler::protocol::restore::ASKED_ORDER;
+use serde::Serialize;
 use serde_json::json;
 
 use super::Restores;
@@ -45,9 +46,15 @@ pub(crate) async fn note(
     Ok(true)
 }
 
-/// Before the pod is deleted: the init container of the next one must find it with no operator alive.
-pub(crate) async fn give_order(ctx: &Context, server: &CheckedServer, order: &AskedRestore) -> Result<(), ActError> {
-    let map = build_orders_map(server, ASKED_ORDER, order);
+/// Before the pod is deleted or another template written: the init container of the next pod must find it with no agent and no operator
+/// alive.
+pub(crate) async fn give_order(
+    ctx: &Context,
+    server: &CheckedServer,
+    key: &str,
+    order: &impl Serialize,
+) -> Result<(), ActError> {
+    let map = build_orders_map(server, key, order);
     ctx.metrics.api_writes.inc();
     Writer::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
 }
