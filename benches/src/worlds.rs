@@ -104,7 +104,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
 }
 
 fn world(papers: Vec<PaperVersion>, projects: Vec<Project>) -> Catalog {
-    Catalog { paper: papers, paper_read_at: at(), projects, images: Vec::new(), unread: [].into() }
+    Catalog { paper: papers, projects, ..Catalog::unread_at(at()) }
 }
 
 /// 220 projects. Each release runs on a window of Papers that moves with its number; the newest window of a project ends

@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, ProjectKey};
 use resolver::request::Request;
+use resolver::unmanaged::UnmanagedJar;
 use resolver::upstream::{Fetcher, Wanted};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
@@ -65,13 +66,14 @@ impl CatalogKeeper {
         self.newest.borrow().clone()
     }
 
-    /// Notes what a server asks for, and says whether that is something new. A project that no reading was asked for yet is
-    /// read soon, not at the next turn.
+    /// Notes what a server asks for, and says whether that is something new. A project or a JAR of somebody's own that no reading
+    /// was asked for yet is read soon, not at the next turn.
     pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {
-        let before = self.requests.projects();
+        let (before, jars_before) = (self.requests.projects(), self.requests.own_jars());
         let new = self.requests.note(namespace, server, Some(request));
         let unread = request.plugins.iter().any(|wish| !before.contains(&wish.key));
-        if unread || self.newest.borrow().is_none() {
+        let mut jars = request.unmanaged.iter().filter_map(|jar| jar.sha256.as_ref());
+        if unread || jars.any(|sha256| !jars_before.contains(sha256)) || self.newest.borrow().is_none() {
             self.poke.notify_one();
         }
         new
@@ -114,7 +116,8 @@ impl CatalogKeeper {
                 requests.iter().flat_map(|request| resolver::needed_projects(catalog, request)).collect();
             missing.into_iter().collect()
         };
-        let wanted = Wanted { projects: &projects, images, oldest: None };
+        let own: Vec<UnmanagedJar> = requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
+        let wanted = Wanted { projects: &projects, images, own: &own, oldest: None };
         let reading = fetcher.catalog(wanted, missing, at).await;
         for problem in &reading.problems {
             warn!(subject = problem.subject, "{problem}");

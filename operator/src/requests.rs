@@ -74,6 +74,13 @@ impl Requests {
         wishes.map(|wish| wish.key.clone()).collect()
     }
 
+    /// The JARs of people's own on all servers, by sha256.
+    pub(crate) fn own_jars(&self) -> BTreeSet<String> {
+        let state = self.lock();
+        let jars = state.requests.values().flatten().flat_map(|request| &request.unmanaged);
+        jars.filter_map(|jar| jar.sha256.clone()).collect()
+    }
+
     /// Whether a pass over this server has ended since the process started.
     pub(crate) fn knows(&self, namespace: &str, server: &str) -> bool {
         self.lock().requests.contains_key(&(namespace.to_owned(), server.to_owned()))

@@ -25,6 +25,7 @@ mod cluster {
     mod notify;
     mod offline;
     mod outside;
+    mod own_jars;
     mod plugin_data;
     mod restart;
     mod restore;

@@ -25,12 +25,33 @@ pub struct Catalog {
     /// [`ProjectKey`] prints: `modrinth/viaversion` (a bare `viaversion` is understood too).
     #[serde(default)]
     pub unread: BTreeMap<String, String>,
+    /// Whose the JARs are that people put on their servers themselves, by sha256 (64 hex digits), as far as a site knows them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub owners: BTreeMap<String, Owner>,
+}
+
+/// Whose a file is, by its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Owner {
+    /// The project.
+    pub project: ProjectKey,
+    /// The site's id of the release; None: the site names the project only, and the release is the one with this file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
 }
 
 impl Catalog {
     /// A catalog of nothing: every question about it is one that nobody can answer yet.
     pub fn unread_at(at: Timestamp) -> Self {
-        Self { paper: Vec::new(), paper_read_at: at, projects: Vec::new(), images: Vec::new(), unread: BTreeMap::new() }
+        Self {
+            paper: Vec::new(),
+            paper_read_at: at,
+            projects: Vec::new(),
+            images: Vec::new(),
+            unread: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        }
     }
 
     /// The project that `key` names: by slug, id or name, without case.
@@ -39,6 +60,19 @@ impl Catalog {
         mine()
             .find(|project| project.id == key.project || project.key.project.eq_ignore_ascii_case(&key.project))
             .or_else(|| mine().find(|project| project.name.eq_ignore_ascii_case(&key.project)))
+    }
+
+    /// The release that a file with this sha256 (64 hex digits) is of, if a site knows it.
+    pub fn release_of_file(&self, sha256: &str) -> Option<&Release> {
+        let Owner { project, release } = self.owners.get(sha256)?;
+        let is_it = |known: &&Release| match release {
+            Some(id) => known.id == *id,
+            None => known.jars().any(|jar| {
+                let hash = jar.file.hash.as_deref().and_then(|hash| hash.strip_prefix("sha256:"));
+                hash.is_some_and(|hash| hash.eq_ignore_ascii_case(sha256))
+            }),
+        };
+        self.project(project)?.releases.iter().find(is_it)
     }
 
     /// Why the project that `key` names could not be read, if that was so.

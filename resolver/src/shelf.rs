@@ -25,6 +25,7 @@ mod judgements;
 mod link;
 pub(crate) mod listing;
 pub(crate) mod paper;
+mod strangers;
 pub(crate) mod table;
 
 pub(crate) use closure::Gap;

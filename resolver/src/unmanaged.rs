@@ -15,6 +15,9 @@ pub struct UnmanagedJar {
     /// 64 hex digits; None: an agent before this field has seen it, and nothing can be said about its bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// 128 hex digits, for Modrinth, which knows no sha256; None: as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha512: Option<String>,
     /// What its description calls it; None: it is no plugin that could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -47,27 +50,9 @@ impl UnmanagedPlugins {
 
 impl UnmanagedJar {
     /// Whether somebody has checked it for this Minecraft.
-    fn is_trusted(&self, minecraft: &Minecraft) -> bool {
+    pub(crate) fn is_trusted(&self, minecraft: &Minecraft) -> bool {
         self.trusted.iter().any(|pattern| glob::matches(pattern, minecraft))
     }
-}
-
-/// The files of which nobody knows whether they run on `minecraft`. None on the Minecraft that runs (or has opened the world):
-/// they run there, or do not, already. None while nothing has run.
-pub(crate) fn unknown_on(request: &Request, minecraft: &Minecraft) -> Vec<String> {
-    let now = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
-    if request.unmanaged_plugins == UnmanagedPlugins::Ignore || now.is_none_or(|now| now == minecraft) {
-        return Vec::new();
-    }
-    let mut files: Vec<String> =
-        (request.unmanaged.iter()).filter(|jar| !jar.is_trusted(minecraft)).map(|jar| jar.file.clone()).collect();
-    files.sort();
-    files
-}
-
-/// The files that make a new Minecraft version wait.
-pub(crate) fn holding(request: &Request, minecraft: &Minecraft) -> Vec<String> {
-    if request.unmanaged_plugins == UnmanagedPlugins::Hold { unknown_on(request, minecraft) } else { Vec::new() }
 }
 
 /// Names that a file of people's own and another one of `plugins/` would both declare or provide; the files of `managed` among

@@ -23,6 +23,8 @@ mod joint;
 mod needs;
 #[path = "brute_force/oracle.rs"]
 mod oracle;
+#[path = "support/own_jars.rs"]
+mod own_jars;
 #[path = "brute_force/problem.rs"]
 mod problem;
 #[path = "brute_force/properties.rs"]

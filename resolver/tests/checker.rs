@@ -18,6 +18,8 @@ use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 mod checker;
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/own_jars.rs"]
+mod own_jars;
 #[path = "support/recorded.rs"]
 mod recorded;
 #[path = "support/rules.rs"]

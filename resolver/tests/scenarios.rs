@@ -20,6 +20,8 @@ mod checker;
 mod format;
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/own_jars.rs"]
+mod own_jars;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/rules.rs"]

@@ -43,6 +43,10 @@ pub struct UnmanagedFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub sha256: Option<String>,
+    /// The sha512 of its bytes, by which Modrinth knows files; absent as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub sha512: Option<String>,
     /// What it calls itself; absent for a file that is no plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]

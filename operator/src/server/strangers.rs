@@ -25,6 +25,7 @@ pub(crate) fn strangers(report: &Report) -> Vec<UnmanagedFile> {
     let file = |(file, jar): (&String, Option<&UnmanagedJar>)| UnmanagedFile {
         file: cut(file, 253),
         sha256: jar.map(|jar| text(&jar.sha256)),
+        sha512: jar.and_then(|jar| jar.sha512.as_ref()).map(|sha512| cut(sha512, 128)),
         name: jar.and_then(|jar| jar.name.as_ref()).map(text),
         provides: jar.iter().flat_map(|jar| &jar.provides).take(MOST_NAMES).map(text).collect(),
     };

@@ -49,6 +49,16 @@ impl Upstream {
         answer.unwrap().error_for_status().unwrap();
     }
 
+    /// The bytes of a release of Modrinth.
+    pub(super) async fn file(&self, project: &str, version: &str) -> Vec<u8> {
+        let get = async |url: String| reqwest::get(url).await.unwrap().error_for_status().unwrap();
+        let release = get(format!("{}/modrinth/v2/project/{project}/version/{version}", self.url)).await;
+        let release: Value = release.json().await.unwrap();
+        // Its address is one for pods.
+        let (_, path) = release["files"][0]["url"].as_str().unwrap().split_once("/files/").unwrap();
+        get(format!("{}/files/{path}", self.url)).await.bytes().await.unwrap().into()
+    }
+
     /// Requests so far, by upstream.
     pub(super) async fn requests(&self) -> BTreeMap<String, u64> {
         let answer = reqwest::get(format!("{}/control/requests", self.url)).await.unwrap();

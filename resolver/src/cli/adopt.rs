@@ -12,7 +12,7 @@ use super::gathered::{Gathered, answers, gather, lacking};
 use super::input::File;
 use super::{End, Said, ask, checked, manifests, rules};
 use crate::explain::human;
-use crate::lock::{Lock, LockReason};
+use crate::lock::{Lock, LockReason, LockedFile};
 use crate::upstream::in_words;
 use crate::version::Minecraft;
 
@@ -25,7 +25,7 @@ mod yaml;
 use doubt::Doubt;
 use folder::{Folder, PluginFile};
 use origin::Origin;
-use yaml::{Draft, Managed};
+use yaml::{Draft, Managed, ManagedFile};
 
 /// The longest name a Plugin may have.
 const LONGEST_PLUGIN_NAME: usize = 63;
@@ -52,7 +52,9 @@ pub(super) fn adopt(adopt: &Adopt, now: Timestamp) -> Result<Said, Said> {
         doubts.push(Doubt::NoEula);
     }
     doubts.extend(folder.properties.game_port.filter(|port| *port != 25565).map(|port| Doubt::GamePort { port }));
-    let draft = draft(name, namespace, &folder, (minecraft, build), &origins, &mut doubts);
+    let (managed, unmanaged) = sort_out(&name, &folder.plugins, &origins, &mut doubts);
+    let rcon_port = folder.properties.rcon_port.filter(|port| *port != 25575 && *port != 0);
+    let draft = Draft { name, namespace, minecraft, build, eula: folder.eula, rcon_port, managed, unmanaged };
     let text = draft.render(&adopt.directory.display().to_string(), now);
     check(&draft, &text, &folder, &adopt.sources, catalog.as_deref(), now, &mut doubts);
     let grave = doubts.iter().any(Doubt::is_grave);
@@ -122,20 +124,31 @@ fn settle_paper(folder: &Folder, doubts: &mut Vec<Doubt>) -> (Minecraft, Option<
     (minecraft, build)
 }
 
-/// What is to be written.
-fn draft(
-    name: String,
-    namespace: Option<String>,
-    folder: &Folder,
-    (minecraft, build): (Minecraft, Option<u32>),
+/// What the Plugin of a project is called. Another server of the namespace may have the same plugin, and other pins.
+fn plugin_name(server: &str, project: &str, others: &[Managed]) -> String {
+    let whole = object_name(&format!("{server}-{project}"), LONGEST_PLUGIN_NAME);
+    let mut name = whole.clone();
+    let mut number = 2;
+    while others.iter().any(|other| other.object == name) {
+        let most = LONGEST_PLUGIN_NAME - 4;
+        name = format!("{}-{number}", whole.chars().take(most).collect::<String>());
+        number += 1;
+    }
+    name
+}
+
+/// The Plugins that are to be written, by their names, and the files that nobody manages with what they are.
+fn sort_out(
+    server: &str,
+    plugins: &[PluginFile],
     origins: &[Origin],
     doubts: &mut Vec<Doubt>,
-) -> Draft {
+) -> (Vec<Managed>, Vec<(String, String)>) {
     let mut managed: Vec<Managed> = Vec::new();
     let mut unmanaged = Vec::new();
-    for (plugin, origin) in folder.plugins.iter().zip(origins) {
+    for (plugin, origin) in plugins.iter().zip(origins) {
         match origin {
-            Origin::Of { key, version, listed, guess } => {
+            Origin::Of { key, release: _, version, main, pattern, listed, guess } => {
                 if *guess {
                     doubts.push(Doubt::Guess {
                         file: plugin.file.clone(),
@@ -143,20 +156,16 @@ fn draft(
                         project: key.to_string(),
                     });
                 }
-                // Another server of the namespace may have the same plugin, and other pins.
-                let whole = object_name(&format!("{name}-{}", key.project), LONGEST_PLUGIN_NAME);
-                let mut object = whole.clone();
-                let mut number = 2;
-                while managed.iter().any(|other| other.object == object) {
-                    let most = LONGEST_PLUGIN_NAME - 4;
-                    object = format!("{}-{number}", whole.chars().take(most).collect::<String>());
-                    number += 1;
+                let file = ManagedFile { file: plugin.file.clone(), main: *main, pattern: pattern.clone() };
+                if let Some(same) = managed.iter_mut().find(|managed| managed.key == *key) {
+                    same.files.push(file);
+                    continue;
                 }
                 managed.push(Managed {
-                    object,
+                    object: plugin_name(server, &key.project, &managed),
                     key: key.clone(),
                     version: version.clone(),
-                    file: plugin.file.clone(),
+                    files: vec![file],
                     guess: *guess,
                     listed: *listed,
                 });
@@ -172,8 +181,7 @@ fn draft(
         }
     }
     managed.sort_by(|a, b| a.object.cmp(&b.object));
-    let rcon_port = folder.properties.rcon_port.filter(|port| *port != 25575 && *port != 0);
-    Draft { name, namespace, minecraft, build, eula: folder.eula, rcon_port, managed, unmanaged }
+    (managed, unmanaged)
 }
 
 /// Solves what is written, and says what of it is not what is there.
@@ -230,7 +238,8 @@ fn check(
 fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Doubt>) {
     for locked in &lock.plugins {
         let guessed = draft.managed.iter().any(|managed| managed.guess && managed.key == locked.key);
-        if guessed || files.iter().any(|file| file.has(&locked.file.hash)) {
+        let is_there = |locked: &LockedFile| files.iter().any(|file| file.has(&locked.hash));
+        if guessed || locked.files().all(is_there) {
             continue;
         }
         doubts.push(match &locked.reason {
@@ -247,14 +256,4 @@ fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Do
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_directory_is_called_becomes_a_name_of_an_object() {
-        assert_eq!(object_name("My Server_(old)", 40), "my-server-old");
-        assert_eq!(object_name("ViaVersion", 63), "viaversion");
-        assert_eq!(object_name("--", 40), "");
-        assert_eq!(object_name("aaaa-bbbb", 5), "aaaa");
-    }
-}
+mod tests;

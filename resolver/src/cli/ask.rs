@@ -21,6 +21,7 @@ use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human, svg};
 use crate::facts::Facts;
+use crate::unmanaged::UnmanagedJar;
 use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
 use crate::{needed_projects, upstream};
 
@@ -222,10 +223,13 @@ pub(super) async fn read_upstreams(
     let mut projects = checked.projects();
     projects.extend_from_slice(further);
     let oldest = checked.oldest();
+    let own: Vec<UnmanagedJar> =
+        checked.requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
     let _progress = Progress::of(&under_way(&projects, checked.chooses_an_image()));
     let wanted = Wanted {
         projects: &projects,
         images: checked.chooses_an_image().then_some(sources.image.as_str()),
+        own: &own,
         oldest: oldest.as_ref(),
     };
     let missing = |catalog: &Catalog| {

@@ -16,7 +16,7 @@ use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
-use crate::unmanaged::{shared_names, unknown_on};
+use crate::unmanaged::shared_names;
 use crate::unusable::Unusable;
 use crate::version::glob;
 
@@ -271,11 +271,11 @@ fn warnings(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
 
 /// What is to be said about JARs of one's own.
 fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
-    let minecraft = &world.papers[decision.chosen.paper].version.minecraft;
+    let paper = &world.papers[decision.chosen.paper];
     let mut warnings = Vec::new();
-    let files = unknown_on(world.request, minecraft);
-    if !files.is_empty() {
-        warnings.push(Warning::Unmanaged { files, minecraft: minecraft.clone() });
+    if !paper.strangers.is_empty() {
+        let minecraft = paper.version.minecraft.clone();
+        warnings.push(Warning::Unmanaged { files: paper.strangers.clone(), minecraft });
     }
     let chosen = world.shelves.iter().zip(&decision.chosen.releases);
     let managed: Vec<(&str, Vec<&str>)> = chosen

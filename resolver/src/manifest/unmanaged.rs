@@ -12,9 +12,10 @@ pub fn unmanaged(spec: &crds::PaperMCServerSpec, seen: &[UnmanagedFile]) -> Vec<
     };
     let mut jars: Vec<UnmanagedJar> = seen
         .iter()
-        .map(|UnmanagedFile { file, sha256, name, provides }| UnmanagedJar {
+        .map(|UnmanagedFile { file, sha256, sha512, name, provides }| UnmanagedJar {
             file: file.clone(),
             sha256: sha256.clone(),
+            sha512: sha512.clone(),
             name: name.clone(),
             provides: provides.clone(),
             trusted: sha256.as_deref().map(said_of).unwrap_or_default(),

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use super::carried::Carried;
 use super::java::{self, Offer};
-use super::ripe_at;
+use super::{ripe_at, strangers};
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperWish, Request};
 use crate::solve::set::IndexSet;
-use crate::unmanaged::holding;
+use crate::unmanaged::UnmanagedPlugins;
 use crate::unusable::Unusable;
 
 /// One Minecraft version that Paper has, with its best build.
@@ -26,16 +26,39 @@ pub(crate) struct Candidate<'a> {
     pub(crate) java: u32,
     /// When its first build came out.
     pub(crate) since: Timestamp,
+    /// JARs of people's own on the server of which nobody knows whether they run on it.
+    pub(crate) strangers: Vec<String>,
 }
 
 /// Every Minecraft version that had a build at `now`, oldest first.
 pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<Candidate<'a>> {
     let offer = Offer::of(request, java::newest(catalog, now));
     let carried = Carried::of(catalog, request);
-    let mut candidates: Vec<Candidate<'a>> =
-        catalog.paper.iter().filter_map(|version| candidate(offer, carried.as_ref(), request, version, now)).collect();
-    candidates.sort_by(|a, b| a.version.minecraft.cmp(&b.version.minecraft));
-    candidates
+    let mut versions: Vec<(&PaperVersion, Vec<&Build>)> = catalog
+        .paper
+        .iter()
+        .map(|version| (version, out(request, version, now)))
+        .filter(|(_, builds)| !builds.is_empty())
+        .collect();
+    versions.sort_by(|(a, _), (b, _)| a.minecraft.cmp(&b.minecraft));
+    let papers: Vec<&PaperVersion> = versions.iter().map(|(version, _)| *version).collect();
+    let strangers = strangers::unknown(catalog, request, &papers);
+    let candidate =
+        |((version, builds), strangers)| candidate(offer, carried.as_ref(), request, (version, builds), strangers, now);
+    versions.into_iter().zip(strangers).map(candidate).collect()
+}
+
+/// Its builds that are out, oldest first, and the one that runs.
+fn out<'a>(request: &Request, version: &'a PaperVersion, now: Timestamp) -> Vec<&'a Build> {
+    let mut builds: Vec<&Build> =
+        version.builds.iter().filter(|build| build.published <= now || runs(request, version, build)).collect();
+    builds.sort_by_key(|build| build.number);
+    builds
+}
+
+fn runs(request: &Request, version: &PaperVersion, build: &Build) -> bool {
+    let running = request.running.as_ref();
+    running.is_some_and(|running| running.minecraft == version.minecraft && running.build == build.number)
 }
 
 /// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
@@ -53,18 +76,17 @@ pub(crate) fn wished(papers: &[Candidate<'_>], wish: &PaperWish) -> IndexSet {
     }
 }
 
+/// `builds`: at least one, oldest first.
 fn candidate<'a>(
     offer: Offer<'_>,
     carried: Option<&Carried<'_>>,
     request: &Request,
-    version: &'a PaperVersion,
+    (version, builds): (&'a PaperVersion, Vec<&'a Build>),
+    strangers: Vec<String>,
     now: Timestamp,
-) -> Option<Candidate<'a>> {
-    let running = request.running.as_ref().filter(|running| running.minecraft == version.minecraft);
-    let runs = |build: &Build| running.is_some_and(|running| running.build == build.number);
-    let mut builds: Vec<&Build> = version.builds.iter().filter(|build| build.published <= now || runs(build)).collect();
-    builds.sort_by_key(|build| build.number);
-    let since = builds.iter().map(|build| build.published).min()?;
+) -> Candidate<'a> {
+    let since = builds.iter().map(|build| build.published).min().expect("a version without builds is no candidate");
+    let runs = |build: &Build| runs(request, version, build);
     let pinned = match &request.paper {
         PaperWish::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
         PaperWish::BuildPin { .. } | PaperWish::Latest | PaperWish::Auto | PaperWish::Pin { .. } => None,
@@ -93,11 +115,11 @@ fn candidate<'a>(
     let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
     // The version's own faults come first: they are what a user can read and change.
     let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
-    let files = holding(request, &version.minecraft);
-    let strangers = (!files.is_empty()).then_some(Unusable::Unmanaged { files });
+    let waits = request.unmanaged_plugins == UnmanagedPlugins::Hold && !strangers.is_empty();
+    let held = waits.then(|| Unusable::Unmanaged { files: strangers.clone() });
     let unusable =
-        version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(strangers).or(choice.unusable);
-    Some(Candidate { version, build: choice.build, unusable, newer_build, java, since })
+        version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(held).or(choice.unusable);
+    Candidate { version, build: choice.build, unusable, newer_build, java, since, strangers }
 }
 
 struct Choice<'a> {

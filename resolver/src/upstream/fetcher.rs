@@ -17,7 +17,8 @@ use super::listing::{Listing, Name, can_be_a_name};
 use super::reading::{FoundProject, Images, Paper, Reading, Unread};
 use super::store::{Held, Stamp, Store};
 use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth};
-use crate::catalog::{Catalog, ImageTag, PaperVersion, ProjectKey, Source};
+use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
+use crate::unmanaged::UnmanagedJar;
 use crate::version::Minecraft;
 
 mod by_hash;
@@ -100,6 +101,8 @@ pub struct Wanted<'a> {
     pub projects: &'a [ProjectKey],
     /// The image whose tags are wanted: `itzg/minecraft-server`.
     pub images: Option<&'a str>,
+    /// JARs of people's own: whose they are is asked, and those projects are read too.
+    pub own: &'a [UnmanagedJar],
     /// No server can run an older Minecraft than this (the lowest floor or pin of all), so builds of older ones are not
     /// read: those versions are in the catalog without builds. None: all are read, once.
     pub oldest: Option<&'a Minecraft>,
@@ -115,6 +118,8 @@ pub struct Fetcher {
     names: Pages<Name>,
     listings: Pages<Listing>,
     tags: Pages<Vec<ImageTag>>,
+    /// Whose a file is, by its sha256.
+    owners: Pages<Option<Owner>>,
     files: Files,
 }
 
@@ -155,6 +160,7 @@ impl Fetcher {
             // A big one is 4 MB in memory, a usual one 50 KB.
             listings: Pages::new("releases", most(1_000), store, offline),
             tags: Pages::new("images", most(20), store, offline),
+            owners: Pages::new("owners", most(10_000), store, offline),
             files,
         }
     }
@@ -185,7 +191,9 @@ impl Fetcher {
         now: Timestamp,
     ) -> Reading {
         let mut reading = Reading::empty(now);
-        let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().cloned().collect();
+        reading.catalog.owners = self.owners(wanted.own, now).await;
+        let owners = reading.catalog.owners.values().map(|owner| &owner.project);
+        let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
         let (paper, tags, projects) = futures::join!(
             self.paper(wanted.oldest, now),
             self.images(wanted.images, now),

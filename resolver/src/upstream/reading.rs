@@ -1,6 +1,5 @@
 //! Pure. What a pass over the upstreams came to: the catalog, and what did not go well.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,14 +73,7 @@ pub(super) type FoundProject = (ProjectKey, Result<Found<Listing>, Arc<FetchErro
 
 impl Reading {
     pub(super) fn empty(now: Timestamp) -> Self {
-        let catalog = Catalog {
-            paper: Vec::new(),
-            paper_read_at: now,
-            projects: Vec::new(),
-            images: Vec::new(),
-            unread: BTreeMap::new(),
-        };
-        Self { catalog, problems: Vec::new() }
+        Self { catalog: Catalog::unread_at(now), problems: Vec::new() }
     }
 
     /// Whichever answer came first: the same upstream gives the same catalog.

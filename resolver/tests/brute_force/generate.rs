@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, PaperVersion, Project,
-    ProjectKey, Release, Source,
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, Owner, PaperVersion,
+    Project, ProjectKey, Release, Source,
 };
 use resolver::facts::{Requirement, VersionFact};
 use resolver::request::{
@@ -120,10 +120,12 @@ pub(crate) fn problem(seed: u64) -> Problem {
         projects,
         images,
         unread: BTreeMap::from([("modrinth/ghost".to_owned(), "it answers 503".to_owned())]),
+        owners: BTreeMap::new(),
     };
     let request = request(&mut dice, &catalog, &on_lists);
     let mut problem = Problem { catalog, request, now: now() };
     jars::scatter(&mut Dice::new(!seed), &mut problem, &on_lists);
+    own(&mut Dice::new(seed.reverse_bits()), &mut problem);
     problem
 }
 
@@ -360,13 +362,30 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
 fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
     let jar = |file: &str, trusted: Vec<String>| UnmanagedJar {
         file: file.to_owned(),
-        sha256: None,
+        sha256: Some(format!("of {file}")),
+        sha512: None,
         name: None,
         provides: Vec::new(),
         trusted,
     };
     let vouched = |dice: &mut Dice| dice.some(named, 40).into_iter().map(|version| (*version).to_owned()).collect();
     vec![jar("shop.jar", vouched(dice)), jar("anticheat.jar", vec!["*".to_owned()])]
+}
+
+/// A site knows whose a JAR of people's own is: mostly a release that is there.
+fn own(dice: &mut Dice, problem: &mut Problem) {
+    let Problem { catalog, request, now: _ } = problem;
+    for jar in request.unmanaged.iter().filter_map(|jar| jar.sha256.clone()) {
+        if !dice.chance(50) {
+            continue;
+        }
+        let project = dice.one(&catalog.projects);
+        let release = project.releases.iter().map(|release| release.id.clone()).collect::<Vec<_>>();
+        let release =
+            if release.is_empty() || dice.chance(10) { "gone".to_owned() } else { dice.one(&release).clone() };
+        let owner = Owner { project: project.key.clone(), release: Some(release) };
+        catalog.owners.insert(jar, owner);
+    }
 }
 
 /// A word about versions: of a plugin that is there, mostly, by one of the names it has.

@@ -34,7 +34,7 @@ impl Problem {
                 all.push(other);
             }
         };
-        let Catalog { paper, projects, images, unread, paper_read_at: _ } = &self.catalog;
+        let Catalog { paper, projects, images, unread, owners, paper_read_at: _ } = &self.catalog;
         for at in 0..projects.len() {
             with(&|p| drop(p.catalog.projects.remove(at)));
         }
@@ -50,6 +50,9 @@ impl Problem {
         }
         for at in 0..images.len() {
             with(&|p| drop(p.catalog.images.remove(at)));
+        }
+        for file in owners.keys() {
+            with(&|p| drop(p.catalog.owners.remove(file)));
         }
         for name in unread.keys() {
             with(&|p| drop(p.catalog.unread.remove(name)));

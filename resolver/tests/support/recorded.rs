@@ -152,11 +152,10 @@ fn project(slug: &str) -> Project {
 pub(crate) fn catalog() -> Catalog {
     Catalog {
         paper: paper(),
-        paper_read_at: READ_AT.parse().unwrap(),
         projects: ["viaversion", "viabackwards", "discordsrv", "griefprevention"].map(project).into(),
-        images: Vec::new(),
         // ViaFabric: a mod for another loader, named by two old releases and recorded nowhere.
         unread: BTreeMap::from([("modrinth/YlKdE5VK".to_owned(), "not recorded".to_owned())]),
+        ..Catalog::unread_at(READ_AT.parse().unwrap())
     }
 }
 

@@ -11,10 +11,10 @@ use resolver::request::{
     CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted,
     VersionWish,
 };
-use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
 use super::needs::{Ask, Needs};
+use super::own_jars;
 use super::texts::{self, Key};
 
 /// When a release came out. A file by its URL has no date: it has been there always.
@@ -64,7 +64,7 @@ pub(crate) struct Terms<'a> {
 /// Everything the page decides before anything is chosen.
 pub(crate) struct Book<'a> {
     pub(crate) request: &'a Request,
-    catalog: &'a Catalog,
+    pub(crate) catalog: &'a Catalog,
     now: Timestamp,
     /// Oldest first.
     pub(crate) papers: Vec<Paper<'a>>,
@@ -85,7 +85,13 @@ impl<'a> Book<'a> {
             catalog.paper.iter().filter_map(|version| paper(catalog, request, version, now)).collect();
         papers.sort_by(|a, b| a.minecraft.cmp(b.minecraft));
         let members = Membership { catalog, request, now }.settle()?;
-        Ok(Self { request, catalog, now, papers, members })
+        let mut book = Self { request, catalog, now, papers, members };
+        for at in 0..book.papers.len() {
+            if !own_jars::fit(&book, at) {
+                book.papers[at].build = None;
+            }
+        }
+        Ok(book)
     }
 
     /// The image for a set that needs this Java.
@@ -132,7 +138,8 @@ impl<'a> Book<'a> {
         }
     }
 
-    fn names(&self, list: &[Minecraft], paper: usize) -> bool {
+    /// Whether a list names a Paper, or a version that counts for it.
+    pub(crate) fn names(&self, list: &[Minecraft], paper: usize) -> bool {
         let paper = self.papers[paper].minecraft;
         let built = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
         if list.contains(paper) {
@@ -201,11 +208,7 @@ fn paper<'a>(
     let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
     let above_floor = request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
     let java_fits = starts_on(catalog, request, now, java);
-    Some(Paper {
-        minecraft,
-        build: build.filter(|_| fits && above_floor && java_fits && carried_here && strangers_fit(request, minecraft)),
-        java,
-    })
+    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits && carried_here), java })
 }
 
 /// Whether the server can have an image with this Java.
@@ -218,14 +221,6 @@ fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, java: u32) ->
             catalog.images.is_empty() || texts::image_for(&catalog.images, java, now).is_some()
         }
     }
-}
-
-/// Whether the JARs of people's own let the server leave its Minecraft for this one.
-fn strangers_fit(request: &Request, minecraft: &Minecraft) -> bool {
-    let before = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
-    let stays = before.is_none() || before == Some(minecraft);
-    let vouched = |jar: &UnmanagedJar| jar.trusted.iter().any(|pattern| texts::pattern_means(pattern, minecraft));
-    stays || request.unmanaged_plugins != UnmanagedPlugins::Hold || request.unmanaged.iter().all(vouched)
 }
 
 /// Whether a file has a checksum to verify it by.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, PaperVersion,
-    Project, ProjectKey, Release, Source,
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, Owner,
+    PaperVersion, Project, ProjectKey, Release, Source,
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
@@ -43,6 +43,9 @@ pub(crate) struct Scenario {
     /// Projects that could not be read, and why.
     #[serde(default)]
     unread: BTreeMap<String, String>,
+    /// Whose the JARs of people's own are, by sha256.
+    #[serde(default)]
+    owners: BTreeMap<String, Owner>,
     #[serde(default)]
     plugin: BTreeMap<String, PluginFields>,
     pub(crate) expect: Expect,
@@ -402,6 +405,7 @@ impl Scenario {
             paper_read_at: self.at,
             images: self.policy.images.iter().map(|tag| image(tag)).collect(),
             unread: self.unread.clone(),
+            owners: self.owners.clone(),
         }
     }
 

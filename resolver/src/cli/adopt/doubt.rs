@@ -100,8 +100,13 @@ pub(super) enum Doubt {
 pub(super) enum Because {
     /// Its hash is nowhere.
     Unknown,
-    /// A site has it as a further file of a version, and installs the first.
-    FurtherFile {
+    /// A site has it, and in no release that Paper loads.
+    NotForPaper {
+        /// The project.
+        project: String,
+    },
+    /// It is of another release than the file that its Plugin brings.
+    OtherRelease {
         /// The project.
         project: String,
     },
@@ -142,10 +147,11 @@ impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("neither Modrinth nor Hangar knows the file"),
-            Self::FurtherFile { project } => {
+            Self::NotForPaper { project } => write!(f, "{project} has it, and in no release for Paper"),
+            Self::OtherRelease { project } => {
                 write!(
                     f,
-                    "{project} has it as a further file of a version, and its Plugin brings the first only; `spec.source.jars` names more"
+                    "{project} has it in another release than the file that its Plugin brings, which brings files of one"
                 )
             }
             Self::NoSuchVersion { project } => write!(f, "{project} has its name, and no release of this version"),

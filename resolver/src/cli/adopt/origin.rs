@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::doubt::{Because, Doubt};
 use super::folder::PluginFile;
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
+use crate::file_pattern::{matches, stem};
 use crate::shelf::{for_paper, is_pinned};
 use crate::upstream::{FetchError, Fetcher, Problem, Wanted, in_words};
 use crate::version::{Minecraft, sibling};
@@ -17,9 +18,9 @@ pub(super) struct Found {
     /// The projects that they may be of, and Paper.
     pub(super) catalog: Catalog,
     /// Whose the files are, by sha512.
-    owners: BTreeMap<String, ProjectKey>,
+    pub(super) owners: BTreeMap<String, ProjectKey>,
     /// Why a file is nobody's that no project has.
-    otherwise: Because,
+    pub(super) otherwise: Because,
 }
 
 /// Where one file comes from.
@@ -29,8 +30,14 @@ pub(super) enum Origin {
     Of {
         /// The project, by its slug.
         key: ProjectKey,
+        /// The source's id of the release: versions repeat.
+        release: String,
         /// As its authors write it.
         version: String,
+        /// It is the file that comes when none is named.
+        main: bool,
+        /// What names it among the files of its release.
+        pattern: String,
         /// Its page lists the Minecraft that runs, or has no list.
         listed: bool,
         /// By name and version, and not by its hash.
@@ -60,7 +67,7 @@ pub(super) async fn find(
         guesses.extend(unknown.flat_map(|file| called(&file.facts.name)).filter(|key| !wanted.contains(key)));
     }
     let keys: Vec<ProjectKey> = wanted.iter().chain(&guesses).cloned().collect();
-    let all = Wanted { projects: &keys, images: None, oldest: Some(oldest) };
+    let all = Wanted { projects: &keys, oldest: Some(oldest), ..Wanted::default() };
     let reading = fetcher.catalog(all, |_| Vec::new(), now).await;
     let subjects: BTreeSet<String> = guesses.iter().map(ToString::to_string).collect();
     doubts.extend(unread(&reading.problems, &subjects, offline));
@@ -76,18 +83,28 @@ pub(super) async fn find(
 impl Found {
     /// Where each file comes from, in the order of the files, on a server that runs this Minecraft.
     pub(super) fn origins(&self, files: &[PluginFile], minecraft: &Minecraft) -> Vec<Origin> {
-        let mut taken = BTreeSet::new();
-        let origins = files.iter().map(|file| {
-            let origin = origin(&self.catalog, file, self.owners.get(&file.sha512), minecraft, &self.otherwise);
-            match origin {
-                // A second file of a project: its Plugin can bring one only.
-                Origin::Of { key, .. } if !taken.insert(key.clone()) => {
-                    Origin::Nobody(Because::FurtherFile { project: key.to_string() })
+        let origin =
+            |file: &PluginFile| origin(&self.catalog, file, self.owners.get(&file.sha512), minecraft, &self.otherwise);
+        let mut origins: Vec<Origin> = files.iter().map(origin).collect();
+        // The files of a Plugin are of one release: that of the project's main file, else that of its first one.
+        let mut releases: BTreeMap<ProjectKey, String> = BTreeMap::new();
+        for with_main in [true, false] {
+            for origin in &origins {
+                if let Origin::Of { key, release, main, .. } = origin
+                    && *main == with_main
+                {
+                    releases.entry(key.clone()).or_insert_with(|| release.clone());
                 }
-                known @ (Origin::Of { .. } | Origin::Nobody(_)) => known,
             }
-        });
-        origins.collect()
+        }
+        for origin in &mut origins {
+            if let Origin::Of { key, release, .. } = origin
+                && releases.get(key) != Some(release)
+            {
+                *origin = Origin::Nobody(Because::OtherRelease { project: key.to_string() });
+            }
+        }
+        origins
     }
 }
 
@@ -99,8 +116,8 @@ async fn owners(
     doubts: &mut Vec<Doubt>,
 ) -> BTreeMap<String, ProjectKey> {
     let hashes: Vec<String> = files.iter().map(|file| file.sha512.clone()).collect();
-    let mut owners = match fetcher.modrinth_by_hash(&hashes, now).await {
-        Ok(owners) => owners,
+    let mut owners: BTreeMap<String, ProjectKey> = match fetcher.modrinth_by_hash(&hashes, now).await {
+        Ok(owners) => owners.into_iter().map(|(sha512, owner)| (sha512, owner.project)).collect(),
         Err(error) => {
             doubts.push(Doubt::NotAsked { why: in_words(&error) });
             BTreeMap::new()
@@ -151,23 +168,28 @@ fn origin(
     minecraft: &Minecraft,
     otherwise: &Because,
 ) -> Origin {
-    let of = |project: &Project, release: &Release, guess: bool| Origin::Of {
+    let of = |project: &Project, release: &Release, at: usize, guess: bool| Origin::Of {
         key: project.key.clone(),
+        release: release.id.clone(),
         version: release.version.clone(),
+        main: at == 0,
+        pattern: pattern(release, at),
         listed: lists(release, minecraft),
         guess,
     };
-    let is_file = |release: &&Release| {
-        release.file.as_ref().and_then(|file| file.hash.as_ref()).is_some_and(|hash| file.has(hash))
+    let place = |release: &Release| {
+        let is_file = |hash: &String| file.has(hash);
+        release.jars().position(|jar| jar.file.hash.as_ref().is_some_and(is_file))
     };
     let sites = catalog.projects.iter().filter(|project| project.key.source != Source::Url);
-    let mut found = sites.filter_map(|project| project.releases.iter().find(is_file).map(|release| (project, release)));
-    if let Some((project, release)) = found.find(|(_, release)| for_paper(release)) {
-        return of(project, release, false);
+    let releases = sites.flat_map(|project| project.releases.iter().map(move |release| (project, release)));
+    let mut found = releases.filter(|(_, release)| for_paper(release));
+    if let Some(origin) = found.find_map(|(project, release)| Some(of(project, release, place(release)?, false))) {
+        return origin;
     }
     if let Some(owner) = owner {
         let project = catalog.project(owner).map_or_else(|| owner.to_string(), |project| project.key.to_string());
-        return Origin::Nobody(Because::FurtherFile { project });
+        return Origin::Nobody(Because::NotForPaper { project });
     }
     let named: Vec<&Project> = called(&file.facts.name).iter().filter_map(|key| catalog.project(key)).collect();
     let version = file.facts.version.as_deref();
@@ -178,10 +200,22 @@ fn origin(
     };
     let guess = named.iter().find_map(|project| Some((*project, project.releases.iter().find(same)?)));
     match (guess, named.first()) {
-        (Some((project, release)), _) => of(project, release, true),
+        (Some((project, release)), _) => of(project, release, 0, true),
         (None, Some(project)) => Origin::Nobody(Because::NoSuchVersion { project: project.key.to_string() }),
         (None, None) => Origin::Nobody(otherwise.clone()),
     }
+}
+
+/// What names the file at this place of a release in `spec.source.jars`: what its name is in every version, unless another file
+/// of the release is called so too.
+fn pattern(release: &Release, at: usize) -> String {
+    let names: Vec<&str> = release.jars().map(|jar| jar.file.name.as_str()).collect();
+    let name = names[at];
+    let stem = stem(name);
+    if names.iter().filter(|name| matches(&stem, name)).count() == 1 {
+        return stem;
+    }
+    name.strip_suffix(".jar").unwrap_or(name).to_owned()
 }
 
 /// Whether its page lists this Minecraft or its hotfix sibling. One without a list says nothing against it.

@@ -35,9 +35,31 @@ pub(super) struct Managed {
     pub(super) object: String,
     pub(super) key: ProjectKey,
     pub(super) version: String,
-    pub(super) file: String,
+    /// At least one.
+    pub(super) files: Vec<ManagedFile>,
     pub(super) guess: bool,
     pub(super) listed: bool,
+}
+
+/// A file that a Plugin brings.
+#[derive(Debug)]
+pub(super) struct ManagedFile {
+    /// Its name in `plugins`.
+    pub(super) file: String,
+    /// It is the one that comes when none is named.
+    pub(super) main: bool,
+    /// What names it.
+    pub(super) pattern: String,
+}
+
+impl Managed {
+    /// What to write as `spec.source.jars`; nothing for the main file alone.
+    fn jars(&self) -> Vec<String> {
+        match self.files.as_slice() {
+            [ManagedFile { main: true, .. }] => Vec::new(),
+            files => files.iter().map(|file| quoted(&file.pattern)).collect(),
+        }
+    }
 }
 
 impl Draft {
@@ -105,11 +127,21 @@ impl Draft {
     }
 
     fn plugin(&self, text: &mut String, plugin: &Managed) {
-        let Managed { object, key, version, file, guess, listed } = plugin;
-        let how = if *guess { "a guess by its name and version: the file has other bytes" } else { "by its hash" };
-        line(text, format_args!("---\n# {file}, {how}"));
+        let Managed { object, key, version, files, guess, listed } = plugin;
+        let how = if *guess {
+            "a guess by its name and version: the file has other bytes"
+        } else if let [_] = files.as_slice() {
+            "by its hash"
+        } else {
+            "by their hashes"
+        };
+        let names: Vec<&str> = files.iter().map(|file| file.file.as_str()).collect();
+        line(text, format_args!("---\n# {}, {how}", names.join(" and ")));
         self.head(text, "Plugin", object);
-        line(text, format_args!("spec:\n  source: {{type: {}, project: {}}}", key.source, quoted(&key.project)));
+        let jars = plugin.jars();
+        let jars = if jars.is_empty() { String::new() } else { format!(", jars: [{}]", jars.join(", ")) };
+        let project = quoted(&key.project);
+        line(text, format_args!("spec:\n  source: {{type: {}, project: {project}{jars}}}", key.source));
         line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(version)));
         if !listed {
             line(

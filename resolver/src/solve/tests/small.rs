@@ -175,10 +175,8 @@ pub(super) fn problems() -> impl Strategy<Value = Problem> {
         Problem {
             catalog: Catalog {
                 paper: stable.iter().enumerate().map(|(at, &stable)| paper(at, stable)).collect(),
-                paper_read_at: day(0),
                 projects: built.collect(),
-                images: Vec::new(),
-                unread: std::collections::BTreeMap::new(),
+                ..Catalog::unread_at(day(0))
             },
             request: request(wishes, wish),
             now: day(22),
@@ -225,10 +223,8 @@ pub(super) fn many_betas(betas: usize) -> Problem {
     Problem {
         catalog: Catalog {
             paper: vec![paper(0, true)],
-            paper_read_at: day(0),
             projects: vec![project("a", releases)],
-            images: Vec::new(),
-            unread: std::collections::BTreeMap::new(),
+            ..Catalog::unread_at(day(0))
         },
         request: request(vec![wish("a")], PaperWish::Auto),
         now: day(22),
@@ -258,10 +254,8 @@ pub(super) fn ladder(length: usize) -> Problem {
     Problem {
         catalog: Catalog {
             paper: vec![paper(0, true)],
-            paper_read_at: day(0),
             projects: vec![project("a", releases("a", "b")), project("b", releases("b", "a"))],
-            images: Vec::new(),
-            unread: std::collections::BTreeMap::new(),
+            ..Catalog::unread_at(day(0))
         },
         request: request(vec![wish("a"), wish("b")], PaperWish::Auto),
         now: day(29),

@@ -1,7 +1,5 @@
 //! Pure. Small fleets, made from a seed.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{
@@ -214,8 +212,7 @@ pub(super) fn fleet(seed: u64) -> Small {
         }
     });
     let requests = requests.collect();
-    let catalog =
-        Catalog { paper, paper_read_at: day(0), projects: built, images: Vec::new(), unread: BTreeMap::new() };
+    let catalog = Catalog { paper, projects: built, ..Catalog::unread_at(day(0)) };
     Small { catalog, requests, now: day(22) }
 }
 

@@ -1,0 +1,46 @@
+//! Edge (writes). A JAR that a person put there and that a site knows: its page says on which Minecraft it runs.
+
+use fixtures::jar::{self, PluginYml};
+use serde_json::json;
+
+use super::manifests::{BEFORE, FAR, LOBBY, server};
+use super::server::Server;
+use super::wait::{SOON, until};
+use super::world::in_a_world;
+
+/// Nobody knows it.
+const SHOP: &str = "Shop.jar";
+/// GriefPrevention 16.18.5: its page lists 1.21.10 and not 1.21.11.
+const CLAIMS: &str = "claims.jar";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_its_page_does_not_list() {
+    in_a_world("own-jars", BEFORE, async |world| {
+        let mut pinned = server(LOBBY, FAR);
+        pinned["spec"]
+            .as_object_mut()
+            .unwrap()
+            .extend([("updateStrategy".to_owned(), json!("pin")), ("version".to_owned(), json!("1.21.8"))]);
+        world.apply(&[pinned]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let claims = world.upstream.file("griefprevention", "16.18.5").await;
+        lobby.put_file(&format!("/data/plugins/{CLAIMS}"), &claims).await;
+        lobby.put_file(&format!("/data/plugins/{SHOP}"), &jar::plugin(&PluginYml::new("Shop", "1.0"))).await;
+        lobby.change(json!({"updateStrategy": "auto", "version": null})).await;
+        let held_by = async |wanted: &str| {
+            until(&format!("a newer Minecraft waits for {wanted}"), SOON, async || {
+                let held_by = lobby.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
+                if held_by == wanted { Ok(()) } else { Err(held_by) }
+            })
+            .await;
+        };
+        held_by(&format!("{SHOP}, {CLAIMS}")).await;
+        assert!(lobby.object().await.status.unwrap().available_update.is_none(), "also 1.21.10 waits for the shop");
+
+        lobby.shell(&format!("rm /data/plugins/{SHOP}")).await;
+        lobby.planned(&["Paper 1.21.8-", "-> 1.21.10-"]).await;
+        held_by(CLAIMS).await;
+    })
+    .await;
+}

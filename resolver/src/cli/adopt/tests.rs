@@ -1,0 +1,140 @@
+//! Pure. What is written for the files of a directory, when one release has several of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::doubt::Because;
+use super::*;
+use crate::catalog::Catalog;
+use crate::jar::plugin::PluginFacts;
+
+fn now() -> Timestamp {
+    "2026-01-20T00:00:00Z".parse().unwrap()
+}
+
+/// The hash of a file is made of its name.
+fn sha512(name: &str) -> String {
+    let mut hasher = crate::jar::Hasher::new(crate::jar::Algorithm::Sha512);
+    hasher.update(name.as_bytes());
+    hasher.finish().hex().to_owned()
+}
+
+fn release(id: &str, version: &str, names: &[&str]) -> Value {
+    let file = |name: &str| json!({"name": name, "url": "https://cdn.example/a.jar", "hash": format!("sha512:{}", sha512(name))});
+    json!({
+        "id": id, "version": version, "published": "2026-01-01T00:00:00Z", "channel": "release", "minecraft": ["1.21.10"],
+        "loaders": ["paper"], "file": file(names[0]),
+        "further": names[1..].iter().map(|name| json!({"file": file(name)})).collect::<Vec<_>>(),
+    })
+}
+
+/// Paper 1.21.10-129, and a project with three modules in each release.
+fn catalog() -> Catalog {
+    let modules = |version: &str| {
+        let names = ["EssentialsX", "EssentialsXChat", "EssentialsXSpawn"].map(|name| format!("{name}-{version}.jar"));
+        release(version, version, &names.each_ref().map(String::as_str))
+    };
+    serde_json::from_value(json!({
+        "paper": [{"minecraft": "1.21.10", "builds": [{
+            "number": 129, "channel": "STABLE", "published": "2026-01-01T00:00:00Z",
+            "file": {"name": "paper.jar", "url": "https://cdn.example/paper.jar", "hash": format!("sha256:{}", "0".repeat(64))},
+        }]}],
+        "paperReadAt": now(),
+        "projects": [{
+            "key": {"source": "modrinth", "project": "essentialsx"}, "id": "E", "name": "EssentialsX", "readAt": now(),
+            "releases": [modules("2.20.0"), modules("2.21.0")],
+        }, {
+            "key": {"source": "modrinth", "project": "lights"}, "id": "L", "name": "Lights", "readAt": now(),
+            "releases": [release("l", "1.0", &["Lights-1.0.jar", "Lights-1.0-lite.jar"])],
+        }],
+    }))
+    .unwrap()
+}
+
+/// What is written for a server with these files, and of what it is unsure.
+fn written(names: &[&str]) -> (String, Vec<Doubt>) {
+    let plugin = |name: &&str| {
+        let facts = PluginFacts {
+            name: crate::file_pattern::stem(name),
+            version: None,
+            api_version: None,
+            depend: Vec::new(),
+            soft_depend: Vec::new(),
+            load_before: Vec::new(),
+            provides: Vec::new(),
+            libraries: Vec::new(),
+            folia: false,
+            java: None,
+        };
+        PluginFile { file: (*name).to_owned(), facts, sha256: String::new(), sha512: sha512(name) }
+    };
+    let files: Vec<PluginFile> = names.iter().map(plugin).collect();
+    let found = origin::Found { catalog: catalog(), owners: BTreeMap::new(), otherwise: Because::Unknown };
+    let minecraft: Minecraft = "1.21.10".parse().unwrap();
+    let origins = found.origins(&files, &minecraft);
+    let mut doubts = Vec::new();
+    let (managed, unmanaged) = sort_out("lobby", &files, &origins, &mut doubts);
+    let draft = Draft {
+        name: "lobby".to_owned(),
+        namespace: None,
+        minecraft,
+        build: Some(129),
+        eula: true,
+        rcon_port: None,
+        managed,
+        unmanaged,
+    };
+    let text = draft.render("lobby", now());
+    let file = File { name: "written".to_owned(), text: text.clone() };
+    let checked = checked::check(manifests::read(&[file]), &mut Vec::new()).unwrap();
+    for (_, answer) in answers(&found.catalog, &checked.requests, now()) {
+        compare(&answer.unwrap().lock, &draft, &files, &mut doubts);
+    }
+    (text, doubts)
+}
+
+#[test]
+fn files_of_one_release_come_by_one_plugin_that_names_them() {
+    let (text, doubts) = written(&["EssentialsX-2.20.0.jar", "EssentialsXChat-2.20.0.jar"]);
+    assert!(doubts.is_empty(), "{doubts:?}");
+    assert!(text.contains("# EssentialsX-2.20.0.jar and EssentialsXChat-2.20.0.jar, by their hashes\n"), "{text}");
+    let source = "  source: {type: modrinth, project: essentialsx, jars: [EssentialsX, EssentialsXChat]}\n";
+    assert!(text.contains(source), "{text}");
+    assert_eq!(text.matches("kind: Plugin").count(), 1);
+}
+
+#[test]
+fn a_module_without_its_main_file_is_named_and_a_main_file_alone_is_not() {
+    let (text, doubts) = written(&["EssentialsXSpawn-2.20.0.jar"]);
+    assert!(doubts.is_empty(), "{doubts:?}");
+    assert!(text.contains("jars: [EssentialsXSpawn]}"), "{text}");
+    let (text, doubts) = written(&["EssentialsX-2.20.0.jar"]);
+    assert!(doubts.is_empty(), "{doubts:?}");
+    assert!(!text.contains("jars:"), "{text}");
+}
+
+#[test]
+fn a_module_of_another_release_is_left_as_it_is() {
+    let (text, doubts) = written(&["EssentialsXChat-2.20.0.jar", "EssentialsX-2.21.0.jar"]);
+    let [Doubt::Unmanaged { file, because: Because::OtherRelease { project }, .. }] = doubts.as_slice() else {
+        panic!("{doubts:?}")
+    };
+    assert_eq!((file.as_str(), project.as_str()), ("EssentialsXChat-2.20.0.jar", "modrinth/essentialsx"));
+    assert!(text.contains("version: \"2.21.0\"") && !text.contains("jars:"), "{text}");
+}
+
+#[test]
+fn a_file_whose_name_is_the_beginning_of_another_is_named_in_full() {
+    let (text, doubts) = written(&["Lights-1.0.jar", "Lights-1.0-lite.jar"]);
+    assert!(doubts.is_empty(), "{doubts:?}\n{text}");
+    assert!(text.contains("jars: [\"Lights-1.0\", \"Lights-1.0-lite\"]}"), "{text}");
+}
+
+#[test]
+fn what_a_directory_is_called_becomes_a_name_of_an_object() {
+    assert_eq!(object_name("My Server_(old)", 40), "my-server-old");
+    assert_eq!(object_name("ViaVersion", 63), "viaversion");
+    assert_eq!(object_name("--", 40), "");
+    assert_eq!(object_name("aaaa-bbbb", 5), "aaaa");
+}

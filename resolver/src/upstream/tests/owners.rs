@@ -1,0 +1,73 @@
+//! Edge (reads). Whose a JAR of somebody's own is: asked once, and the page of the project read with it.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::*;
+use crate::unmanaged::UnmanagedJar;
+
+fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
+    UnmanagedJar {
+        file: file.to_owned(),
+        sha256: Some(hex::encode(Sha256::digest(bytes))),
+        sha512: Some(hex::encode(Sha512::digest(bytes))),
+        name: None,
+        provides: Vec::new(),
+        trusted: Vec::new(),
+    }
+}
+
+/// The bytes of the file that `pointer` names in the answer at `path`.
+async fn file(replay: &Replay, path: &str, pointer: &str) -> Vec<u8> {
+    let get = async |url: String| reqwest::get(url).await.unwrap().error_for_status().unwrap().bytes().await.unwrap();
+    let answer: Value = serde_json::from_slice(&get(format!("{}{path}", replay.server.base)).await).unwrap();
+    get(answer.pointer(pointer).unwrap().as_str().unwrap().to_owned()).await.into()
+}
+
+#[tokio::test]
+async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read() {
+    let replay = Replay::start().await;
+    let of_modrinth = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;
+    let of_hangar =
+        file(&replay, "/hangar/api/v1/projects/Multiverse-Core/versions/4.3.12", "/downloads/PAPER/downloadUrl").await;
+    let jars = [jar("gp.jar", &of_modrinth), jar("mv.jar", &of_hangar), jar("shop.jar", b"nobody's")];
+    let sha256 = |at: usize| jars[at].sha256.as_deref().unwrap();
+    let oldest = "99.0".parse().unwrap();
+    let wanted = Wanted { own: &jars, oldest: Some(&oldest), ..Wanted::default() };
+    let fetcher = replay.fetcher();
+    replay.server.take();
+    let reading = fetcher.catalog(wanted, none, now()).await;
+    assert!(reading.problems.is_empty(), "{:?}", reading.problems);
+    let release = |at| reading.catalog.release_of_file(sha256(at)).map(|release| release.version.as_str());
+    assert_eq!((release(0), release(1), release(2)), (Some("16.18.5"), Some("4.3.12"), None));
+    let asked = |seen: &[Seen], what: &str| seen.iter().filter(|(path, ..)| path.contains(what)).count();
+    let seen = replay.server.take();
+    assert_eq!((asked(&seen, "/version_files"), asked(&seen, "/versions/hash/")), (3, 2), "{seen:?}");
+
+    // The bytes of a release stay its bytes; what nobody knew yesterday may have been published since.
+    let later = now() + SignedDuration::from_hours(23);
+    let again = replay.fetcher().catalog(wanted, none, later).await;
+    assert_eq!(again.catalog.owners, reading.catalog.owners);
+    let seen = replay.server.take();
+    assert_eq!((asked(&seen, "/version_files"), asked(&seen, "/versions/hash/")), (0, 0), "{seen:?}");
+    let tomorrow = fetcher.catalog(wanted, none, now() + SignedDuration::from_hours(25)).await;
+    assert_eq!(tomorrow.catalog.owners, reading.catalog.owners);
+    let seen = replay.server.take();
+    assert_eq!((asked(&seen, "/version_files"), asked(&seen, "/versions/hash/")), (1, 1), "{seen:?}");
+    let offline = Fetcher::offline(replay.dir.path()).catalog(wanted, none, later).await;
+    assert_eq!(offline.catalog.owners, reading.catalog.owners);
+}
+
+#[tokio::test]
+async fn a_site_that_is_down_leaves_an_owner_unknown_and_is_asked_again() {
+    let replay = Replay::start().await;
+    let bytes = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;
+    let jars = [jar("gp.jar", &bytes)];
+    let oldest = "99.0".parse().unwrap();
+    let wanted = Wanted { own: &jars, oldest: Some(&oldest), ..Wanted::default() };
+    let fetcher = replay.fetcher();
+    replay.fail(Played::Modrinth, Failure::Status(503));
+    assert!(fetcher.catalog(wanted, none, now()).await.catalog.owners.is_empty());
+    replay.state.fail(Played::Modrinth, None);
+    assert_eq!(fetcher.catalog(wanted, none, now() + minutes(1)).await.catalog.owners.len(), 1);
+}

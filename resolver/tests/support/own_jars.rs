@@ -1,0 +1,39 @@
+//! What JARs of people's own do to a new Minecraft, said a second time and without the solver's code.
+
+use resolver::catalog::Release;
+use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+
+use super::rules::Book;
+use super::texts;
+
+/// Whether they let the server leave its Minecraft for this Paper.
+pub(crate) fn fit(book: &Book<'_>, paper: usize) -> bool {
+    let request = book.request;
+    let minecraft = book.papers[paper].minecraft;
+    let before = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
+    let stays = before.is_none() || before == Some(minecraft);
+    let vouched = |jar: &UnmanagedJar| jar.trusted.iter().any(|pattern| texts::pattern_means(pattern, minecraft));
+    let published = |jar: &UnmanagedJar| {
+        release_of(book, jar).is_some_and(|release| {
+            release.api_version.as_ref().is_none_or(|needs| needs <= minecraft) && book.names(&release.minecraft, paper)
+        })
+    };
+    stays
+        || request.unmanaged_plugins != UnmanagedPlugins::Hold
+        || request.unmanaged.iter().all(|jar| vouched(jar) || published(jar))
+}
+
+/// The release that a file is, where a site has said whose it is.
+fn release_of<'b>(book: &'b Book<'_>, jar: &UnmanagedJar) -> Option<&'b Release> {
+    let sha256 = jar.sha256.as_ref()?;
+    let owner = book.catalog.owners.get(sha256)?;
+    let project = book.catalog.project(&owner.project)?;
+    match &owner.release {
+        Some(id) => project.releases.iter().find(|release| release.id == *id),
+        None => project.releases.iter().find(|release| {
+            let main = release.file.iter();
+            let mut files = main.chain(release.further.iter().map(|jar| &jar.file));
+            files.any(|file| file.hash.as_deref() == Some(&format!("sha256:{sha256}")))
+        }),
+    }
+}
