@@ -207,7 +207,7 @@ impl<'a> World<'a> {
         let known = before
             .filter(|before| before.reader.reads_like(&reader))
             .map_or(&[][..], |before| before.shelves.as_slice());
-        let shelves = link::shelve(catalog, request, members, &reader, known);
+        let shelves = link::shelve(catalog, request, &members, &reader, known);
         Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader, judgements })
     }
 

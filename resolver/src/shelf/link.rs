@@ -63,7 +63,7 @@ impl<'x> Peers<'x> {
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
     request: &Request,
-    members: Vec<Member<'a>>,
+    members: &[Member<'a>],
     reader: &Reader,
     known: &[Rc<Shelf<'a>>],
 ) -> Vec<Rc<Shelf<'a>>> {

@@ -41,9 +41,9 @@ impl<'x, 'a> BestCase<'x, 'a> {
     pub(super) fn on(&self, paper: usize) -> Option<Chosen> {
         let mut releases: Vec<Option<usize>> = vec![None; self.world.shelves.len()];
         for (at, wanted) in &self.wanted {
-            let shelf = &self.world.shelves[*at];
-            let newest = |of: &IndexSet| wanted.intersection(of).highest(shelf.releases.len());
-            let newest = newest(&shelf.supports[paper]).max(newest(&self.question.stays[*at]))?;
+            let stock = &self.world.shelves[*at];
+            let newest = |of: &IndexSet| wanted.intersection(of).highest(stock.releases.len());
+            let newest = newest(&stock.supports[paper]).max(newest(&self.question.stays[*at]))?;
             releases[*at] = newest.checked_sub(1);
         }
         let index = |at: usize| releases[at].map_or(0, |place| place + 1);
