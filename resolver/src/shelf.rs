@@ -1,5 +1,6 @@
 //! Pure. The shelf: the catalog as one server sees it at one instant, with every release judged and indexed.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -49,10 +50,11 @@ pub(crate) struct World<'a> {
     /// Classes of unusable Papers.
     pub(crate) paper_classes: Vec<Class>,
     /// In rank order: those asked for by object name, then the others, dependents before dependencies.
-    pub(crate) shelves: Vec<Shelf<'a>>,
+    pub(crate) shelves: Vec<Rc<Shelf<'a>>>,
     /// What was assumed while reading the request.
     pub(crate) warnings: Vec<Warning>,
     reader: Reader,
+    judgements: Judgements<'a>,
 }
 
 /// Unusable versions that share one reason.
@@ -84,7 +86,7 @@ pub(crate) struct Rules<'a> {
 }
 
 /// Who asks for a plugin.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked<'a> {
     /// All objects, by name.
     pub(crate) objects: Vec<&'a str>,
@@ -102,7 +104,9 @@ pub(crate) struct Shelf<'a> {
     pub(crate) rules: Rules<'a>,
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.
     pub(crate) channel: Channel,
-    pub(crate) releases: Vec<Stocked<'a>>,
+    pub(crate) releases: Rc<Vec<Stocked<'a>>>,
+    /// What each release says about other shelves; nothing for one that may not be used.
+    pub(crate) links: Vec<Vec<Link>>,
     pub(crate) classes: Vec<Class>,
     /// Per Paper, the releases known to run on it, unusable ones included.
     pub(crate) supports: Vec<IndexSet>,
@@ -112,12 +116,10 @@ pub(crate) struct Shelf<'a> {
     pub(crate) allowed: IndexSet,
 }
 
-/// One release on a shelf.
+/// One release and its verdict.
 pub(crate) struct Stocked<'a> {
     pub(crate) release: &'a Release,
     pub(crate) unusable: Option<Unusable>,
-    /// What it says about other shelves; empty for one that may not be used.
-    pub(crate) links: Vec<Link>,
     /// Required projects that its source does not have, as the page names them.
     pub(crate) outside: Vec<String>,
 }
@@ -172,18 +174,42 @@ impl<'a> World<'a> {
 
     /// Judges and indexes everything that the request can reach.
     pub(crate) fn build(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Gap> {
+        Self::after(None, catalog, request, now)
+    }
+
+    /// The world of another request of the same server. What it does not change is taken over: most requests that are
+    /// tried for a hint change one plugin of forty.
+    pub(crate) fn changed<'b>(&'b self, request: &'b Request, now: Timestamp) -> Result<World<'b>, Gap> {
+        let comparable = self.now == now && self.request.running == request.running;
+        World::after(Some(self).filter(|_| comparable), self.judgements.catalog, request, now)
+    }
+
+    /// `before`: a world at the same instant, of a server that runs the same.
+    fn after(
+        before: Option<&'a World<'a>>,
+        catalog: &'a Catalog,
+        request: &'a Request,
+        now: Timestamp,
+    ) -> Result<Self, Gap> {
         let papers = paper::candidates(catalog, request, now);
         let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
         // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
         let reader = Reader::new(papers.iter().map(|paper| paper.version), Policy::of(request));
         let mut warnings = Vec::new();
         let mut gap = Gap::default();
-        let stocked = closure::stock(&mut Judgements::of_one(catalog, now), request, &mut warnings, &mut gap);
+        let mut judgements = match before {
+            Some(before) => before.judgements.continued(),
+            None => Judgements::of_one(catalog, now),
+        };
+        let members = closure::stock(&mut judgements, request, &mut warnings, &mut gap);
         if gap != Gap::default() {
             return Err(gap);
         }
-        let shelves = link::shelve(catalog, request, stocked, &reader, papers.len());
-        Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader })
+        let known = before
+            .filter(|before| before.reader.reads_like(&reader))
+            .map_or(&[][..], |before| before.shelves.as_slice());
+        let shelves = link::shelve(catalog, request, &members, &reader, known);
+        Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader, judgements })
     }
 
     /// How a release is known to run on a Paper (both by their places).

@@ -13,11 +13,12 @@ use crate::shelf::{Gap, World};
 use crate::version::Minecraft;
 
 pub(crate) mod answer;
+mod best_case;
 pub(crate) mod joint;
 pub(crate) mod provider;
 pub(crate) mod set;
 
-use provider::{Chosen, Failure, Meter, Proof, Question};
+use provider::{Chosen, Meter, Question, find, prove};
 use set::IndexSet;
 
 /// The chosen set, and why it is that one.
@@ -112,16 +113,16 @@ pub fn resolve_within(
     let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
     let meter = Meter::new(budget);
     let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
-    match decide(&world, &meter) {
-        Ok(decision) => Ok(Resolution {
+    if let Some(decision) = decide(&world, &meter).map_err(Unsolvable::GaveUp)? {
+        return Ok(Resolution {
             lock: answer::lock(catalog, &world, &decision),
             explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),
-        }),
-        Err((_, Failure::GaveUp(gave_up))) => Err(Unsolvable::GaveUp(gave_up)),
-        Err((question, Failure::None(proof))) => {
-            Err(Unsolvable::NoSolution(Box::new(explain::no::explain(&asked, &question, &proof))))
-        }
+        });
     }
+    // Also with strategy `latest`: the proof of the whole request says it better than that of Paper alone.
+    let question = Question::whole(&world, papers(&world));
+    let proof = prove(&world, &question, &meter).map_err(Unsolvable::GaveUp)?;
+    Err(Unsolvable::NoSolution(Box::new(explain::no::explain(&asked, &question, &proof))))
 }
 
 /// A question whose catalog has been read into tables, so that the solve can be measured without them.
@@ -134,13 +135,15 @@ impl<'a> Prepared<'a> {
         World::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(request, gap))
     }
 
-    /// The Paper that [`resolve`] would choose, if there is one; nothing is explained.
+    /// The Paper that [`resolve`] would choose, else the proof that there is none; nothing is explained.
     pub fn paper(&self) -> Result<Option<&'a Minecraft>, GaveUp> {
-        match decide(&self.0, &Meter::new(Budget::default())) {
-            Ok(decision) => Ok(Some(&self.0.papers[decision.chosen.paper].version.minecraft)),
-            Err((_, Failure::None(_))) => Ok(None),
-            Err((_, Failure::GaveUp(gave_up))) => Err(gave_up),
+        let Self(world) = self;
+        let meter = Meter::new(Budget::default());
+        if let Some(decision) = decide(world, &meter)? {
+            return Ok(Some(&world.papers[decision.chosen.paper].version.minecraft));
         }
+        prove(world, &Question::whole(world, papers(world)), &meter)?;
+        Ok(None)
     }
 }
 
@@ -160,13 +163,13 @@ pub(crate) struct BareAnswer {
     pub(crate) plugins: Vec<(String, String)>,
 }
 
-/// What a request comes down to; `None` when there is nothing.
-pub(crate) fn outcome(catalog: &Catalog, request: &Request, now: Timestamp, meter: &Meter) -> Option<BareAnswer> {
+/// What a request comes down to; `None` when there is nothing. Its world is made while there are steps to ask it with.
+pub(crate) fn outcome<'w>(world: impl FnOnce() -> Result<World<'w>, Gap>, meter: &Meter) -> Option<BareAnswer> {
     if meter.is_spent() {
         return None;
     }
-    let world = World::build(catalog, request, now).ok()?;
-    let decision = decide(&world, meter).ok()?;
+    let world = world().ok()?;
+    let decision = decide(&world, meter).ok()??;
     let paper = &world.papers[decision.chosen.paper];
     Some(BareAnswer {
         paper: explain::PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
@@ -204,14 +207,14 @@ impl Decision {
     }
 }
 
-/// Answers the request, following its strategy.
-pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Decision, (Question, Failure)> {
+/// Answers the request, following its strategy; `None`: nothing answers it.
+pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Option<Decision>, GaveUp> {
     let question = Question::whole(world, papers(world));
     let follows = matches!(world.request.paper, PaperWish::Latest);
-    match provider::solve(world, &question, meter) {
-        Ok(chosen) => Ok(Decision { chosen, question, unfollowed: Vec::new() }),
-        Err(Failure::None(proof)) if follows => follow(world, &question, meter, proof),
-        Err(failure) => Err((question, failure)),
+    match find(world, &question, meter)? {
+        Some(chosen) => Ok(Some(Decision { chosen, question, unfollowed: Vec::new() })),
+        None if follows => follow(world, &question, meter),
+        None => Ok(None),
     }
 }
 
@@ -222,12 +225,7 @@ pub(crate) fn papers(world: &World<'_>) -> IndexSet {
 
 /// Strategy `latest`: as many plugins as can follow, in the order of their names; what runs stays (with what
 /// it needs), the rest is left out.
-fn follow(
-    world: &World<'_>,
-    whole: &Question,
-    meter: &Meter,
-    proof: Box<Proof>,
-) -> Result<Decision, (Question, Failure)> {
+fn follow(world: &World<'_>, whole: &Question, meter: &Meter) -> Result<Option<Decision>, GaveUp> {
     let mut question = whole.clone();
     let asked = whole.insisted();
     for &shelf in &asked {
@@ -235,23 +233,15 @@ fn follow(
         question.root[shelf] = whole.root[shelf].union(&IndexSet::absent());
     }
     question.keep_running_needs(world);
-    let mut chosen = match provider::solve(world, &question, meter) {
-        Ok(chosen) => chosen,
-        // Not even Paper alone: the whole request's proof says it better.
-        Err(Failure::None(_)) => return Err((whole.clone(), Failure::None(proof))),
-        Err(failure) => return Err((question, failure)),
-    };
+    // None: not even Paper alone.
+    let Some(mut chosen) = find(world, &question, meter)? else { return Ok(None) };
     let mut unfollowed = Vec::new();
     for &shelf in &asked {
         let mut with = question.clone();
         with.root[shelf] = whole.root[shelf].clone();
-        match provider::solve(world, &with, meter) {
-            Ok(better) => {
-                (question, chosen) = (with, better);
-                continue;
-            }
-            Err(Failure::None(_)) => {}
-            Err(failure) => return Err((with, failure)),
+        if let Some(better) = find(world, &with, meter)? {
+            (question, chosen) = (with, better);
+            continue;
         }
         let runs = world.shelves[shelf].runs(world).filter(|&runs| question.may_stay(world, shelf, runs));
         let stays = match runs {
@@ -259,19 +249,15 @@ fn follow(
             Some(runs) => {
                 with.stays[shelf] = IndexSet::of([runs + 1]);
                 with.root[shelf] = IndexSet::of([runs + 1]);
-                match provider::solve(world, &with, meter) {
-                    Ok(better) => {
-                        (question, chosen) = (with, better);
-                        Some(runs)
-                    }
-                    Err(Failure::None(_)) => None,
-                    Err(failure) => return Err((with, failure)),
-                }
+                find(world, &with, meter)?.map(|better| {
+                    (question, chosen) = (with, better);
+                    runs
+                })
             }
         };
         unfollowed.push((shelf, stays));
     }
-    Ok(Decision { chosen, question, unfollowed })
+    Ok(Some(Decision { chosen, question, unfollowed }))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::catalog::{Artifact, Catalog, Release};
 use crate::explain::{PaperName, PaperPin, Unanswerable};
 use crate::lock::{Lock, LockReason, LockedFile, LockedPlugin};
 use crate::request::{PaperWish, Request};
-use crate::shelf::{Link, LinkKind, Shelf, Stocked, World};
+use crate::shelf::{Link, LinkKind, Shelf, World};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -354,7 +354,7 @@ impl Check<'_, '_> {
             let by_override = self.world.known_by_page(at, place, self.paper).is_some();
             unmet.push(Unmet::NotListed { plugin: plugin.clone(), version: version.clone(), up_to, by_override });
         }
-        for link in &stocked.links {
+        for link in &stock.links[place] {
             // 0 stands for "not installed".
             if !link.set.has(self.place(link.to).map_or(0, |place| place + 1)) {
                 let with = self.world.shelves[link.to].name().to_owned();
@@ -365,21 +365,21 @@ impl Check<'_, '_> {
         }
     }
 
-    /// The locked releases that have a shelf; `None`: there is no such release on it.
-    fn stocked(&self) -> impl Iterator<Item = Option<&Stocked<'_>>> {
+    /// The locked releases that have a shelf, by shelf and place; `None`: there is no such release on it.
+    fn stocked(&self) -> impl Iterator<Item = Option<(&Shelf<'_>, usize)>> {
         let locked = (0..self.world.shelves.len()).filter(|&at| self.locked(at).is_some());
-        locked.map(|at| self.place(at).map(|place| &self.world.shelves[at].releases[place]))
+        locked.map(|at| Some((&*self.world.shelves[at], self.place(at)?)))
     }
 
     /// Whether something is in the lock of which it is not known what it needs: it may not be used, or is not there.
     fn is_unclear(&self) -> bool {
-        self.stocked().any(|stocked| stocked.is_none_or(|stocked| stocked.unusable.is_some()))
+        self.stocked().any(|stocked| stocked.is_none_or(|(stock, place)| stock.releases[place].unusable.is_some()))
     }
 
     /// Whether anything in the lock needs what is on this shelf, or may.
     fn is_needed(&self, wanted: usize) -> bool {
         let needs = |link: &Link| link.to == wanted && link.kind == LinkKind::Required;
-        self.is_unclear() || self.stocked().flatten().any(|stocked| stocked.links.iter().any(needs))
+        self.is_unclear() || self.stocked().flatten().any(|(stock, place)| stock.links[place].iter().any(needs))
     }
 
     /// Whether a locked plugin has no shelf and is one too many: somebody asked for it, or nothing can need it.

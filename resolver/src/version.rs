@@ -173,7 +173,7 @@ impl PartialOrd for Minecraft {
 
 impl PartialEq for Minecraft {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        self.key == other.key && (self.key != Key::Other || self.written == other.written)
     }
 }
 

@@ -176,7 +176,7 @@ fn followed(asked: &Asked<'_, '_>, request: &Request, steps: &[HintStep]) -> Opt
     }
     match asked.company {
         Some(company) => company.outcome(&changed, steps, now, asked.meter),
-        None => outcome(asked.catalog, &changed, now, asked.meter),
+        None => outcome(|| asked.world.changed(&changed, now), asked.meter),
     }
 }
 
@@ -293,7 +293,7 @@ fn allow_down(asked: &Asked<'_, '_>, plugin: &str) -> Vec<HintStep> {
     while let Some(&to) = needed.get(looked_at) {
         looked_at += 1;
         let needs = |at: &usize| {
-            let mut links = shelves[*at].releases.iter().flat_map(|release| &release.links);
+            let mut links = shelves[*at].links.iter().flatten();
             !needed.contains(at) && links.any(|link| link.to == to && link.kind == LinkKind::Required)
         };
         let more: Vec<usize> = (0..shelves.len()).filter(needs).collect();

@@ -9,7 +9,7 @@ use crate::catalog::Release;
 use crate::facts::UsedFact;
 use crate::shelf::{LinkKind, World};
 use crate::solve::GaveUp;
-use crate::solve::provider::{Failure, Question, solve};
+use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
 use crate::version::Minecraft;
 
@@ -18,11 +18,7 @@ use crate::version::Minecraft;
 /// Those that hold it each alone; if none does, a smallest set that holds it together.
 pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) -> Result<Vec<Holder>, GaveUp> {
     let question = question.on(IndexSet::of([paper + 1]));
-    let possible = |question: &Question| match solve(asked.world, question, asked.meter) {
-        Ok(_) => Ok(true),
-        Err(Failure::None(_)) => Ok(false),
-        Err(Failure::GaveUp(gave_up)) => Err(gave_up),
-    };
+    let possible = |question: &Question| Ok(find(asked.world, question, asked.meter)?.is_some());
     if possible(&question)? {
         return Ok(Vec::new());
     }
@@ -72,7 +68,7 @@ fn facts_among(world: &World<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFa
         let Some(newest) = would_do.highest(shelf.releases.len()).and_then(|index| index.checked_sub(1)) else {
             continue;
         };
-        let links = shelf.releases[newest].links.iter().filter(|link| shelves.contains(&link.to));
+        let links = shelf.links[newest].iter().filter(|link| shelves.contains(&link.to));
         facts.extend(links.filter_map(|link| world.fact(at, newest, link)));
     }
     facts.sort();
@@ -134,7 +130,7 @@ fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, ind
         needed_by.push(shelf.name().to_owned());
         return Holder { needed_by, ..described };
     }
-    let links = &shelf.releases[index - 1].links;
+    let links = &shelf.links[index - 1];
     Holder {
         together_with: links.iter().map(|link| world.shelves[link.to].name().to_owned()).collect(),
         facts: links.iter().filter_map(|link| world.fact(at, index - 1, link)).collect(),
@@ -147,7 +143,7 @@ fn missing_there(world: &World<'_>, at: usize, release: usize, paper: usize) -> 
     let mut found = vec![at];
     let mut next = VecDeque::from([(at, release)]);
     while let Some((at, release)) = next.pop_front() {
-        let links = world.shelves[at].releases[release].links.iter();
+        let links = world.shelves[at].links[release].iter();
         for link in links.filter(|link| link.kind == LinkKind::Required) {
             let other = &world.shelves[link.to];
             let would_do = other.supports[paper].intersection(&other.usable);

@@ -11,7 +11,7 @@ use super::yes::lists_read_later;
 use super::{Asked, Impossible, PaperName, Reason, RunningNow, Span, hint};
 use crate::request::PaperWish;
 use crate::shelf::{LinkKind, World};
-use crate::solve::provider::{Failure, Package, Proof, Question, solve};
+use crate::solve::provider::{Failure, Package, Proof, Question, find, solve};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 use crate::version::lenient;
@@ -54,10 +54,9 @@ fn shrink(asked: &Asked<'_, '_>, question: &Question, proof: &Proof) -> Option<(
     if insisted.len() > MOST_SHRUNK {
         return None;
     }
-    let fails = |kept: &[usize]| match solve(asked.world, &question.only(|stock| kept.contains(&stock)), asked.meter) {
-        Ok(_) => Ok(false),
-        Err(Failure::None(_)) => Ok(true),
-        Err(Failure::GaveUp(gave_up)) => Err(gave_up),
+    let fails = |kept: &[usize]| {
+        let with = question.only(|stock| kept.contains(&stock));
+        Ok(find(asked.world, &with, asked.meter)?.is_none())
     };
     let kept = smallest(insisted, fails).ok()?;
     let smaller = question.only(|stock| kept.contains(&stock));
@@ -306,7 +305,7 @@ impl Facts<'_, '_> {
         let (stock, other) = (&self.world.shelves[from], &self.world.shelves[to]);
         let limit = stock.releases.len();
         let Some(newest) = set.highest(limit).and_then(|index| index.checked_sub(1)) else { return };
-        let link = stock.releases[newest].links.iter().find(|link| link.to == to && link.set == *goes);
+        let link = stock.links[newest].iter().find(|link| link.to == to && link.set == *goes);
         let version = stock.releases[newest].release.version.clone();
         let plugin = stock.name().to_owned();
         let others = other.releases.len();

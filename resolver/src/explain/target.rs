@@ -13,7 +13,7 @@ use crate::version::Minecraft;
 pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
-    let nearest_possible = decide(world, asked.meter).ok().and_then(|decision| {
+    let nearest_possible = decide(world, asked.meter).ok().flatten().and_then(|decision| {
         let paper = &world.papers[decision.chosen.paper];
         let build = paper.build?;
         Some(PaperName { minecraft: paper.version.minecraft.clone(), build: build.number })

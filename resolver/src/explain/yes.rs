@@ -150,14 +150,14 @@ fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Be
         let version = chosen(shelf).map_or("", |place| releases[place].release.version.as_str());
         format!("{} {version}", world.shelves[shelf].name())
     };
-    let links = &world.shelves[at].releases[place].links;
+    let links = &world.shelves[at].links[place];
     let unmet: Vec<&Link> = links.iter().filter(|link| !link.set.has(index(link.to))).collect();
     let there = || unmet.iter().filter(|link| chosen(link.to).is_some());
     let mut with: Vec<String> = there().map(|link| named(link.to)).collect();
     let mut facts: Vec<UsedFact> = there().filter_map(|link| world.fact(at, place, link)).collect();
     for (other, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
-        let links = world.shelves[other].releases[release].links.iter();
+        let links = world.shelves[other].links[release].iter();
         for link in links.filter(|link| link.to == at && !link.set.has(place + 1)) {
             with.push(named(other));
             facts.extend(world.fact(other, release, link));
@@ -313,7 +313,7 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     if shelf.project.key.source == Source::Url && stocked.release.version == FALLBACK_VERSION {
         warnings.push(Warning::FallbackVersion { plugin: plugin(), version: version() });
     }
-    for link in &stocked.links {
+    for link in &shelf.links[place] {
         if let Some(guessed) = link.guessed {
             let other = &world.shelves[link.to];
             warnings.push(Warning::GuessedBound {

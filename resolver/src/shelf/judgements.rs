@@ -5,37 +5,27 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 
-use super::Rules;
 use super::bounds::Facing;
 use super::closure::{Follow, Gap, Names, find, follow, required_targets};
 use super::companions;
 use super::java::{self, Offer, Published};
 use super::judge::{floor, is_pinned, judge};
+use super::{Rules, Stocked};
 use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
 use crate::facts::Facts;
 use crate::request::{Dependencies, Request};
 use crate::unusable::Unusable;
 
 /// One project under one set of rules.
-#[derive(Clone)]
 pub(super) struct Judged<'a> {
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.
     pub(super) channel: Channel,
     /// Oldest first.
-    pub(super) releases: Vec<JudgedRelease<'a>>,
+    pub(super) releases: Rc<Vec<Stocked<'a>>>,
     /// The projects, by their places, that its usable releases need.
     pub(super) required: BTreeSet<usize>,
     /// What was missing to follow them.
     pub(super) gap: Gap,
-}
-
-/// One release and its verdict.
-#[derive(Clone)]
-pub(super) struct JudgedRelease<'a> {
-    pub(super) release: &'a Release,
-    pub(super) unusable: Option<Unusable>,
-    /// Required projects that its source does not have.
-    pub(super) outside: Vec<String>,
 }
 
 /// All that a verdict depends on beside the catalog and the instant.
@@ -53,13 +43,18 @@ struct Basis<'a> {
     names: Option<Names>,
 }
 
+/// Judgements by the place of the project.
+type Known<'a> = HashMap<usize, Vec<(Basis<'a>, Rc<Judged<'a>>)>>;
+
 /// Every judgement so far.
 pub(super) struct Judgements<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) now: Timestamp,
     /// Read once: hundreds of tags.
     pub(super) published: Option<Published>,
-    known: HashMap<usize, Vec<(Basis<'a>, Rc<Judged<'a>>)>>,
+    known: Known<'a>,
+    /// Those of the request that this one is a change of.
+    before: Option<&'a Known<'a>>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
     /// The projects that have a release of this id; filled when several servers are judged.
     owners: Option<HashMap<&'a str, Vec<usize>>>,
@@ -69,7 +64,21 @@ impl<'a> Judgements<'a> {
     /// For one request: nobody else can run anything.
     pub(super) fn of_one(catalog: &'a Catalog, now: Timestamp) -> Self {
         let published = java::newest(catalog, now);
-        Self { catalog, now, published, known: HashMap::new(), places: HashMap::new(), owners: None }
+        Self { catalog, now, published, known: HashMap::new(), before: None, places: HashMap::new(), owners: None }
+    }
+
+    /// For another request at the same instant, of a server that runs the same: what is judged alike is judged already.
+    pub(super) fn continued(&'a self) -> Self {
+        let Self { catalog, now, published, .. } = *self;
+        Self {
+            catalog,
+            now,
+            published,
+            known: HashMap::new(),
+            before: Some(&self.known),
+            places: HashMap::new(),
+            owners: None,
+        }
     }
 
     /// For many.
@@ -126,8 +135,9 @@ impl<'a> Judgements<'a> {
             facts: facing.mentions(&self.catalog.projects[place]).then(|| (&request.facts, requested.clone())),
             names: (self.catalog.projects[place].key.source == Source::Url).then(|| names.clone()),
         };
+        let before = self.before.and_then(|before| before.get(&place));
         let known = self.known.entry(place).or_default();
-        if let Some((_, judged)) = known.iter().find(|(other, _)| *other == basis) {
+        if let Some((_, judged)) = before.into_iter().flatten().chain(&*known).find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
         let judged =
@@ -150,12 +160,7 @@ struct At<'x> {
 fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_>) -> Judged<'a> {
     let At { request, requested, names, offer, facing } = at;
     let verdicts = judge(&catalog.projects[place], rules, offer, now, request.running.as_ref());
-    let mut judged = Judged {
-        channel: verdicts.channel,
-        releases: Vec::with_capacity(verdicts.releases.len()),
-        required: BTreeSet::new(),
-        gap: Gap::default(),
-    };
+    let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
     let floor = floor(&verdicts, rules, request.running.as_ref());
     let runs_now = |release: &Release| request.running.as_ref().is_some_and(|running| running.has(release));
     // Few plugins are held, and only of those the one that runs has to be looked for.
@@ -163,7 +168,7 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         let (at, _) = verdicts.releases.iter().rfind(|(release, _)| runs_now(release))?;
         Some(Unusable::Held { at: at.version.clone(), object: object.to_owned(), by })
     });
-    for (at, (release, mut unusable)) in verdicts.releases.into_iter().enumerate() {
+    let releases = verdicts.releases.into_iter().enumerate().map(|(at, (release, mut unusable))| {
         let mut outside = Vec::new();
         let runs = runs_now(release);
         let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
@@ -182,12 +187,13 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
             unusable = follow(
                 required_targets(catalog, names, place, release, &facing),
                 Follow { catalog, request, runs, requested },
-                &mut judged.required,
+                &mut required,
                 &mut outside,
-                &mut judged.gap,
+                &mut gap,
             );
         }
-        judged.releases.push(JudgedRelease { release, unusable, outside });
-    }
-    judged
+        Stocked { release, unusable, outside }
+    });
+    let releases = Rc::new(releases.collect());
+    Judged { channel: verdicts.channel, releases, required, gap }
 }

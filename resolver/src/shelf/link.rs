@@ -1,6 +1,6 @@
 //! Pure. The tables of the solve: which releases run on which Paper, and what they ask of each other.
 
-use std::cell::OnceCell;
+use std::cell::{LazyCell, OnceCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,10 +10,9 @@ use pubgrub::VersionSet;
 use super::bounds::Facing;
 use super::closure::{Member, Names, Target, in_order, target};
 use super::judge::is_pinned;
-use super::judgements::JudgedRelease;
 use super::listing::Reader;
 use super::{Link, LinkKind, Rules, Shelf, Stocked, classes, ripe_at};
-use crate::catalog::{Catalog, DependencyKind, Release};
+use crate::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::overlay::{self, Bound};
 use crate::request::Request;
 use crate::solve::set::IndexSet;
@@ -59,38 +58,50 @@ impl<'x> Peers<'x> {
     }
 }
 
-/// Turns the members into shelves, in the same order.
+/// Turns the members into shelves, in the same order. Of `known`, the shelves of the same instant and the same Papers, those
+/// are taken over that come out the same.
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
     request: &Request,
-    members: Vec<Member<'a>>,
+    members: &[Member<'a>],
     reader: &Reader,
-    papers: usize,
-) -> Vec<Shelf<'a>> {
+    known: &[Rc<Shelf<'a>>],
+) -> Vec<Rc<Shelf<'a>>> {
+    // Links name others by their places.
+    let same = |(member, shelf): (&Member<'_>, &Rc<Shelf<'_>>)| std::ptr::eq(member.project, shelf.project);
+    let in_place = known.len() == members.len() && members.iter().zip(known).all(same);
+    let known = if in_place { known } else { &[] };
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
-    let names = Names::of(catalog, shelf_of.keys().copied(), &requested);
+    // Where most shelves are taken over, few are asked about.
+    let names = LazyCell::new(|| Names::of(catalog, shelf_of.keys().copied(), &requested));
     let releases = |member: &Member<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
-    let peers: Vec<Peers<'_>> = members.iter().map(|member| Peers::new(releases(member))).collect();
-    let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &peers[shelf]));
-    let links: Vec<Vec<Vec<Link>>> = members
-        .iter()
-        .map(|member| {
-            let releases = member.judged.releases.iter();
-            let facing = Facing::of(request, &requested, member.rules.requires);
-            let links = releases.map(|judged| match judged.unusable {
-                Some(_) => Vec::new(),
-                None => links(catalog, &names, member.place, judged.release, &facing, &there),
-            });
-            links.collect()
-        })
-        .collect();
-    members.into_iter().zip(links).map(|(member, links)| shelf(member, links, reader, papers)).collect()
+    let peers: Vec<_> = members.iter().map(|member| LazyCell::new(move || Peers::new(releases(member)))).collect();
+    let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &*peers[shelf]));
+    let shelves = members.iter().enumerate().map(|(at, member)| {
+        let facing = Facing::of(request, &requested, member.rules.requires);
+        // What names and facts mean may have changed with another plugin.
+        let apart = member.project.key.source != Source::Url && !facing.mentions(member.project);
+        if let Some(shelf) = known.get(at).filter(|shelf| apart && is_of(shelf, member)) {
+            return Rc::clone(shelf);
+        }
+        let links = member.judged.releases.iter().map(|judged| match judged.unusable {
+            Some(_) => Vec::new(),
+            None => links(catalog, &names, member.place, judged.release, &facing, &there),
+        });
+        Rc::new(shelf(member, links.collect(), reader))
+    });
+    shelves.collect()
 }
 
-fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers: usize) -> Shelf<'a> {
-    let judged = Rc::unwrap_or_clone(member.judged);
-    let supports = supports(&judged.releases, &member.rules, reader, papers);
+/// Whether a shelf is that of a member, but for what its releases ask of others.
+fn is_of(shelf: &Shelf<'_>, member: &Member<'_>) -> bool {
+    Rc::ptr_eq(&shelf.releases, &member.judged.releases) && shelf.asked == member.asked && shelf.rules == member.rules
+}
+
+fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> Shelf<'a> {
+    let judged = &member.judged;
+    let supports = supports(&judged.releases, &member.rules, reader);
     let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
     let usable = IndexSet::of(numbered().filter(|(_, judged)| judged.unusable.is_none()).map(|(index, _)| index));
     let allowed = match member.rules.pin {
@@ -99,24 +110,14 @@ fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers:
             numbered().filter(|(_, judged)| is_pinned(&judged.release.version, pin)).map(|(index, _)| index),
         ),
     };
-    let releases: Vec<Stocked<'a>> = judged
-        .releases
-        .into_iter()
-        .zip(links)
-        .map(|(judged, links)| Stocked {
-            release: judged.release,
-            unusable: judged.unusable,
-            links,
-            outside: judged.outside,
-        })
-        .collect();
     Shelf {
         project: member.project,
-        asked: member.asked,
-        rules: member.rules,
+        asked: member.asked.clone(),
+        rules: member.rules.clone(),
         channel: judged.channel,
-        classes: classes(releases.iter().map(|stocked| stocked.unusable.as_ref())),
-        releases,
+        classes: classes(judged.releases.iter().map(|stocked| stocked.unusable.as_ref())),
+        releases: Rc::clone(&judged.releases),
+        links,
         supports,
         usable,
         allowed,
@@ -124,14 +125,9 @@ fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers:
 }
 
 /// Per Paper, the releases known to run on it.
-pub(super) fn supports(
-    releases: &[JudgedRelease<'_>],
-    rules: &Rules<'_>,
-    reader: &Reader,
-    papers: usize,
-) -> Vec<IndexSet> {
+pub(super) fn supports(releases: &[Stocked<'_>], rules: &Rules<'_>, reader: &Reader) -> Vec<IndexSet> {
     let words = releases.len() / 64 + 1;
-    let mut bits = vec![vec![0_u64; words]; papers];
+    let mut bits = vec![vec![0_u64; words]; reader.papers().len()];
     // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones): read it once.
     let mut last: Option<(&Release, Option<&Minecraft>, Vec<usize>)> = None;
     for (at, judged) in releases.iter().enumerate() {

@@ -69,6 +69,16 @@ impl Reader {
         Self { papers, policy, counts_for }
     }
 
+    /// The Papers, oldest first.
+    pub(super) fn papers(&self) -> &[Minecraft] {
+        &self.papers
+    }
+
+    /// Whether every list means the same to both.
+    pub(super) fn reads_like(&self, other: &Self) -> bool {
+        self.papers == other.papers && self.policy == other.policy
+    }
+
     /// Per Paper, how `release` is known to run on it; `None`: nobody has said so. `needs` is the least Minecraft that loads
     /// what comes of it.
     pub(crate) fn read<'a>(

@@ -194,6 +194,7 @@ pub(crate) fn has_known_hash(file: &Artifact) -> bool {
             "sha512" => 128,
             _ => return false,
         };
-        digits.len() == length && digits.bytes().all(|b| b.is_ascii_hexdigit())
+        // Without stopping at the first other character: that takes many at a time, and all but a few are right.
+        digits.len() == length && digits.bytes().fold(true, |all, b| all & b.is_ascii_hexdigit())
     })
 }

@@ -13,10 +13,10 @@ use super::bounds::Facing;
 use super::closure::{self, Gap, Names};
 use super::java::Offer;
 use super::judge::{is_pinned, listed};
-use super::judgements::{Judged, JudgedRelease, Judgements};
+use super::judgements::{Judged, Judgements};
 use super::link::{Peers, links, supports};
 use super::listing::{Policy, Reader};
-use super::{Link, paper};
+use super::{Link, Stocked, paper};
 use crate::catalog::{Catalog, Release, Source};
 use crate::facts::VersionFact;
 use crate::overlay::Own;
@@ -220,11 +220,11 @@ impl<'a> Desk<'a> {
             links: Vec::new(),
         });
         let judged = &member.judged.releases;
-        let (list, _, reader) = &self.papers[papers];
-        let mut supports = supports(judged, &member.rules, reader, list.len());
-        let may = |judged: &JudgedRelease<'_>| judged.unusable.is_none();
+        let (_, _, reader) = &self.papers[papers];
+        let mut supports = supports(judged, &member.rules, reader);
+        let may = |judged: &Stocked<'_>| judged.unusable.is_none();
         let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
-        let same = |(judged, listed): (&JudgedRelease<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
+        let same = |(judged, listed): (&Stocked<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
         if judged.len() != listing.releases.len() || !judged.iter().zip(&listing.releases).all(same) {
             // What runs on another server and is not out yet for this one is in the common numbering.
             let numbers: HashMap<*const Release, usize> = listing

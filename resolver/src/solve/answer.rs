@@ -88,7 +88,7 @@ pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact
     let mut used = Vec::new();
     for (at, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
-        let links = &world.shelves[at].releases[release].links;
+        let links = &world.shelves[at].links[release];
         used.extend(links.iter().filter_map(|link| world.fact(at, release, link)));
     }
     used.sort();
@@ -98,7 +98,7 @@ pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact
 /// The chosen plugins that need the one on this shelf, by name.
 pub(crate) fn needed_by(world: &World<'_>, decision: &Decision, shelf: usize) -> Vec<String> {
     let needs = |at: usize, release: usize| {
-        let links = &world.shelves[at].releases[release].links;
+        let links = &world.shelves[at].links[release];
         links.iter().any(|link| link.to == shelf && link.kind == LinkKind::Required)
     };
     let chosen = decision.chosen.releases.iter().enumerate();

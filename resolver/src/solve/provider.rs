@@ -9,6 +9,7 @@ use std::fmt;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
+use super::best_case::BestCase;
 use super::set::{Index, IndexSet, words_taken};
 use super::{Budget, GaveUp};
 use crate::shelf::{Class, World, class_of};
@@ -170,7 +171,31 @@ struct Provider<'x, 'a> {
     meter: &'x Meter,
 }
 
-/// Answers one question.
+/// The best answer to a question, if there is one: what [`solve`] gives, without a proof where there is none.
+pub(crate) fn find(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Option<Chosen>, GaveUp> {
+    let best_case = BestCase::of(world, question);
+    let papers = best_case.papers();
+    let Some(newest) = papers.highest(world.papers.len()) else { return Ok(None) };
+    if let Some(chosen) = best_case.on(newest - 1) {
+        return Ok(Some(chosen));
+    }
+    match solve(world, &question.on(papers), meter) {
+        Ok(chosen) => Ok(Some(chosen)),
+        Err(Failure::None(_)) => Ok(None),
+        Err(Failure::GaveUp(gave_up)) => Err(gave_up),
+    }
+}
+
+/// The proof that a question has no answer, after [`find`] found none.
+pub(crate) fn prove(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Box<Proof>, GaveUp> {
+    match solve(world, question, meter).expect_err("there is no answer on a Paper that is open, nor on one that is not")
+    {
+        Failure::None(proof) => Ok(proof),
+        Failure::GaveUp(gave_up) => Err(gave_up),
+    }
+}
+
+/// Searches for the answer to a question among all of its Papers, so that the proof that there is none says why not each.
 pub(crate) fn solve(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Chosen, Failure> {
     let provider = Provider { world, question, meter };
     let selected = match pubgrub::resolve(&provider, Package::Root, Index::One(1)) {
@@ -195,8 +220,10 @@ pub(crate) fn solve(world: &World<'_>, question: &Question, meter: &Meter) -> Re
 impl Provider<'_, '_> {
     /// The releases of a shelf that go with one Paper.
     fn on_paper(&self, at: usize, paper: usize) -> IndexSet {
-        let supports = self.world.shelves[at].supports[paper].union(&self.question.stays[at]);
-        if self.question.insists(at) { supports } else { supports.union(&IndexSet::absent()) }
+        let supports = &self.world.shelves[at].supports[paper];
+        let absent = if self.question.insists(at) { IndexSet::empty() } else { IndexSet::absent() };
+        let further = self.question.stays[at].union(&absent);
+        if further == IndexSet::empty() { supports.clone() } else { supports.union(&further) }
     }
 
     fn root(&self) -> impl Iterator<Item = (Package, IndexSet)> + '_ {
@@ -273,7 +300,7 @@ impl DependencyProvider for Provider<'_, '_> {
             }
             Package::Plugin(_) if index == 0 => std::iter::empty().collect(),
             Package::Plugin(at) => {
-                let links = &self.world.shelves[*at].releases[index - 1].links;
+                let links = &self.world.shelves[*at].links[index - 1];
                 links.iter().map(|link| (Package::Plugin(link.to), link.set.clone())).collect()
             }
         }))

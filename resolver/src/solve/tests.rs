@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::provider::Failure;
 use super::*;
 use crate::explain::human;
 
+mod changed;
 mod small;
 
 use small::{Problem, best, problems};
@@ -64,6 +66,35 @@ proptest! {
         if unmet.is_empty() && !matches!(problem.request.paper, PaperWish::Latest) {
             prop_assert!(goes, "{:?}", lock.plugins);
         }
+    }
+
+    #[test]
+    fn what_is_found_without_a_search_is_what_the_search_finds(problem in problems(), kept in any::<u8>()) {
+        let Problem { catalog, request, now } = &problem;
+        let world = World::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let meter = Meter::new(Budget::default());
+        let whole = Question::whole(&world, papers(&world));
+        let some = whole.only(|shelf| kept >> (shelf % 8) & 1 == 1);
+        let alone = (1..=world.papers.len()).map(|paper| whole.on(IndexSet::of([paper])));
+        for question in [whole.clone(), some].into_iter().chain(alone) {
+            let searched = provider::solve(&world, &question, &meter).ok();
+            prop_assert_eq!(find(&world, &question, &meter), Ok(searched), "{:?}", question);
+        }
+    }
+
+    #[test]
+    fn a_changed_world_is_the_one_that_is_made_anew(
+        problem in problems(), change in 0..changed::CHANGES.len(), which in any::<proptest::sample::Index>(),
+    ) {
+        let Problem { catalog, request, now } = &problem;
+        let world = World::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let mut other = problem.clone();
+        if !request.plugins.is_empty() {
+            changed::CHANGES[change](&mut other, which.index(request.plugins.len()));
+        }
+        let changed = world.changed(&other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let anew = World::build(catalog, &other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        changed::assert_same(&changed, &anew);
     }
 
     #[test]
@@ -140,6 +171,18 @@ fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
     facts.dedup();
     assert_eq!(facts.len(), 1, "{facts:?}");
     assert_eq!(facts[0].0.members(0, 600).count(), 500);
+}
+
+#[test]
+fn a_changed_world_takes_over_the_shelves_that_did_not_change() {
+    let problem = small::strangers();
+    let Problem { catalog, request, now } = &problem;
+    let world = World::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let mut other = request.clone();
+    other.plugins[0].delay = jiff::SignedDuration::ZERO;
+    let changed = world.changed(&other, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let taken_over = |at: usize| std::rc::Rc::ptr_eq(&world.shelves[at], &changed.shelves[at]);
+    assert_eq!([taken_over(0), taken_over(1)], [false, true]);
 }
 
 #[test]

@@ -65,6 +65,16 @@ impl<T> Known<T> {
     }
 }
 
+/// Where stored pages are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// On threads of their own.
+    Aside,
+    /// Where they are asked for: small ones, by a process that has nothing else to do. To hand one over takes longer than to
+    /// read it.
+    Here,
+}
+
 /// All pages of one kind.
 pub(super) struct Pages<T> {
     /// The folder on disk.
@@ -72,15 +82,16 @@ pub(super) struct Pages<T> {
     /// None: nobody asks twice, so that what was read belongs to who asked.
     memory: Option<Cache<String, Known<T>>>,
     store: Store,
+    reads: Reads,
     /// Offline every address is right: nobody knows which base was used.
     offline: bool,
 }
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
     /// `capacity`: how many stay in memory (0: none at all); the others are read from disk when they are wanted.
-    pub(super) fn new(folder: &'static str, capacity: u64, store: &Store, offline: bool) -> Self {
+    pub(super) fn new(folder: &'static str, capacity: u64, store: &Store, reads: Reads, offline: bool) -> Self {
         let memory = (capacity > 0).then(|| Cache::new(capacity));
-        Self { folder, memory, store: store.clone(), offline }
+        Self { folder, memory, store: store.clone(), reads, offline }
     }
 
     /// The page called `name`, which is at `url`: the held one while it is `fresh`, else what `fetch` brings when it is given
@@ -177,8 +188,13 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
     }
 
     async fn stored(&self, name: &str, url: &Url) -> Option<Held<T>> {
-        let (store, folder, name) = (self.store.clone(), self.folder, name.to_owned());
-        let held = tokio::task::spawn_blocking(move || store.read::<T>(folder, &name)).await.ok().flatten()?;
+        let held = match self.reads {
+            Reads::Here => self.store.read::<T>(self.folder, name),
+            Reads::Aside => {
+                let (store, folder, name) = (self.store.clone(), self.folder, name.to_owned());
+                tokio::task::spawn_blocking(move || store.read::<T>(folder, &name)).await.ok().flatten()
+            }
+        }?;
         (self.offline || held.stamp.url == url.as_str()).then_some(held)
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 
-use super::cache::{Found, Pages, younger};
+use super::cache::{Found, Pages, Reads, younger};
 use super::docker_hub::{self, Repository};
 use super::files::Files;
 use super::fill::{self, Builds, Listed};
@@ -150,17 +150,18 @@ impl Fetcher {
     fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &Store, remembers: bool) -> Self {
         let offline = http.is_offline();
         let most = |pages: u64| if remembers { pages } else { 0 };
+        let small = if remembers { Reads::Aside } else { Reads::Here };
         Self {
             upstreams,
             ttl,
             http,
-            versions: Pages::new("paper", most(1), store, offline),
-            builds: Pages::new("builds", most(300), store, offline),
-            names: Pages::new("names", most(4_000), store, offline),
+            versions: Pages::new("paper", most(1), store, small, offline),
+            builds: Pages::new("builds", most(300), store, small, offline),
+            names: Pages::new("names", most(4_000), store, small, offline),
             // A big one is 4 MB in memory, a usual one 50 KB.
-            listings: Pages::new("releases", most(1_000), store, offline),
-            tags: Pages::new("images", most(20), store, offline),
-            owners: Pages::new("owners", most(10_000), store, offline),
+            listings: Pages::new("releases", most(1_000), store, Reads::Aside, offline),
+            tags: Pages::new("images", most(20), store, small, offline),
+            owners: Pages::new("owners", most(10_000), store, small, offline),
             files,
         }
     }
@@ -194,10 +195,11 @@ impl Fetcher {
         reading.catalog.owners = self.owners(wanted.own, now).await;
         let owners = reading.catalog.owners.values().map(|owner| &owner.project);
         let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
-        let (paper, tags, projects) = futures::join!(
+        // The projects first: their big pages are read aside while this thread reads those of Paper.
+        let (projects, paper, tags) = futures::join!(
+            self.projects(asked.iter().cloned().collect(), now),
             self.paper(wanted.oldest, now),
-            self.images(wanted.images, now),
-            self.projects(asked.iter().cloned().collect(), now)
+            self.images(wanted.images, now)
         );
         reading.add_paper(paper);
         reading.add_images(tags);

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Fetched, Found, Pages};
+use super::cache::{Fetched, Found, Pages, Reads};
 use super::listing::Listing;
 use super::store::{Held, Store};
 use super::{FetchError, StartError, Upstreams};
@@ -48,7 +48,7 @@ impl Files {
 
     /// Ones that are here already.
     pub(super) fn offline(dir: &Path, store: &Store) -> Self {
-        Self { dir: dir.to_owned(), downloads: None, read: Pages::new("jars", 1_000, store, false) }
+        Self { dir: dir.to_owned(), downloads: None, read: Pages::new("jars", 1_000, store, Reads::Aside, false) }
     }
 
     /// The project that a file is.

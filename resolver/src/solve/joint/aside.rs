@@ -18,7 +18,7 @@ use crate::catalog::{Catalog, Release};
 use crate::request::PaperWish;
 use crate::shelf::World;
 use crate::shelf::table::{Place, Seat, Tables};
-use crate::solve::provider::{Failure, Meter};
+use crate::solve::provider::Meter;
 use crate::solve::set::IndexSet;
 use crate::solve::{GaveUp, decide as decide_alone};
 
@@ -134,11 +134,7 @@ fn follow<'a>(
     meter: &Meter,
 ) -> Result<Option<Followed<'a>>, GaveUp> {
     let world = World::build(catalog, seat.request, now).expect("a seat without a gap has a world");
-    let decision = match decide_alone(&world, meter) {
-        Ok(decision) => decision,
-        Err((_, Failure::None(_))) => return Ok(None),
-        Err((_, Failure::GaveUp(gave_up))) => return Err(gave_up),
-    };
+    let Some(decision) = decide_alone(&world, meter)? else { return Ok(None) };
     if decision.unfollowed.is_empty() {
         return Ok(Some((None, Vec::new())));
     }

@@ -11,6 +11,7 @@ use super::{Choice, Fleet, Verdict, provider};
 use crate::catalog::Catalog;
 use crate::explain::{HintStep, PaperName, apply_to_others};
 use crate::request::Request;
+use crate::shelf::World;
 use crate::shelf::paper::candidates;
 use crate::shelf::table::{Place, Seat, Tables};
 use crate::solve::provider::Meter;
@@ -230,7 +231,7 @@ impl<'c, 'a> Company<'c, 'a> {
         let group = fleet.groups.iter().position(|group| group.contains(&self.me))?;
         let seat = fleet.groups[group].iter().position(|&at| at == self.me)?;
         if fleet.seats[group].is_empty() {
-            return outcome(self.catalog, mine, now, meter);
+            return outcome(|| World::build(self.catalog, mine, now), meter);
         }
         let decided = aside::decide(self.catalog, &fleet.tables, &fleet.seats[group], now, meter);
         let Verdict::Member(choice) = &decided.verdicts[seat] else { return None };

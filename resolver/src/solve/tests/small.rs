@@ -214,6 +214,20 @@ pub(super) fn unrelated() -> Project {
     project("z", vec![release("z", 1, 1, &[0, 1, 2, 3])])
 }
 
+/// Two plugins asked for that have nothing to do with each other.
+pub(super) fn strangers() -> Problem {
+    let projects = ["a", "b"].map(|name| project(name, vec![release(name, 0, 1, &[0]), release(name, 1, 20, &[0])]));
+    Problem {
+        catalog: Catalog {
+            paper: vec![paper(0, true)],
+            projects: projects.into(),
+            ..Catalog::unread_at(day(0))
+        },
+        request: request(vec![wish("a"), wish("b")], PaperWish::Auto),
+        now: day(22),
+    }
+}
+
 /// One plugin asked for, with this many betas for the only Paper and one release for another.
 pub(super) fn many_betas(betas: usize) -> Problem {
     let mut releases = vec![release("a", 0, 1, &[1])];
