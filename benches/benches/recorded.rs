@@ -39,7 +39,7 @@ pub(crate) async fn catalog(plugins: &[&str], base: &str) -> Catalog {
     let fetcher = Fetcher::new(settings).expect("a fetcher");
     let wish = request(plugins, PaperWish::Auto);
     let projects: Vec<ProjectKey> = wish.plugins.iter().map(|plugin| plugin.key.clone()).collect();
-    let wanted = Wanted { projects: &projects, images: None, oldest: None };
+    let wanted = Wanted { projects: &projects, ..Wanted::default() };
     let reading = fetcher.catalog(wanted, |catalog| resolver::needed_projects(catalog, &wish), at()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);
     reading.catalog

@@ -8,6 +8,7 @@ use resolver::catalog::{
     Release, Source,
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::version::Minecraft;
 
@@ -96,6 +97,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
         loaders: vec!["paper".to_owned()],
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         dependencies: Vec::new(),
         file: Some(file(project)),
@@ -104,7 +106,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
 }
 
 fn world(papers: Vec<PaperVersion>, projects: Vec<Project>) -> Catalog {
-    Catalog { paper: papers, paper_read_at: at(), projects, images: Vec::new(), unread: [].into() }
+    Catalog { paper: papers, paper_read_at: at(), others: [].into(), projects, images: Vec::new(), unread: [].into() }
 }
 
 /// 220 projects. Each release runs on a window of Papers that moves with its number; the newest window of a project ends
@@ -167,6 +169,7 @@ pub fn wish(project: &str, version: VersionWish) -> PluginWish {
 pub fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Request {
     Request {
         server,
+        software: Software::Paper,
         paper,
         delay: SignedDuration::ZERO,
         channel: BuildChannel::Stable,

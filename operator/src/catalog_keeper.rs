@@ -114,7 +114,7 @@ impl CatalogKeeper {
                 requests.iter().flat_map(|request| resolver::needed_projects(catalog, request)).collect();
             missing.into_iter().collect()
         };
-        let wanted = Wanted { projects: &projects, images, oldest: None };
+        let wanted = Wanted { projects: &projects, images, ..Wanted::default() };
         let reading = fetcher.catalog(wanted, missing, at).await;
         for problem in &reading.problems {
             warn!(subject = problem.subject, "{problem}");

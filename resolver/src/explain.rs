@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{BuildChannel, Catalog, Channel, ProjectKey};
 use crate::facts::UsedFact;
 use crate::shelf::World;
+use crate::software::Software;
 use crate::solve::joint::company::Company;
 use crate::solve::provider::Meter;
 use crate::unusable::Unusable;
@@ -66,6 +67,16 @@ impl Holder {
 }
 
 impl Explanation {
+    /// What the server runs as, as far as the answer knows it.
+    pub(crate) fn software(&self) -> Software {
+        match self {
+            Self::Solved(solved) => solved.software,
+            Self::Impossible(impossible) => impossible.software,
+            Self::WhyNot(why) => why.software,
+            Self::Unanswerable(_) | Self::GaveUp(_) => Software::Paper,
+        }
+    }
+
     /// Who holds Paper back, by the name people know, in order; empty when nobody does. For the `HELD BY` column.
     pub fn held_by(&self) -> Vec<&str> {
         match self {
@@ -100,6 +111,9 @@ fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x 
 pub struct Solved {
     /// The server as the request names it.
     pub server: String,
+    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// The chosen Paper.
     pub paper: ChosenPaper,
     /// Its Java and its image.
@@ -154,6 +168,9 @@ pub struct ChosenPaper {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaperName {
+    /// The software; absent for Paper.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// Minecraft version.
     pub minecraft: Minecraft,
     /// Build number.

@@ -11,6 +11,7 @@ fn lock() -> Lock {
         hash: format!("sha256:{:a<64}", ""),
     };
     Lock {
+        software: Software::Paper,
         format_version: FormatVersion::default(),
         server: "games/lobby".to_owned(),
         minecraft: "1.21.10".parse().unwrap(),

@@ -90,6 +90,7 @@ fn a_server_and_its_plugins_become_a_request() {
         ),
     ];
     let running = Running {
+        software: Software::Paper,
         minecraft: "1.21.8".parse().unwrap(),
         build: 60,
         releases: vec![],
@@ -100,6 +101,7 @@ fn a_server_and_its_plugins_become_a_request() {
     let request = request(&server, &plugins, Some("1.21.8".parse().unwrap()), Some(running.clone())).unwrap();
     let expected = Request {
         server: "games/lobby".to_owned(),
+        software: Software::Paper,
         paper: PaperWish::BuildPin { version: "1.21.10".parse().unwrap(), build: 130 },
         delay: SignedDuration::from_hours(72),
         channel: BuildChannel::Beta,

@@ -43,6 +43,8 @@ impl<'a> Offer<'a> {
             (policy @ (ImagePolicy::SameJava | ImagePolicy::Keep), Some(has)) => Self::Held { policy, has },
             // What does not run yet can be held by nothing.
             (ImagePolicy::SameJava | ImagePolicy::Keep, None) | (ImagePolicy::Follow, _) => {
+                // The images that are read are those of servers.
+                let published = published.filter(|_| request.software.is_minecraft());
                 published.map_or(Self::Unknown, |Published(most)| Self::Published(most))
             }
         }
@@ -112,6 +114,7 @@ pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Ti
             let same = catalog.images.iter().filter(|image| release_of(image).is_some_and(|(java, _)| java == has));
             choose_image(same, has, now).or_else(runs)
         }
+        _ if !request.software.is_minecraft() => None,
         Offer::Unknown | Offer::Pinned { .. } | Offer::Published(_) => choose_image(&catalog.images, java, now),
     }
 }

@@ -13,7 +13,7 @@ use super::judge::is_pinned;
 use super::judgements::JudgedRelease;
 use super::listing::Reader;
 use super::{Link, LinkKind, Rules, Shelf, Stocked, classes, ripe_at};
-use crate::catalog::{Catalog, DependencyKind, Release};
+use crate::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::overlay::{self, Bound};
 use crate::request::Request;
 use crate::solve::set::IndexSet;
@@ -69,7 +69,7 @@ pub(super) fn shelve<'a>(
 ) -> Vec<Shelf<'a>> {
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
-    let names = Names::of(catalog, shelf_of.keys().copied(), &requested);
+    let names = Names::of(request.software, catalog, shelf_of.keys().copied(), &requested);
     let releases = |member: &Member<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
     let peers: Vec<Peers<'_>> = members.iter().map(|member| Peers::new(releases(member))).collect();
     let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &peers[shelf]));
@@ -90,7 +90,7 @@ pub(super) fn shelve<'a>(
 
 fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers: usize) -> Shelf<'a> {
     let judged = Rc::unwrap_or_clone(member.judged);
-    let supports = supports(&judged.releases, &member.rules, reader, papers);
+    let supports = supports(&judged.releases, (member.project.key.source, &member.rules), reader, papers);
     let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
     let usable = IndexSet::of(numbered().filter(|(_, judged)| judged.unusable.is_none()).map(|(index, _)| index));
     let allowed = match member.rules.pin {
@@ -126,7 +126,7 @@ fn shelf<'a>(member: Member<'a>, links: Vec<Vec<Link>>, reader: &Reader, papers:
 /// Per Paper, the releases known to run on it.
 pub(super) fn supports(
     releases: &[JudgedRelease<'_>],
-    rules: &Rules<'_>,
+    (source, rules): (Source, &Rules<'_>),
     reader: &Reader,
     papers: usize,
 ) -> Vec<IndexSet> {
@@ -142,7 +142,7 @@ pub(super) fn supports(
                 .as_ref()
                 .is_some_and(|(before, needed, _)| before.minecraft == release.minecraft && *needed == needs);
         if !same {
-            let known = reader.read(release, needs, rules.compatibility);
+            let known = reader.read(source, release, needs, rules.compatibility);
             let on = known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(paper, _)| paper).collect();
             last = Some((release, needs, on));
         }

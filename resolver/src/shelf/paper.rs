@@ -7,9 +7,11 @@ use super::java::{self, Offer};
 use super::ripe_at;
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperWish, Request};
+use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::holding;
 use crate::unusable::Unusable;
+use crate::version::Minecraft;
 
 /// One Minecraft version that Paper has, with its best build.
 #[derive(Debug)]
@@ -32,10 +34,26 @@ pub(crate) struct Candidate<'a> {
 pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<Candidate<'a>> {
     let offer = Offer::of(request, java::newest(catalog, now));
     let carried = Carried::of(catalog, request);
+    let versions = catalog.versions(request.software).iter();
     let mut candidates: Vec<Candidate<'a>> =
-        catalog.paper.iter().filter_map(|version| candidate(offer, carried.as_ref(), request, version, now)).collect();
+        versions.filter_map(|version| candidate(offer, carried.as_ref(), request, version, now)).collect();
     candidates.sort_by(|a, b| a.version.minecraft.cmp(&b.version.minecraft));
     candidates
+}
+
+/// The Minecraft versions that Paper had built at `now`: they say what a list can mean, also one that Folia goes by.
+pub(crate) fn built<'a>(
+    catalog: &'a Catalog,
+    candidates: &[Candidate<'a>],
+    software: Software,
+    now: Timestamp,
+) -> Vec<&'a Minecraft> {
+    let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= now);
+    match software {
+        Software::Paper => candidates.iter().map(|paper| &paper.version.minecraft).collect(),
+        Software::Folia => catalog.paper.iter().filter(out).map(|version| &version.minecraft).collect(),
+        Software::Velocity => Vec::new(),
+    }
 }
 
 /// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
@@ -60,8 +78,9 @@ fn candidate<'a>(
     version: &'a PaperVersion,
     now: Timestamp,
 ) -> Option<Candidate<'a>> {
-    let running = request.running.as_ref().filter(|running| running.minecraft == version.minecraft);
-    let runs = |build: &Build| running.is_some_and(|running| running.build == build.number);
+    let running = request.running.as_ref();
+    let runs =
+        |build: &Build| running.is_some_and(|running| running.is(request.software, &version.minecraft, build.number));
     let mut builds: Vec<&Build> = version.builds.iter().filter(|build| build.published <= now || runs(build)).collect();
     builds.sort_by_key(|build| build.number);
     let since = builds.iter().map(|build| build.published).min()?;
@@ -90,7 +109,7 @@ fn candidate<'a>(
         (newest.number > chosen.number && choice.unusable.is_none())
             .then(|| (newest.number, judged(newest).or_else(fault)))
     });
-    let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
     // The version's own faults come first: they are what a user can read and change.
     let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
     let files = holding(request, &version.minecraft);
@@ -152,14 +171,17 @@ fn no_build(asked: u32, builds: &[&Build]) -> Unusable {
 
 fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> {
     let minecraft = &version.minecraft;
-    if let Some(floor) = request.floor.as_ref().filter(|floor| minecraft < *floor) {
+    // A proxy opens no world.
+    let floor = request.floor.as_ref().filter(|_| request.software.is_minecraft());
+    if let Some(floor) = floor.filter(|floor| minecraft < *floor) {
         return Some(Unusable::BelowFloor { floor: floor.clone() });
     }
     let wanted_by_name = match &request.paper {
         PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => version == minecraft,
         PaperWish::Latest | PaperWish::Auto => false,
     };
-    let runs = request.running.as_ref().is_some_and(|running| running.minecraft == *minecraft);
+    let running = request.running.as_ref();
+    let runs = running.is_some_and(|running| running.has_version(request.software, minecraft));
     let preview = !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha;
     preview.then_some(Unusable::Preview)
 }

@@ -125,7 +125,7 @@ fn settings(store: &Path, base: &str) -> Settings {
 async fn projects(fetcher: &Fetcher, keys: &[&str], now: Timestamp) -> Reading {
     let keys: Vec<ProjectKey> = keys.iter().map(|text| key(text)).collect();
     let oldest = "99.0".parse().unwrap();
-    fetcher.catalog(Wanted { projects: &keys, images: None, oldest: Some(&oldest) }, none, now).await
+    fetcher.catalog(Wanted { projects: &keys, oldest: Some(&oldest), ..Wanted::default() }, none, now).await
 }
 
 fn project<'a>(reading: &'a Reading, name: &str) -> &'a Project {

@@ -60,7 +60,7 @@ pub(super) async fn find(
         guesses.extend(unknown.flat_map(|file| called(&file.facts.name)).filter(|key| !wanted.contains(key)));
     }
     let keys: Vec<ProjectKey> = wanted.iter().chain(&guesses).cloned().collect();
-    let all = Wanted { projects: &keys, images: None, oldest: Some(oldest) };
+    let all = Wanted { projects: &keys, oldest: Some(oldest), ..Wanted::default() };
     let reading = fetcher.catalog(all, |_| Vec::new(), now).await;
     let subjects: BTreeSet<String> = guesses.iter().map(ToString::to_string).collect();
     doubts.extend(unread(&reading.problems, &subjects, offline));

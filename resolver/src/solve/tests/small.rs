@@ -10,6 +10,7 @@ use crate::catalog::{
 use crate::lock::Lock;
 use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use crate::shelf::World;
+use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
@@ -53,6 +54,7 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
         published: Some(day(published)),
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         channel: Channel::Release,
         minecraft: minecraft.iter().map(|&at| PAPERS[at].parse().unwrap()).collect(),
@@ -83,6 +85,7 @@ fn wish(name: &str) -> PluginWish {
 fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
     Request {
         server: "games/lobby".to_owned(),
+        software: Software::Paper,
         paper,
         delay: SignedDuration::ZERO,
         channel: BuildChannel::Stable,
@@ -176,6 +179,7 @@ pub(super) fn problems() -> impl Strategy<Value = Problem> {
             catalog: Catalog {
                 paper: stable.iter().enumerate().map(|(at, &stable)| paper(at, stable)).collect(),
                 paper_read_at: day(0),
+                others: std::collections::BTreeMap::new(),
                 projects: built.collect(),
                 images: Vec::new(),
                 unread: std::collections::BTreeMap::new(),
@@ -226,6 +230,7 @@ pub(super) fn many_betas(betas: usize) -> Problem {
         catalog: Catalog {
             paper: vec![paper(0, true)],
             paper_read_at: day(0),
+            others: std::collections::BTreeMap::new(),
             projects: vec![project("a", releases)],
             images: Vec::new(),
             unread: std::collections::BTreeMap::new(),
@@ -259,6 +264,7 @@ pub(super) fn ladder(length: usize) -> Problem {
         catalog: Catalog {
             paper: vec![paper(0, true)],
             paper_read_at: day(0),
+            others: std::collections::BTreeMap::new(),
             projects: vec![project("a", releases("a", "b")), project("b", releases("b", "a"))],
             images: Vec::new(),
             unread: std::collections::BTreeMap::new(),

@@ -9,7 +9,8 @@ async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks
     let fetcher = replay.fetcher();
     let keys = [key("modrinth/viaversion"), key("hangar/Maintenance")];
     let oldest = "1.21".parse().unwrap();
-    let wanted = Wanted { projects: &keys, images: Some("itzg/minecraft-server"), oldest: Some(&oldest) };
+    let wanted =
+        Wanted { projects: &keys, images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..Wanted::default() };
 
     let first = fetcher.catalog(wanted, none, now()).await;
     assert!(first.problems.is_empty(), "{:?}", first.problems);
@@ -44,7 +45,7 @@ async fn the_second_catalog_within_the_ttl_costs_no_request_and_a_later_one_asks
 async fn what_is_on_disk_is_enough_after_a_restart_and_offline() {
     let replay = Replay::start().await;
     let keys = [key("modrinth/ViaVersion"), key("hangar/maintenance")];
-    let wanted = Wanted { projects: &keys, images: Some("itzg/minecraft-server"), oldest: None };
+    let wanted = Wanted { projects: &keys, images: Some("itzg/minecraft-server"), ..Wanted::default() };
     let first = replay.fetcher().catalog(wanted, none, now()).await;
     let asked = replay.requests();
 
@@ -161,8 +162,9 @@ async fn what_is_found_missing_is_fetched_once_and_by_the_id_of_a_project_that_i
         wanted.retain(|key| catalog.project(key).is_none());
         wanted
     };
-    let reading =
-        fetcher.catalog(Wanted { projects: &keys[..1], images: None, oldest: Some(&oldest) }, missing, now()).await;
+    let reading = fetcher
+        .catalog(Wanted { projects: &keys[..1], oldest: Some(&oldest), ..Wanted::default() }, missing, now())
+        .await;
     assert_eq!(
         rounds.into_inner().unwrap(),
         [1, 3],

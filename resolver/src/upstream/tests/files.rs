@@ -34,7 +34,7 @@ fn hash_of(bytes: &[u8]) -> String {
 
 async fn read(fetcher: &Fetcher, key: &ProjectKey) -> Reading {
     let keys = [key.clone()];
-    fetcher.catalog(Wanted { projects: &keys, images: None, oldest: None }, none, now()).await
+    fetcher.catalog(Wanted { projects: &keys, ..Wanted::default() }, none, now()).await
 }
 
 /// What went wrong with the file alone; there is no Paper here.
@@ -100,7 +100,7 @@ async fn other_bytes_than_were_named_are_final_and_told_with_both_hashes() {
     let fetcher = fetcher(&dir, &server);
     for minute in [0, 5, 500] {
         let keys = [key.clone()];
-        let wanted = Wanted { projects: &keys, images: None, oldest: None };
+        let wanted = Wanted { projects: &keys, ..Wanted::default() };
         let reading = fetcher.catalog(wanted, none, now() + minutes(minute)).await;
         let problem = problem(&reading, &key).unwrap();
         assert_eq!(problem.error.category(), "wrong-hash");
