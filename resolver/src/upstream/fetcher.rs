@@ -196,12 +196,14 @@ impl Fetcher {
     ) -> Reading {
         let mut reading = Reading::empty(now);
         let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().cloned().collect();
-        let (paper, tags, projects) = futures::join!(
+        let (software, tags, projects) = futures::join!(
             self.software(wanted.software, wanted.oldest, now),
             self.images(wanted.images, now),
             self.projects(asked.iter().cloned().collect(), now)
         );
-        paper.into_iter().for_each(|paper| reading.add_paper(paper));
+        for paper in software {
+            reading.add_paper(paper);
+        }
         reading.add_images(tags);
         reading.add_projects(projects);
         self.files.teach(&mut reading.catalog, now).await;

@@ -21,6 +21,7 @@ mod files;
 mod fuzz;
 mod hangar_pages;
 mod jars;
+mod software;
 mod strange;
 
 /// The day after the last recorded answer.

@@ -18,7 +18,7 @@ use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::range::Range;
 
 use super::problem::Problem;
-use super::{jars, sites};
+use super::{jars, sites, software};
 
 /// Papers that are built together, and what lists name beside them.
 const LINES: [(&[&str], &[&str]); 5] = [
@@ -126,6 +126,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     let request = request(&mut dice, &catalog, &on_lists);
     let mut problem = Problem { catalog, request, now: now() };
     jars::scatter(&mut Dice::new(!seed), &mut problem, &on_lists);
+    software::scatter(&mut Dice::new(seed ^ 0x00F0_11A0), &mut problem);
     problem
 }
 

@@ -127,11 +127,11 @@ impl<'a> Book<'a> {
         let says = self.members[member].terms.says.filter(|says| is_about(says, release));
         let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
         let source = self.members[member].project.key.source;
-        let on_page = if !has_list(self.request.software, source, release) {
+        let on_page = if has_list(self.request.software, source, release) {
+            self.names(&release.minecraft, paper)
+        } else {
             // What is added to no list is the list, where no list means nothing.
             self.request.unlisted == Unlisted::Assume || !adds
-        } else {
-            self.names(&release.minecraft, paper)
         };
         let Some(says) = says else { return on_page };
         let meant = says.minecraft.iter().any(|pattern| texts::pattern_means(pattern, self.papers[paper].minecraft));
@@ -241,11 +241,11 @@ fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, java: u32) ->
     let runs = request.running.as_ref().and_then(|running| running.java);
     match (&request.image, request.image_policy, runs) {
         (Some(image), _, _) => texts::java_in(image).is_none_or(|has| has >= java),
+        // Nobody chooses the image of a proxy.
+        _ if request.software == Software::Velocity => true,
         (None, ImagePolicy::SameJava | ImagePolicy::Keep, Some(has)) => has >= java,
         (None, ImagePolicy::Follow, _) | (None, _, None) => {
-            request.software == Software::Velocity
-                || catalog.images.is_empty()
-                || texts::image_for(&catalog.images, java, now).is_some()
+            catalog.images.is_empty() || texts::image_for(&catalog.images, java, now).is_some()
         }
     }
 }
@@ -298,7 +298,7 @@ fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Option<bool> {
     let inside: Vec<Option<bool>> = terms.files(release).into_iter().flatten().map(|file| file.folia).collect();
     let on_page = release.loaders.is_empty() || release.loaders.iter().any(|loader| loader.to_lowercase() == "folia");
     match () {
-        () if inside.iter().any(|says| *says == Some(false)) => Some(false),
+        () if inside.contains(&Some(false)) => Some(false),
         () if on_page => Some(true),
         () if !inside.is_empty() && inside.iter().all(|says| *says == Some(true)) => Some(true),
         () => (source != Source::Hangar).then_some(false),
