@@ -1,7 +1,5 @@
 //! Pure. Small fleets, made from a seed.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{
