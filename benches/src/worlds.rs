@@ -8,6 +8,7 @@ use resolver::catalog::{
     Release, Source,
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::version::Minecraft;
 
@@ -96,6 +97,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
         loaders: vec!["paper".to_owned()],
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         dependencies: Vec::new(),
         file: Some(file(project)),
@@ -167,6 +169,7 @@ pub fn wish(project: &str, version: VersionWish) -> PluginWish {
 pub fn request(server: String, paper: PaperWish, plugins: Vec<PluginWish>) -> Request {
     Request {
         server,
+        software: Software::Paper,
         paper,
         delay: SignedDuration::ZERO,
         channel: BuildChannel::Stable,

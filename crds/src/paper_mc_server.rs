@@ -82,6 +82,9 @@ pub struct PaperMCServerSpec {
     /// Your consent to the Minecraft EULA (<https://aka.ms/MinecraftEULA>). Without it nothing starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eula: Option<Eula>,
+    /// What the server runs as. Nightshift runs Paper only; `resolver explain` answers for the others.
+    #[serde(default)]
+    pub software: Software,
     /// How Paper is chosen.
     pub update_strategy: UpdateStrategy,
     /// The Minecraft version, for `pin` and `build-pin`.
@@ -179,6 +182,29 @@ pub struct PaperMCServerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "pod_template::schema")]
     pub pod_template: Option<PodTemplateSpec>,
+}
+
+/// What a server runs as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum Software {
+    /// Paper.
+    #[default]
+    Paper,
+    /// Folia: loads only plugins that say so.
+    Folia,
+    /// The proxy Velocity, with versions and plugins of its own.
+    Velocity,
+}
+
+impl Software {
+    /// As the spec spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Paper => "Paper",
+            Self::Folia => "Folia",
+            Self::Velocity => "Velocity",
+        }
+    }
 }
 
 /// Consent to the Minecraft EULA.

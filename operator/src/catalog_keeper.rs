@@ -117,7 +117,7 @@ impl CatalogKeeper {
             missing.into_iter().collect()
         };
         let own: Vec<UnmanagedJar> = requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
-        let wanted = Wanted { projects: &projects, images, own: &own, oldest: None };
+        let wanted = Wanted { projects: &projects, images, own: &own, ..Wanted::default() };
         let reading = fetcher.catalog(wanted, missing, at).await;
         for problem in &reading.problems {
             warn!(subject = problem.subject, "{problem}");

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// What every upstream said, as last read. Immutable; a newer reading is a new catalog.
@@ -16,6 +17,9 @@ pub struct Catalog {
     pub paper: Vec<PaperVersion>,
     /// When Fill was read.
     pub paper_read_at: Timestamp,
+    /// Other software that somebody asks for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<Software, OtherSoftware>,
     /// Projects by where they come from and what they are called there.
     pub projects: Vec<Project>,
     /// Image tags of the server image's repository; empty when nobody asked Docker Hub.
@@ -47,11 +51,35 @@ impl Catalog {
         Self {
             paper: Vec::new(),
             paper_read_at: at,
+            others: BTreeMap::new(),
             projects: Vec::new(),
             images: Vec::new(),
             unread: BTreeMap::new(),
             owners: BTreeMap::new(),
         }
+    }
+
+    /// Every version of a software, with its builds.
+    pub fn versions(&self, software: Software) -> &[PaperVersion] {
+        match software {
+            Software::Paper => &self.paper,
+            Software::Folia | Software::Velocity => {
+                self.others.get(&software).map_or(&[], |other| other.versions.as_slice())
+            }
+        }
+    }
+
+    /// The same, to change; None where nobody has read it.
+    pub(crate) fn versions_mut(&mut self, software: Software) -> Option<&mut Vec<PaperVersion>> {
+        match software {
+            Software::Paper => Some(&mut self.paper),
+            Software::Folia | Software::Velocity => self.others.get_mut(&software).map(|other| &mut other.versions),
+        }
+    }
+
+    /// When the builds of a software were read.
+    pub fn read_at(&self, software: Software) -> Timestamp {
+        self.others.get(&software).map_or(self.paper_read_at, |other| other.read_at)
     }
 
     /// The project that `key` names: by slug, id or name, without case.
@@ -62,8 +90,8 @@ impl Catalog {
             .or_else(|| mine().find(|project| project.name.eq_ignore_ascii_case(&key.project)))
     }
 
-    /// The release that a file with this sha256 (64 hex digits) is of, if a site knows it.
-    pub fn release_of_file(&self, sha256: &str) -> Option<&Release> {
+    /// The project and the release that a file with this sha256 (64 hex digits) is of, if a site knows it.
+    pub fn release_of_file(&self, sha256: &str) -> Option<(&Project, &Release)> {
         let Owner { project, release } = self.owners.get(sha256)?;
         let is_it = |known: &&Release| match release {
             Some(id) => known.id == *id,
@@ -72,7 +100,8 @@ impl Catalog {
                 hash.is_some_and(|hash| hash.eq_ignore_ascii_case(sha256))
             }),
         };
-        self.project(project)?.releases.iter().find(is_it)
+        let project = self.project(project)?;
+        Some((project, project.releases.iter().find(is_it)?))
     }
 
     /// Why the project that `key` names could not be read, if that was so.
@@ -146,6 +175,16 @@ impl fmt::Display for ProjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.source, self.project)
     }
+}
+
+/// The builds of a software other than Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OtherSoftware {
+    /// Every version with a build, oldest first. A proxy's are its own, and stand where Minecraft's do.
+    pub versions: Vec<PaperVersion>,
+    /// When Fill was read.
+    pub read_at: Timestamp,
 }
 
 /// One Minecraft version that Paper has builds for.
@@ -241,10 +280,14 @@ pub struct Release {
     pub published: Option<Timestamp>,
     /// How stable its authors call it.
     pub channel: Channel,
-    /// The Minecraft versions somebody listed, in order. A set with holes, never a range. Empty: nobody said anything.
+    /// The Minecraft versions somebody listed, in order. A set with holes, never a range. Empty: nobody said anything. Of what
+    /// Hangar has for a proxy, the proxy's own versions.
     pub minecraft: Vec<Minecraft>,
     /// Software it is published for, lower case: `paper`, `spigot`, `velocity`, …
     pub loaders: Vec<String>,
+    /// Whether its JAR says that Folia may load it. None: not known, because nobody has read its JAR.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folia: Option<bool>,
     /// The least Minecraft that loads it (`api-version` of its JAR): an older server refuses it, whatever a list or a user
     /// says. None: not known, because only the JARs of [`Source::Url`] are read for the catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,6 +321,9 @@ pub struct FurtherJar {
     /// As [`Release::java`] is of the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
+    /// As [`Release::folia`] is of the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folia: Option<bool>,
 }
 
 /// One JAR of a release, with what is known from inside it.
@@ -286,14 +332,24 @@ pub(crate) struct Jar<'a> {
     pub(crate) file: &'a Artifact,
     pub(crate) api_version: Option<&'a Minecraft>,
     pub(crate) java: Option<u32>,
+    pub(crate) folia: Option<bool>,
 }
 
 impl Release {
     /// Its JARs, the main one first.
     pub(crate) fn jars(&self) -> impl Iterator<Item = Jar<'_>> {
-        let main = self.file.iter().map(|file| Jar { file, api_version: self.api_version.as_ref(), java: self.java });
-        let further = self.further.iter();
-        main.chain(further.map(|jar| Jar { file: &jar.file, api_version: jar.api_version.as_ref(), java: jar.java }))
+        let main = self.file.iter().map(|file| Jar {
+            file,
+            api_version: self.api_version.as_ref(),
+            java: self.java,
+            folia: self.folia,
+        });
+        main.chain(self.further.iter().map(|FurtherJar { file, api_version, java, folia }| Jar {
+            file,
+            api_version: api_version.as_ref(),
+            java: *java,
+            folia: *folia,
+        }))
     }
 }
 

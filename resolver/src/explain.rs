@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{BuildChannel, Catalog, Channel, ProjectKey};
+use crate::catalog::{Catalog, ProjectKey};
 use crate::facts::UsedFact;
 use crate::shelf::World;
+use crate::software::Software;
 use crate::solve::joint::company::Company;
 use crate::solve::provider::Meter;
 use crate::unusable::Unusable;
@@ -21,6 +22,7 @@ mod refusal;
 pub mod svg;
 pub(crate) mod target;
 pub(crate) mod together;
+mod warning;
 pub(crate) mod words;
 pub(crate) mod yes;
 
@@ -31,6 +33,7 @@ pub use refusal::{
     Down, Hint, HintStep, Impossible, OneVersion, PaperPin, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
     Unanswerable, WhyNot,
 };
+pub use warning::Warning;
 
 /// What every part of an explanation asks of.
 pub(crate) struct Asked<'x, 'a> {
@@ -66,6 +69,16 @@ impl Holder {
 }
 
 impl Explanation {
+    /// What the server runs as, as far as the answer knows it.
+    pub(crate) fn software(&self) -> Software {
+        match self {
+            Self::Solved(solved) => solved.software,
+            Self::Impossible(impossible) => impossible.software,
+            Self::WhyNot(why) => why.software,
+            Self::Unanswerable(_) | Self::GaveUp(_) => Software::Paper,
+        }
+    }
+
     /// Who holds Paper back, by the name people know, in order; empty when nobody does. For the `HELD BY` column.
     pub fn held_by(&self) -> Vec<&str> {
         match self {
@@ -100,6 +113,9 @@ fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x 
 pub struct Solved {
     /// The server as the request names it.
     pub server: String,
+    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// The chosen Paper.
     pub paper: ChosenPaper,
     /// Its Java and its image.
@@ -154,6 +170,9 @@ pub struct ChosenPaper {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PaperName {
+    /// The software; absent for Paper.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// Minecraft version.
     pub minecraft: Minecraft,
     /// Build number.
@@ -385,110 +404,4 @@ pub struct Unfollowed {
     /// The version that stays because it runs now; `None`: it is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<String>,
-}
-
-/// Something that was assumed, or that the user should know.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(tag = "warning", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Warning {
-    /// The project has nothing on the allowed channel: its most stable one was used.
-    ChannelFallback {
-        /// Plugin name.
-        plugin: String,
-        /// The channel used.
-        used: Channel,
-        /// The channel asked for.
-        allowed: Channel,
-    },
-    /// Nobody said on which Minecraft versions the chosen release runs.
-    NoList {
-        /// Plugin name.
-        plugin: String,
-        /// Chosen version.
-        version: String,
-    },
-    /// Its JAR states no version.
-    FallbackVersion {
-        /// Plugin name.
-        plugin: String,
-        /// What stands for it.
-        version: String,
-    },
-    /// The minimum of another plugin was guessed from dates.
-    GuessedBound {
-        /// Plugin name.
-        plugin: String,
-        /// Chosen version.
-        version: String,
-        /// The plugin it needs.
-        needs: String,
-        /// The guessed minimum.
-        at_least: String,
-    },
-    /// A required dependency that its source does not have: believed to be there.
-    OutsideDependency {
-        /// Plugin name.
-        plugin: String,
-        /// What it needs, as its page names it.
-        needs: String,
-    },
-    /// Several Plugin objects ask for one project.
-    SeveralObjects {
-        /// The objects, by name.
-        objects: Vec<String>,
-        /// The one that decides.
-        decides: String,
-    },
-    /// An `Add` that the page has caught up with.
-    OverrideNotNeeded {
-        /// Plugin object.
-        object: String,
-        /// Chosen version.
-        version: String,
-    },
-    /// JARs of one's own go along to a Minecraft that nobody knows them to run on (`spec.unmanagedPlugins: Warn`).
-    Unmanaged {
-        /// Their names in `plugins/`.
-        files: Vec<String>,
-        /// Chosen Minecraft version.
-        minecraft: Minecraft,
-    },
-    /// Several files declare or provide one plugin name, and at least one of them is nobody's here.
-    SharedName {
-        /// The name.
-        name: String,
-        /// The files in `plugins/`.
-        files: Vec<String>,
-    },
-    /// `spec.delayTogether` names a plugin that the server does not have.
-    NoSuchCompanion {
-        /// Plugin object.
-        object: String,
-        /// The name, as it is written there.
-        plugin: String,
-    },
-    /// A plugin goes below what runs: it may not read what the newer release has written.
-    GoesDown {
-        /// Plugin name.
-        plugin: String,
-        /// The version that runs.
-        from: String,
-        /// Chosen version.
-        to: String,
-        /// What lets it.
-        reason: Down,
-    },
-    /// The Paper version gets no more fixes.
-    PaperUnsupported {
-        /// Chosen Minecraft version.
-        minecraft: Minecraft,
-    },
-    /// The pinned build is less stable than `channel`.
-    PinnedBuildChannel {
-        /// The build's channel.
-        is: BuildChannel,
-        /// What the server allows.
-        allowed: BuildChannel,
-    },
 }

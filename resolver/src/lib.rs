@@ -28,6 +28,7 @@ pub mod request;
 #[cfg(feature = "cli")]
 mod schema;
 mod shelf;
+pub mod software;
 mod solve;
 pub mod unmanaged;
 pub mod unusable;

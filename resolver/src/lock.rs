@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::catalog::{Artifact, ProjectKey};
+use crate::explain::PaperName;
 use crate::facts::UsedFact;
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// Everything that one server runs, file by file.
@@ -23,6 +25,9 @@ pub struct Lock {
     pub format_version: FormatVersion,
     /// `namespace/name` of the server it was solved for.
     pub server: String,
+    /// What it runs as; absent for Paper. [`Self::minecraft`], [`Self::build`] and [`Self::paper`] are of this.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// Paper's Minecraft version.
     pub minecraft: Minecraft,
     /// Paper's build; names a build only together with the Minecraft version.
@@ -193,7 +198,7 @@ impl Lock {
             .flat_map(|p| p.files().map(move |file| (p, file)))
             .map(|(p, file)| [p.release_id.as_str(), p.version.as_str(), file.name.as_str(), file.hash.as_str()])
             .collect();
-        files.push(["paper", "", &self.paper.name, &self.paper.hash]);
+        files.push([self.software.project(), "", &self.paper.name, &self.paper.hash]);
         files.sort_unstable();
         let covered = Covered {
             minecraft: self.minecraft.as_str(),
@@ -203,6 +208,11 @@ impl Lock {
             files,
         };
         LockDigest(hex::encode(Sha256::digest(json(&covered, false))))
+    }
+
+    /// Its Paper, or what stands in its place.
+    pub fn paper_name(&self) -> PaperName {
+        PaperName { software: self.software, minecraft: self.minecraft.clone(), build: self.build }
     }
 
     /// The lock as pretty JSON with a final newline, the same bytes each time.

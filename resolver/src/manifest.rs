@@ -12,6 +12,7 @@ use crate::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
     Request, Running, Unlisted, VersionWish,
 };
+use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;
 
@@ -67,6 +68,14 @@ pub fn request<'a>(
     let paper = desk.paper(spec);
     let delay = desk.delay(Some(&spec.update_delay));
     let image_policy = desk.image_policy(spec);
+    let software = match spec.software {
+        paper_mc_server::Software::Paper => Software::Paper,
+        paper_mc_server::Software::Folia => Software::Folia,
+        paper_mc_server::Software::Velocity => Software::Velocity,
+    };
+    // Nothing that ran as a Minecraft server is in a proxy's way.
+    let status = server.status.as_ref().filter(|_| software.is_minecraft());
+    let seen = status.map_or(&[][..], |status| &status.unmanaged);
     let mut wishes = Vec::new();
     let plugins = matching(server, plugins);
     desk.holds(spec, &plugins);
@@ -82,6 +91,7 @@ pub fn request<'a>(
     match paper {
         Some(paper) if desk.complaints.is_empty() => Ok(Request {
             server: server_name(server),
+            software,
             paper,
             delay: delay.unwrap_or_default(),
             channel: match spec.channel {
@@ -89,7 +99,7 @@ pub fn request<'a>(
                 paper_mc_server::PaperChannel::Beta => BuildChannel::Beta,
                 paper_mc_server::PaperChannel::Alpha => BuildChannel::Alpha,
             },
-            floor,
+            floor: floor.filter(|_| software.is_minecraft()),
             running,
             plugins: wishes,
             dependencies: match spec.dependencies {
@@ -100,7 +110,7 @@ pub fn request<'a>(
             image: spec.image.clone(),
             image_is_given: false,
             image_policy,
-            unmanaged: unmanaged(spec, server.status.as_ref().map_or(&[], |status| &status.unmanaged)),
+            unmanaged: unmanaged(spec, seen),
             unmanaged_plugins: match spec.unmanaged_plugins {
                 paper_mc_server::UnmanagedPlugins::Hold => UnmanagedPlugins::Hold,
                 paper_mc_server::UnmanagedPlugins::Warn => UnmanagedPlugins::Warn,

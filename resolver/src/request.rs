@@ -4,9 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey, Release};
+use crate::explain::PaperName;
 use crate::facts::{Facts, Requirement};
 use crate::lock::Lock;
 use crate::shelf::java::java_of_image;
+use crate::software::Software;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 
@@ -16,7 +18,10 @@ use crate::version::Minecraft;
 pub struct Request {
     /// `namespace/name`, or a bare name from a file without one.
     pub server: String,
-    /// How Paper is chosen.
+    /// What it runs as.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
+    /// How Paper, or other software in its place, is chosen.
     pub paper: PaperWish,
     /// Age a Paper build must have, by its own publication date.
     pub delay: SignedDuration,
@@ -217,6 +222,9 @@ pub enum Unlisted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Running {
+    /// What it runs as.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// Paper's Minecraft version.
     pub minecraft: Minecraft,
     /// Paper's build.
@@ -235,6 +243,21 @@ pub struct Running {
 }
 
 impl Running {
+    /// The Paper that runs, or what stands in its place.
+    pub(crate) fn paper_name(&self) -> PaperName {
+        PaperName { software: self.software, minecraft: self.minecraft.clone(), build: self.build }
+    }
+
+    /// Whether this build of the software runs.
+    pub(crate) fn is(&self, software: Software, minecraft: &Minecraft, build: u32) -> bool {
+        self.has_version(software, minecraft) && self.build == build
+    }
+
+    /// Whether this version of the software runs, in any build.
+    pub(crate) fn has_version(&self, software: Software, minecraft: &Minecraft) -> bool {
+        self.software == software && self.minecraft == *minecraft
+    }
+
     /// Whether a release is among those that run.
     pub(crate) fn has(&self, release: &Release) -> bool {
         self.releases.contains(&release.id)
@@ -244,6 +267,7 @@ impl Running {
     pub fn of(lock: &Lock) -> Self {
         let image_has = lock.image.as_deref().and_then(java_of_image);
         Self {
+            software: lock.software,
             minecraft: lock.minecraft.clone(),
             build: lock.build,
             releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),

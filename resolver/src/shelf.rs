@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Catalog, Channel, Project, Release};
-use crate::explain::Warning;
+use crate::explain::{PaperName, Warning};
 use crate::facts::{Says, UsedFact};
 use crate::overlay::Own;
 use crate::request::{CompatibilityOverride, Hold, Request, Unlisted};
@@ -194,7 +194,8 @@ impl<'a> World<'a> {
         let papers = paper::candidates(catalog, request, now);
         let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
         // What Paper has built up to this instant; a version it never built is one without a build in all the catalog.
-        let reader = Reader::new(papers.iter().map(|paper| paper.version), Policy::of(request));
+        let built = paper::built(catalog, papers.iter().map(|paper| paper.version), request.software, now);
+        let reader = Reader::new(papers.iter().map(|paper| paper.version), Policy::of(request), &built);
         let mut warnings = Vec::new();
         let mut gap = Gap::default();
         let mut judgements = match before {
@@ -217,7 +218,7 @@ impl<'a> World<'a> {
         let stock = &self.shelves[at];
         let release = stock.releases[release].release;
         let needs = stock.rules.jars.api_version(release);
-        self.reader.read(release, needs, stock.rules.compatibility).swap_remove(paper)
+        self.reader.read(stock.project.key.source, release, needs, stock.rules.compatibility).swap_remove(paper)
     }
 
     /// How the page alone would have it, without the user's word.
@@ -225,17 +226,20 @@ impl<'a> World<'a> {
         let stock = &self.shelves[at];
         let release = stock.releases[release].release;
         // A page without a list says nothing, where nobody takes that for a yes.
-        let silent = release.minecraft.is_empty() && self.request.unlisted == Unlisted::Refuse;
+        let source = stock.project.key.source;
+        let has_list = !self.request.software.list_of(source, release).is_empty();
+        let silent = !has_list && self.request.unlisted == Unlisted::Refuse;
         let needs = stock.rules.jars.api_version(release);
-        self.reader.read(release, needs, None).swap_remove(paper).filter(|_| !silent)
+        self.reader.read(source, release, needs, None).swap_remove(paper).filter(|_| !silent)
     }
 
     /// The hotfix sibling on the page of a release that would do for a Paper, if only `hotfixSiblings: Ask` is in the way.
     pub(crate) fn left_open(&self, at: usize, release: usize, paper: usize) -> Option<Minecraft> {
         let stock = &self.shelves[at];
         let nobody = self.known(at, release, paper).is_none() && self.known_by_page(at, release, paper).is_none();
-        let release = stock.releases[release].release;
-        self.reader.left_open(release, stock.rules.jars.api_version(release), paper).filter(|_| nobody).cloned()
+        let (source, release) = (stock.project.key.source, stock.releases[release].release);
+        let needs = stock.rules.jars.api_version(release);
+        self.reader.left_open(source, release, needs, paper).filter(|_| nobody).cloned()
     }
 
     /// Why a Paper refuses to load a release (both by their places), whatever is said about it.
@@ -243,6 +247,13 @@ impl<'a> World<'a> {
         let stock = &self.shelves[at];
         let needs = stock.rules.jars.api_version(stock.releases[release].release);
         listing::refuses(needs, &self.papers[paper].version.minecraft)
+    }
+
+    /// What a Paper (by its place) is called with its build; None for one without.
+    pub(crate) fn paper_name(&self, place: usize) -> Option<PaperName> {
+        let paper = &self.papers[place];
+        let (software, minecraft) = (self.request.software, paper.version.minecraft.clone());
+        Some(PaperName { software, minecraft, build: paper.build?.number })
     }
 
     /// Whether a release runs on the server now.

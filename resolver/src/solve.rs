@@ -170,9 +170,8 @@ pub(crate) fn outcome<'w>(world: impl FnOnce() -> Result<World<'w>, Gap>, meter:
     }
     let world = world().ok()?;
     let decision = decide(&world, meter).ok()??;
-    let paper = &world.papers[decision.chosen.paper];
     Some(BareAnswer {
-        paper: explain::PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
+        paper: world.paper_name(decision.chosen.paper)?,
         plugins: decision.plugins(&world),
         unfollowed: decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect(),
     })

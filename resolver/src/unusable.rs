@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::Says;
 use crate::request::{Hold, ImagePolicy};
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// Why a release exists but may not be used. It takes part in the solve with this reason, so that the answer can name it.
@@ -79,10 +80,18 @@ pub enum Unusable {
     },
     /// The source gives no hash we could verify the file by.
     NoChecksum,
-    /// Published for other software only.
+    /// Made for other software only: its page says so, or its JAR does not say what the server's software asks for.
     WrongSoftware {
         /// What it is published for.
         loaders: Vec<String>,
+        /// What the server runs as.
+        #[serde(default, skip_serializing_if = "Software::is_paper")]
+        software: Software,
+    },
+    /// Its source has no word for the server's software, and nobody has read its JAR.
+    SoftwareUnsaid {
+        /// What the server runs as.
+        software: Software,
     },
     /// Its JAR is written for a newer Minecraft (`api-version`) than the Paper in question: no reason on any other Paper.
     ApiVersion {
@@ -207,6 +216,7 @@ impl Unusable {
             | Self::NeedsProposed { .. }
             | Self::NeedsForbidden { .. }
             | Self::Unlisted
+            | Self::SoftwareUnsaid { .. }
             | Self::BuildChannel { .. }
             | Self::NoBuild { .. }
             | Self::Preview
@@ -243,6 +253,7 @@ impl Unusable {
             | Self::NeedsUnknown { .. }
             | Self::NeedsProposed { .. }
             | Self::Unlisted
+            | Self::SoftwareUnsaid { .. }
             | Self::BuildChannel { .. }
             | Self::NoBuild { .. }
             | Self::ImageCarries { .. }

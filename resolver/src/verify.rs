@@ -8,6 +8,7 @@ use crate::explain::{PaperName, PaperPin, Unanswerable};
 use crate::lock::{Lock, LockReason, LockedFile, LockedPlugin};
 use crate::request::{PaperWish, Request};
 use crate::shelf::{Link, LinkKind, Shelf, World};
+use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -80,6 +81,11 @@ pub enum Broken {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "unmet", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unmet {
+    /// The server runs as something else, and nothing more was checked.
+    Software {
+        /// As what.
+        software: Software,
+    },
     /// Another Paper is pinned.
     PaperPin {
         /// The pin.
@@ -208,8 +214,8 @@ fn is_hash(locked: &LockedFile, published: Option<&str>) -> bool {
 }
 
 fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
-    let paper = || PaperName { minecraft: lock.minecraft.clone(), build: lock.build };
-    let version = catalog.paper.iter().find(|version| version.minecraft == lock.minecraft);
+    let paper = || lock.paper_name();
+    let version = catalog.versions(lock.software).iter().find(|version| version.minecraft == lock.minecraft);
     let Some(version) = version.filter(|version| !version.builds.is_empty()) else {
         return vec![Broken::PaperUnknown { paper: paper() }];
     };
@@ -226,9 +232,10 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
         let project = catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))?;
         let release = project.releases.iter().find(|release| release.id == locked.release_id)?;
         let comes = |file: &Artifact| locked.files().any(|locked| is_file(locked, file));
-        release.jars().filter(|jar| comes(jar.file)).filter_map(|jar| jar.java).max()
+        let jars = release.jars().filter(|jar| lock.software.is_minecraft() && comes(jar.file));
+        jars.filter_map(|jar| jar.java).max()
     };
-    let paper = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    let paper = version.java.unwrap_or_else(|| lock.software.java_of(&version.minecraft));
     let published = lock.plugins.iter().filter_map(needs).fold(paper, u32::max);
     if published != lock.java {
         broken.push(Broken::Java { locked: lock.java, published });
@@ -248,7 +255,8 @@ pub fn unmet(
 ) -> Result<Vec<Unmet>, Box<Unanswerable>> {
     // Of the locked Paper only the locked build: that is the one to judge. The others say what Paper has built.
     let mut catalog = catalog.clone();
-    for version in catalog.paper.iter_mut().filter(|version| version.minecraft == lock.minecraft) {
+    let versions = catalog.versions_mut(lock.software).into_iter().flatten();
+    for version in versions.filter(|version| version.minecraft == lock.minecraft) {
         version.builds.retain(|build| build.number == lock.build);
     }
     let world = World::build(&catalog, request, now).map_err(|gap| {
@@ -258,6 +266,9 @@ pub fn unmet(
             unread: gap.unread.into_iter().collect(),
         })
     })?;
+    if request.software != lock.software {
+        return Ok(vec![Unmet::Software { software: request.software }]);
+    }
     let mut unmet = server(lock, &world);
     let Some(paper) = world.papers.iter().position(|paper| paper.version.minecraft == lock.minecraft) else {
         // There is no such Paper, which is a broken fact; nothing can be said about what runs on it.

@@ -32,7 +32,7 @@ enum Key {
     Other,
     /// `24w05b`
     Weekly { year: u16, week: u16, letter: u8 },
-    /// `1.21.9-rc1`, `26.1-snapshot-3`, `1.21.10`
+    /// `1.21.9-rc1`, `26.1-snapshot-3`, `1.21.10`, and of Velocity `3.5.0-SNAPSHOT`
     Numbered { parts: [u16; 3], stage: Stage, count: u16 },
 }
 
@@ -133,14 +133,19 @@ fn numbered(text: &str) -> Option<Key> {
         }
         (Stage::Release, 0)
     } else {
-        let word_ends = rest.find(|c: char| c.is_ascii_digit())?;
+        // Velocity does not count its snapshots.
+        let word_ends = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let stage = match rest[..word_ends].trim_end_matches(['-', ' ', '.']).to_ascii_lowercase().as_str() {
             "snapshot" => Stage::Snapshot,
             "pre" | "pre-release" => Stage::Pre,
             "rc" => Stage::Candidate,
             _ => return None,
         };
-        (stage, number(&rest[word_ends..])?)
+        let counted = &rest[word_ends..];
+        if counted.is_empty() && stage != Stage::Snapshot {
+            return None;
+        }
+        (stage, if counted.is_empty() { 0 } else { number(counted)? })
     };
     Some(Key::Numbered { parts, stage, count })
 }

@@ -35,6 +35,8 @@ mod ready;
 mod rules;
 #[path = "brute_force/sites.rs"]
 mod sites;
+#[path = "brute_force/software.rs"]
+mod software;
 #[path = "support/texts.rs"]
 mod texts;
 

@@ -220,7 +220,7 @@ fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
     let release = project.releases.iter_mut().find(|release| release.id == locked.release_id).unwrap();
     let (name, url) = ("GriefFlags-1.jar".to_owned(), "https://files.example/flags".to_owned());
     let file = Artifact { name, url, size: None, hash: Some(format!("sha512:{:e<128}", "")) };
-    release.further.push(FurtherJar { file, api_version: None, java: Some(25) });
+    release.further.push(FurtherJar { file, api_version: None, java: Some(25), folia: None });
     let main = stem(&release.file.as_ref().unwrap().name);
     let wish = request.plugins.iter_mut().find(|wish| wish.object == "griefprevention").unwrap();
     wish.jars = vec![main, "GriefFlags".to_owned()];

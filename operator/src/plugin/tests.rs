@@ -37,6 +37,7 @@ fn read(version: &str) -> Snapshot {
         minecraft: Vec::new(),
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         loaders: Vec::new(),
         dependencies: Vec::new(),

@@ -105,6 +105,7 @@ mod tests {
 
     fn lock(minecraft: &str, build: u32, plugins: Vec<LockedPlugin>) -> Lock {
         Lock {
+            software: resolver::software::Software::Paper,
             format_version: FormatVersion::default(),
             server: "games/lobby".to_owned(),
             minecraft: minecraft.parse().unwrap(),

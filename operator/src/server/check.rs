@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, PolicyKind, ScheduledContents};
+use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, PolicyKind, ScheduledContents, Software};
 use crds::{PaperMCServer, duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -171,6 +171,14 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     let spec = &server.spec;
     let mut complaints = Complaints::default();
     let windows = check_windows(server, &mut complaints);
+    // It would be started as Paper, on a world and with plugins that are made for something else.
+    if spec.software != Software::Paper {
+        let words = format!(
+            "Nightshift runs Paper only; `resolver explain` answers for {}. Remove the field, or run that server without Nightshift",
+            spec.software.as_str()
+        );
+        complaints.add("spec.software", words);
+    }
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
     let deadline = complaints.duration("spec.players.deadline", &spec.players.deadline);
     let policy = policy_of(spec.players.policy, deadline);

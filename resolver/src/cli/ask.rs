@@ -21,6 +21,7 @@ use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human, svg};
 use crate::facts::Facts;
+use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
 use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
 use crate::{needed_projects, upstream};
@@ -122,11 +123,13 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
     if !reading.problems.is_empty() {
         said.end = End::Failed;
     }
-    let Catalog { paper, projects, images, .. } = &reading.catalog;
+    let Catalog { projects, images, .. } = &reading.catalog;
+    let count = |software: Software| format!("{} {software} versions", reading.catalog.versions(software).len());
+    let versions: Vec<String> = checked.software().into_iter().map(count).collect();
     said.answer = format!(
-        "{}: {} Paper versions, {} projects, {} image tags\n",
+        "{}: {}, {} projects, {} image tags\n",
         directory.display(),
-        paper.len(),
+        versions.join(", "),
         projects.len(),
         images.len()
     );
@@ -225,8 +228,10 @@ pub(super) async fn read_upstreams(
     let oldest = checked.oldest();
     let own: Vec<UnmanagedJar> =
         checked.requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
-    let _progress = Progress::of(&under_way(&projects, checked.chooses_an_image()));
+    let software = checked.software();
+    let _progress = Progress::of(&under_way(&software, &projects, checked.chooses_an_image()));
     let wanted = Wanted {
+        software: &software,
         projects: &projects,
         images: checked.chooses_an_image().then_some(sources.image.as_str()),
         own: &own,
@@ -243,8 +248,9 @@ pub(super) async fn read_upstreams(
 }
 
 /// What is asked of which upstream.
-fn under_way(projects: &[ProjectKey], images: bool) -> String {
-    let mut parts = vec!["Fill for Paper".to_owned()];
+fn under_way(software: &[Software], projects: &[ProjectKey], images: bool) -> String {
+    let software: Vec<String> = software.iter().map(Software::to_string).collect();
+    let mut parts = vec![format!("Fill for {}", software.join(" and "))];
     for source in [Source::Hangar, Source::Modrinth, Source::Url] {
         let count = projects.iter().filter(|key| key.source == source).count();
         if count > 0 {

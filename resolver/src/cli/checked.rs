@@ -9,6 +9,7 @@ use super::schedule::{self, Schedule};
 use crate::catalog::ProjectKey;
 use crate::manifest::{self, Complaint, Known, plugin_name};
 use crate::request::{PaperWish, Request, Running};
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// What is asked.
@@ -122,6 +123,13 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
 }
 
 impl Checked {
+    /// Takes out the servers that run as a proxy: a question about a Minecraft version is none about them.
+    pub(super) fn leaves_proxies_aside(&mut self, notes: &mut Vec<String>) {
+        for proxy in self.requests.extract_if(.., |request| !request.software.is_minecraft()) {
+            notes.push(format!("{} is left aside: {} has versions of its own", proxy.server, proxy.software));
+        }
+    }
+
     /// The names of the servers asked about, in order.
     pub(super) fn servers(&self) -> Vec<String> {
         let mut names: Vec<String> = self.requests.iter().map(|request| request.server.clone()).collect();
@@ -134,7 +142,7 @@ impl Checked {
     pub(super) fn takes_for_running(&mut self, server: &str, running: &Running) {
         self.running.remove(server);
         for request in self.requests.iter_mut().filter(|request| request.server == server) {
-            let opened = Some(running.minecraft.clone());
+            let opened = running.software.is_minecraft().then(|| running.minecraft.clone());
             // A world that is newer still stays where it is.
             request.floor = request.floor.take().max(opened);
             request.running = Some(running.clone());
@@ -162,16 +170,23 @@ impl Checked {
 
     /// The oldest Minecraft that any of the servers can run, if each has a bound.
     pub(super) fn oldest(&self) -> Option<Minecraft> {
-        let bounds = self.requests.iter().map(|request| match &request.paper {
+        // A proxy's own versions have nothing to do with it.
+        let servers = self.requests.iter().filter(|request| request.software.is_minecraft());
+        let bounds = servers.map(|request| match &request.paper {
             PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => Some(version),
             PaperWish::Latest | PaperWish::Auto => request.floor.as_ref(),
         });
         bounds.collect::<Option<Vec<_>>>()?.into_iter().min().cloned()
     }
 
+    /// What the servers run as, and what has to be known beside it.
+    pub(super) fn software(&self) -> Vec<Software> {
+        Software::all_of(&self.requests)
+    }
+
     /// Whether any server's image is ours to choose.
     pub(super) fn chooses_an_image(&self) -> bool {
-        self.requests.iter().any(|request| request.image.is_none())
+        self.requests.iter().any(|request| request.software.is_minecraft() && request.image.is_none())
     }
 
     /// The complaint about this field at each Plugin that asks for a project: that it does not exist, or is another.

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use super::arguments::{Diff, Format};
 use super::table::table;
 use super::{End, Said};
-use crate::explain::PaperName;
+use crate::explain::human::named;
 use crate::explain::words::list;
 use crate::lock::{Change, ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseName};
 use crate::upstream::in_words;
@@ -89,7 +89,7 @@ pub(super) fn lines(difference: &Difference) -> String {
     let Difference { paper, java, image, plugins, old: _, new: _, equal: _ } = difference;
     let row = |head: &str, words: String| vec![head.to_owned(), words];
     let mut rows: Vec<Vec<String>> = Vec::new();
-    rows.extend(paper.as_ref().map(|paper| row("Paper", paper_words(paper))));
+    rows.extend(paper.as_ref().map(|paper| row(&paper.to.software.to_string(), paper_words(paper))));
     rows.extend(java.as_ref().map(|java| row("Java", format!("{} -> {}", java.from, java.to))));
     rows.extend(image.as_ref().map(|image| row("image", image_words(image.from.as_deref(), image.to.as_deref()))));
     rows.extend(plugins.iter().map(|plugin| row(&plugin.name, plugin_words(plugin))));
@@ -111,15 +111,19 @@ pub(super) fn image_words(from: Option<&str>, to: Option<&str>) -> String {
     }
 }
 
-/// `Paper 1.21.10 (build 130)`
-fn named(paper: &PaperName) -> String {
-    format!("Paper {} (build {})", paper.minecraft, paper.build)
-}
-
 fn paper_words(paper: &PaperChange) -> String {
     let PaperChange { from, to, one_way, backwards, file } = paper;
     if let Some(Change { from, to }) = file {
         return format!("the same build, another file: {}", files(from, to));
+    }
+    if from.software != to.software {
+        return format!(
+            "{} -> {}. One-way: what {} wrote, {} may not read",
+            named(from),
+            named(to),
+            to.software,
+            from.software
+        );
     }
     let words = format!("{} (build {}) -> {} (build {})", from.minecraft, from.build, to.minecraft, to.build);
     match (one_way, backwards) {

@@ -65,8 +65,8 @@ fn write(said: &mut Said, directory: &Path, resolution: &Resolution) {
         Ok(()) => {
             let plugins = lock.plugins.len();
             let plural = if plugins == 1 { "" } else { "s" };
-            let (path, paper) = (path.display(), &lock.minecraft);
-            let line = format!("{path}: Paper {paper} (build {}), {plugins} plugin{plural}\n", lock.build);
+            let (path, software, paper) = (path.display(), lock.software, &lock.minecraft);
+            let line = format!("{path}: {software} {paper} (build {}), {plugins} plugin{plural}\n", lock.build);
             said.answer.push_str(&line);
         }
         Err(error) => {

@@ -134,7 +134,7 @@ fn paper(catalog: &Catalog, solved: &Solved, runs: &Runs) -> Option<Row> {
     let chosen = &solved.paper;
     let would_run = format!("{}-{}", chosen.minecraft, chosen.build);
     let row = |newest: String, why_not: Option<String>, since: Timestamp| Row {
-        name: "Paper".to_owned(),
+        name: solved.software.to_string(),
         runs: runs.paper.clone(),
         would_run: Some(would_run.clone()),
         newest,
@@ -152,7 +152,7 @@ fn paper(catalog: &Catalog, solved: &Solved, runs: &Runs) -> Option<Row> {
         return Some(row(newer.minecraft.to_string(), Some(why), newer.since));
     }
     if let Some(newer) = &solved.paper.newer_build {
-        let version = catalog.paper.iter().find(|version| version.minecraft == chosen.minecraft);
+        let version = catalog.versions(solved.software).iter().find(|version| version.minecraft == chosen.minecraft);
         let build = version.and_then(|version| version.builds.iter().find(|build| build.number == newer.build))?;
         let newest = format!("{}-{}", chosen.minecraft, newer.build);
         let pinned = || format!("you pinned build {}", chosen.build);

@@ -177,6 +177,9 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
     let to = format!("{}-{}", paper.minecraft, paper.build);
     // A status that an older operator wrote names what runs, and the answer does not know it.
     let from = match &paper.instead_of {
+        Some(before) if before.software != solved.software => {
+            Some(format!("{} {}-{}", before.software, before.minecraft, before.build))
+        }
         Some(before) => Some(format!("{}-{}", before.minecraft, before.build)),
         None => runs.paper.clone().filter(|_| !paper.runs_now),
     };
@@ -184,8 +187,9 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
         let minecraft = |text: &String| text.split('-').next().and_then(|text| text.parse().ok());
         let before = paper.instead_of.as_ref().map(|before| before.minecraft.clone());
         let before = before.or_else(|| from.as_ref().and_then(minecraft));
-        let one_way = before.is_some_and(|before| before < paper.minecraft);
-        changes.push(Change { name: "Paper".to_owned(), from, to: Some(to), one_way });
+        let newer = solved.software.is_minecraft() && before.is_some_and(|before| before < paper.minecraft);
+        let moves = paper.instead_of.as_ref().is_some_and(|before| before.software != solved.software);
+        changes.push(Change { name: solved.software.to_string(), from, to: Some(to), one_way: newer || moves });
     }
     let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
         name: name.to_owned(),

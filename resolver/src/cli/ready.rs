@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::words::{date, list};
 use crate::explain::{Holder, WhyNot, few, human};
 use crate::request::Request;
+use crate::software::Software;
 use crate::version::Minecraft;
 use crate::{Budget, Fleet, Unsolvable};
 
@@ -78,7 +79,8 @@ type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
 pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     let Asked { target, from, format } = ready;
     let mut notes = Vec::new();
-    let checked = ask::read(&from.reading, &mut notes)?;
+    let mut checked = ask::read(&from.reading, &mut notes)?;
+    checked.leaves_proxies_aside(&mut notes);
     let at = from.at.unwrap_or(now);
     let asked_about = checked.servers();
     let gathered =
@@ -103,7 +105,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     gathered.say_problems(&mut said);
     if let Some(why) = whys.iter().find(|why| !why.exists) {
         let nearest: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
-        said.notes.push(format!("there is no Paper {target}; there are {}", list(&nearest, 3)));
+        said.notes.push(format!("there is no {} {target}; there are {}", why.software, list(&nearest, 3)));
         said.end = End::Failed;
         return Ok(said);
     }
@@ -120,7 +122,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
 
 /// What each server says to the target, by name; one that is still to come is taken as if it were out.
 fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
-    let supposed = supposed::may_come(catalog, target, at).then(|| supposed::with_paper(catalog.clone(), target, at));
+    let supposed = supposed::with_versions_to_come(catalog, target, at);
     let catalog = supposed.as_ref().unwrap_or(catalog);
     let fleet = Fleet::read(catalog, requests, at);
     let decided = fleet.decide(Budget::default());
@@ -144,16 +146,22 @@ fn board(catalog: &Catalog, whys: &[&WhyNot], target: &Minecraft, at: Timestamp)
     }
     let mut ready: BTreeSet<&str> = whys.iter().flat_map(|why| &why.ready).map(String::as_str).collect();
     ready.retain(|name| !blocked.contains(name));
-    let builds = catalog.paper.iter().filter(|paper| paper.minecraft == *target).flat_map(|paper| &paper.builds);
-    let paper_since = builds.map(|build| build.published).filter(|published| *published <= at).min();
+    let paper_since = out_since(catalog, Software::Paper, target, at);
     Board {
         target: target.clone(),
         paper_since,
         of: ready.len() + blocked.len(),
         ready: ready.into_iter().map(str::to_owned).collect(),
         not_ready: not_ready.into_values().collect(),
-        servers: whys.iter().map(|why| server(why, paper_since.is_some())).collect(),
+        servers: whys.iter().map(|why| server(why, out_since(catalog, why.software, target, at).is_some())).collect(),
     }
+}
+
+/// When the first build of a version came out.
+fn out_since(catalog: &Catalog, software: Software, target: &Minecraft, at: Timestamp) -> Option<Timestamp> {
+    let versions = catalog.versions(software).iter().filter(|version| version.minecraft == *target);
+    let builds = versions.flat_map(|version| &version.builds);
+    builds.map(|build| build.published).filter(|published| *published <= at).min()
 }
 
 fn not_ready_row(catalog: &Catalog, holder: &Holder, at: Timestamp) -> NotReady {
@@ -174,14 +182,14 @@ fn server(why: &WhyNot, is_out: bool) -> Server {
     let mut reasons = Vec::new();
     // How a Paper that is not out would be judged is not known.
     reasons.extend(why.unusable.as_ref().filter(|_| is_out).map(few::unusable));
-    reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned Paper {}", pin.version)));
+    reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned {} {}", why.software, pin.version)));
     if !names.is_empty() {
         reasons.push(few::held_by(&names));
     }
     reasons.extend(why.one_version.iter().map(few::one_version));
     let can = is_out && reasons.is_empty();
     if !is_out && reasons.is_empty() {
-        reasons.push("waits for Paper".to_owned());
+        reasons.push(format!("waits for {}", why.software));
     }
     Server { name: why.server.clone(), can, why_not: (!can).then(|| reasons.join("; ")) }
 }

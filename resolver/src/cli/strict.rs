@@ -163,7 +163,7 @@ impl Checker<'_> {
             return format!("did you mean `{meant}`?");
         }
         // podTemplate has fields by the dozen, which help nobody.
-        if names.clone().count() > 30 {
+        if names.clone().count() > 35 {
             return "remove it".to_owned();
         }
         format!("what can stand here: {}", listed(names))

@@ -13,6 +13,7 @@ use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar
 use crate::explain::Explanation;
 use crate::explain::words::{date, list};
 use crate::request::{PluginWish, Request};
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// The hash of files that are not: long enough to be one, and of nothing.
@@ -28,20 +29,25 @@ fn called(name: &str) -> Artifact {
     Artifact { name: name.to_owned(), url: String::new(), size: None, hash: Some(NO_HASH.to_owned()) }
 }
 
-/// Whether `target` may come: it is newer than every release of Paper that was out at this instant.
-pub(super) fn may_come(catalog: &Catalog, target: &Minecraft, at: Timestamp) -> bool {
-    let out = |paper: &&PaperVersion| paper.builds.iter().any(|build| build.published <= at);
-    let built = catalog.paper.iter().filter(|paper| paper.minecraft.is_release()).filter(out);
-    built.map(|paper| &paper.minecraft).max().is_some_and(|newest| target > newest)
-}
-
-/// As if Paper had a build for `target` at this instant.
-pub(super) fn with_paper(mut catalog: Catalog, target: &Minecraft, at: Timestamp) -> Catalog {
-    catalog.paper.retain(|paper| paper.minecraft != *target);
-    let build = Build { number: 1, published: at, channel: BuildChannel::Stable, file: no_file() };
-    let (java, jvm_flags, builds) = (None, Vec::new(), vec![build]);
-    catalog.paper.push(PaperVersion { minecraft: target.clone(), java, jvm_flags, unsupported: false, builds });
-    catalog
+/// As if each server software had a build for `target` that has none so new: it may come, being newer than every release of it
+/// that was out at this instant. None where it can be had, or never came.
+pub(super) fn with_versions_to_come(catalog: &Catalog, target: &Minecraft, at: Timestamp) -> Option<Catalog> {
+    let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= at);
+    let may_come = |software: &Software| {
+        let released = catalog.versions(*software).iter().filter(|version| version.minecraft.is_release()).filter(out);
+        released.map(|version| &version.minecraft).max().is_some_and(|newest| target > newest)
+    };
+    let servers = Software::ALL.into_iter().filter(|software| software.is_minecraft());
+    let coming: Vec<Software> = servers.filter(may_come).collect();
+    let mut supposed = (!coming.is_empty()).then(|| catalog.clone())?;
+    for software in coming {
+        let Some(versions) = supposed.versions_mut(software) else { continue };
+        versions.retain(|version| version.minecraft != *target);
+        let build = Build { number: 1, published: at, channel: BuildChannel::Stable, file: no_file() };
+        let (java, jvm_flags, builds) = (None, Vec::new(), vec![build]);
+        versions.push(PaperVersion { minecraft: target.clone(), java, jvm_flags, unsupported: false, builds });
+    }
+    Some(supposed)
 }
 
 /// `PLUGIN=VERSION` as it is typed.
@@ -203,7 +209,8 @@ pub(super) fn release(
         published: Some(at),
         channel: Channel::Release,
         minecraft: every,
-        loaders: vec!["paper".to_owned()],
+        loaders: newest.map_or_else(|| vec!["paper".to_owned()], |newest| newest.loaders.clone()),
+        folia: newest.and_then(|newest| newest.folia),
         api_version: None,
         java: None,
         provides: newest.map(|newest| newest.provides.clone()).unwrap_or_default(),
@@ -219,7 +226,7 @@ pub(super) fn release(
 /// Files that are not, called as those of a release are: `spec.source.jars` goes by names.
 fn further_files(of: &Release) -> Vec<FurtherJar> {
     let files = of.further.iter().map(|jar| called(&jar.file.name));
-    files.map(|file| FurtherJar { file, api_version: None, java: None }).collect()
+    files.map(|file| FurtherJar { file, api_version: None, java: None, folia: None }).collect()
 }
 
 /// What a plugin is called.

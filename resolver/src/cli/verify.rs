@@ -141,7 +141,7 @@ fn broken_words(broken: &Broken) -> Vec<String> {
         None => "is not published".to_owned(),
     };
     let unknown = "is not known here, so its file was not checked".to_owned();
-    let named = |paper: &PaperName| format!("Paper {}-{}", paper.minecraft, paper.build);
+    let named = |paper: &PaperName| format!("{} {}-{}", paper.software, paper.minecraft, paper.build);
     let (head, words) = match broken {
         Broken::PaperGone { paper, out_from } => (named(paper), gone(*out_from)),
         Broken::PaperUnknown { paper } => (named(paper), unknown),
@@ -157,8 +157,9 @@ fn broken_words(broken: &Broken) -> Vec<String> {
 }
 
 fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
-    let paper = || format!("Paper {}-{}", lock.minecraft, lock.build);
+    let paper = || format!("{} {}-{}", lock.software, lock.minecraft, lock.build);
     let (head, words) = match unmet {
+        Unmet::Software { software } => (paper(), format!("the server runs as {software}; nothing more was checked")),
         Unmet::PaperPin { pin } => {
             let build = pin.build.map(|build| format!("-{build}")).unwrap_or_default();
             (paper(), format!("you pinned {}{build}", pin.version))

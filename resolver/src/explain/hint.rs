@@ -164,7 +164,8 @@ fn proven(
         }
     }
     let gives = then.paper;
-    Some(Hint { steps, no_way_back_to: from.filter(|from| gives.minecraft > **from).cloned(), gives })
+    let no_way_back = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
+    Some(Hint { steps, no_way_back_to: from.filter(no_way_back).cloned(), gives })
 }
 
 /// What the request comes down to when these steps are taken.
@@ -216,7 +217,9 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
     let mut steps = around(&nearer);
     steps.extend(holder.facts.iter().flat_map(|fact| without(asked, fact)));
     let request = asked.world.request;
-    if let Some(nearly) = holder.nearly.as_ref().filter(|nearly| nearly.unusable == Unusable::Unlisted) {
+    let lacks_a_list =
+        |nearly: &&Nearly| matches!(nearly.unusable, Unusable::Unlisted | Unusable::SoftwareUnsaid { .. });
+    if let Some(nearly) = holder.nearly.as_ref().filter(lacks_a_list) {
         steps.extend(allow(request, object, minecraft, &nearly.version));
     }
     // What the server refuses is lifted by no override.
@@ -271,6 +274,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
+        | Unusable::SoftwareUnsaid { .. }
         | Unusable::ApiVersion { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
@@ -362,6 +366,7 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
         | Unusable::WrongSoftware { .. }
+        | Unusable::SoftwareUnsaid { .. }
         | Unusable::ApiVersion { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }

@@ -3,12 +3,12 @@
 //! Order of every text: what runs and that it is safe, who holds, how we know, what can be done in order of risk.
 //! Words: "listed up to", never "stops at"; nothing of the solver's own vocabulary.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 
-use super::{Explanation, Unanswerable};
+use super::{Explanation, PaperName, Unanswerable};
 use crate::foreign::visible;
+use crate::software::Software;
+use crate::version::Minecraft;
 
 mod hint;
 mod image;
@@ -18,14 +18,14 @@ mod yes;
 
 /// The text for a person who asks at `now`; ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
-    let mut page = Page { text: String::new(), now };
+    let mut page = Page { text: String::new(), now, software: explanation.software() };
     match explanation {
         Explanation::Solved(solved) => yes::solved(&mut page, solved),
         Explanation::Impossible(impossible) => no::impossible(&mut page, impossible),
         Explanation::WhyNot(why) => target::why_not(&mut page, why),
         Explanation::Unanswerable(unanswerable) => page.unanswerable(unanswerable),
         Explanation::GaveUp(gave_up) => page.line(&format!(
-            "no answer was found within {} steps. This says nothing about whether there is one; pin a plugin or Paper to \
+            "no answer was found within {} steps. This says nothing about whether there is one; pin a plugin or the server to \
              make the question smaller, and please report it.",
             gave_up.steps
         )),
@@ -37,6 +37,8 @@ pub fn render(explanation: &Explanation, now: Timestamp) -> String {
 struct Page {
     text: String,
     now: Timestamp,
+    /// What the server runs as.
+    software: Software,
 }
 
 impl Page {
@@ -89,10 +91,13 @@ pub(super) fn short(server: &str) -> &str {
 }
 
 /// `Paper 1.21.10 (build 130)`
-pub(super) fn paper(minecraft: &crate::version::Minecraft, build: u32) -> String {
-    let mut text = String::new();
-    write!(text, "Paper {minecraft} (build {build})").expect("a String takes all");
-    text
+pub(super) fn paper(software: Software, minecraft: &Minecraft, build: u32) -> String {
+    format!("{software} {minecraft} (build {build})")
+}
+
+/// The same, of one that was named.
+pub(crate) fn named(PaperName { software, minecraft, build }: &PaperName) -> String {
+    paper(*software, minecraft, *build)
 }
 
 #[cfg(test)]

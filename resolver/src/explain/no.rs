@@ -8,7 +8,7 @@ use pubgrub::{DerivationTree, External, VersionSet};
 use super::holder::{listed, smallest, up_to};
 use super::target::nearest;
 use super::yes::lists_read_later;
-use super::{Asked, Impossible, PaperName, Reason, RunningNow, Span, hint};
+use super::{Asked, Impossible, Reason, RunningNow, Span, hint};
 use crate::request::PaperWish;
 use crate::shelf::{LinkKind, World};
 use crate::solve::provider::{Failure, Package, Proof, Question, find, solve};
@@ -31,6 +31,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof)
     reasons.truncate(MOST_REASONS);
     let mut impossible = Impossible {
         server: world.request.server.clone(),
+        software: world.request.software,
         running: running(world),
         reasons,
         more,
@@ -99,7 +100,7 @@ pub(super) fn running(world: &World<'_>) -> Option<RunningNow> {
         })
         .collect();
     plugins.sort();
-    Some(RunningNow { paper: PaperName { minecraft: running.minecraft.clone(), build: running.build }, plugins })
+    Some(RunningNow { paper: running.paper_name(), plugins })
 }
 
 /// Turns leaves of a proof into reasons.

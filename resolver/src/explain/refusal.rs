@@ -7,6 +7,7 @@ use super::{Holder, ListedRelease, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
 use crate::request::Hold;
+use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -182,6 +183,9 @@ pub struct Proposal {
 pub struct Impossible {
     /// The server as the request names it.
     pub server: String,
+    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// What runs now and goes on running, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running: Option<RunningNow>,
@@ -412,6 +416,9 @@ pub struct Span {
 pub struct WhyNot {
     /// The server as the request names it.
     pub server: String,
+    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
+    #[serde(default, skip_serializing_if = "Software::is_paper")]
+    pub software: Software,
     /// The Minecraft version asked about.
     pub target: Minecraft,
     /// Whether nothing speaks against it.

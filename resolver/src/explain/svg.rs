@@ -3,7 +3,7 @@
 //! One SVG of bounded width for any number of servers, without scripts and without anything from elsewhere. The same
 //! explanations give the same bytes.
 
-use super::human::{paper, short};
+use super::human::{named, paper, short};
 use super::{Explanation, Impossible, Unanswerable, few};
 use crate::solve::GaveUp;
 use crate::version::Minecraft;
@@ -42,14 +42,14 @@ fn section(explanation: &Explanation) -> Section {
 }
 
 fn impossible(no: &Impossible) -> Section {
-    let Impossible { server, running, reasons, more, hints: _, lists_read_later: _ } = no;
+    let Impossible { server, software, running, reasons, more, hints: _, lists_read_later: _ } = no;
     let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
     section.left_head = "what rules it out";
-    section.left = reasons.iter().map(reason::card).collect();
+    section.left = reasons.iter().map(|reason| reason::card(*software, reason)).collect();
     section.left_unnamed = *more;
     if let Some(running) = running {
         section.right_head = "goes on running";
-        section.right.push(Card::new(Kind::Chosen, paper(&running.paper.minecraft, running.paper.build), ""));
+        section.right.push(Card::new(Kind::Chosen, named(&running.paper), ""));
         let plugins = running.plugins.iter();
         section.right.extend(plugins.map(|(name, version)| Card::new(Kind::Chosen, format!("{name} {version}"), "")));
     }

@@ -2,7 +2,7 @@
 
 use super::holder::{describe, holders};
 use super::yes::paper_pin;
-use super::{Asked, Holder, PaperName, WhyNot, hint, together};
+use super::{Asked, Holder, WhyNot, hint, together};
 use crate::solve::decide;
 use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
@@ -13,11 +13,8 @@ use crate::version::Minecraft;
 pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
-    let nearest_possible = decide(world, asked.meter).ok().flatten().and_then(|decision| {
-        let paper = &world.papers[decision.chosen.paper];
-        let build = paper.build?;
-        Some(PaperName { minecraft: paper.version.minecraft.clone(), build: build.number })
-    });
+    let decision = decide(world, asked.meter).ok().flatten();
+    let nearest_possible = decision.and_then(|decision| world.paper_name(decision.chosen.paper));
     let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
     let holders = place.and_then(|place| holders_of(asked, &whole, place)).unwrap_or_default();
     let insisted = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name());
@@ -26,6 +23,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
     let pinned = paper_pin(world).filter(|pin| pin.version != *target);
     let mut why = WhyNot {
         server: world.request.server.clone(),
+        software: world.request.software,
         target: target.clone(),
         possible: place.is_some() && holders.is_empty() && unusable.is_none() && pinned.is_none(),
         exists: place.is_some(),

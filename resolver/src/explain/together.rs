@@ -22,6 +22,7 @@ pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossi
     reasons.truncate(MOST_PLUGINS);
     let mut impossible = Impossible {
         server: asked.world.request.server.clone(),
+        software: asked.world.request.software,
         running: running(asked.world),
         reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
         more,

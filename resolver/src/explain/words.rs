@@ -227,7 +227,16 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
             format!("has more than one file `{jar}` (`spec.source.jars`): {}; write which", list(several, 5))
         }
         Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
-        Unusable::WrongSoftware { loaders } => format!("is made for {}, not for Paper", list(loaders, 4)),
+        // With Folia on its page it is the JAR that says otherwise.
+        Unusable::WrongSoftware { loaders, software } if loaders.iter().any(|loader| loader == software.project()) => {
+            format!("does not say in its JAR that {software} may load it (`folia-supported`); {software} refuses it")
+        }
+        Unusable::WrongSoftware { loaders, software } => {
+            format!("is made for {}, not for {software}", list(loaders, 4))
+        }
+        Unusable::SoftwareUnsaid { software } => format!(
+            "says nothing of {software}: its page cannot, and its JAR has not been read (`compatibilityOverride` lets it be tried)"
+        ),
         Unusable::ApiVersion { needs } => {
             format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
         }

@@ -4,12 +4,12 @@ use pubgrub::VersionSet;
 
 use super::holder::{bare, holders, up_to};
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, NewerRelease, PaperName,
-    PaperPin, Solved, Unfollowed, Warning, hint, image, together,
+    Asked, Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin, Solved,
+    Unfollowed, Warning, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::facts::UsedFact;
-use crate::request::{OverrideMode, PaperWish};
+use crate::request::{OverrideMode, PaperWish, Running};
 use crate::shelf::listing::Known;
 use crate::shelf::{Link, World};
 use crate::solve::Decision;
@@ -32,6 +32,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let hints = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
     Solved {
         server: world.request.server.clone(),
+        software: world.request.software,
         paper,
         image: image::explain(asked, decision),
         plugins,
@@ -69,21 +70,20 @@ fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Opt
 /// The latest reading, when that was after the instant of the question.
 pub(super) fn lists_read_later(asked: &Asked<'_, '_>) -> Option<jiff::Timestamp> {
     let projects = asked.world.shelves.iter().map(|shelf| shelf.project.read_at);
-    projects.chain([asked.catalog.paper_read_at]).max().filter(|read| *read > asked.world.now)
+    projects.chain([asked.catalog.read_at(asked.world.request.software)]).max().filter(|read| *read > asked.world.now)
 }
 
 fn chosen_paper(world: &World<'_>, decision: &Decision) -> ChosenPaper {
     let candidate = &world.papers[decision.chosen.paper];
     let build = candidate.build.expect("a Paper without a build is unusable, and was not chosen");
     let running = world.request.running.as_ref();
-    let runs_now = running.is_some_and(|r| r.minecraft == candidate.version.minecraft && r.build == build.number);
+    let minecraft = &candidate.version.minecraft;
+    let runs_now = running.is_some_and(|running| running.is(world.request.software, minecraft, build.number));
     ChosenPaper {
-        minecraft: candidate.version.minecraft.clone(),
+        minecraft: minecraft.clone(),
         build: build.number,
         published: build.published,
-        instead_of: running
-            .filter(|_| !runs_now)
-            .map(|running| PaperName { minecraft: running.minecraft.clone(), build: running.build }),
+        instead_of: running.filter(|_| !runs_now).map(Running::paper_name),
         runs_now,
         newer_build: candidate.newer_build.clone().map(|(build, unusable)| NewerBuild { build, unusable }),
     }
@@ -237,7 +237,8 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Opti
         ready,
         held_by,
         one_version: one_version.unwrap_or_default(),
-        one_way: candidate.version.minecraft > world.papers[decision.chosen.paper].version.minecraft,
+        one_way: world.request.software.is_minecraft()
+            && candidate.version.minecraft > world.papers[decision.chosen.paper].version.minecraft,
     })
 }
 
@@ -307,7 +308,9 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
         });
     }
     warnings.extend(goes_down(world, at, place));
-    if world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
+    // Of a list that no page can have, nothing is to be said.
+    let can_have_one = world.request.software.is_minecraft() || shelf.project.key.source == Source::Hangar;
+    if can_have_one && world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
         warnings.push(Warning::NoList { plugin: plugin(), version: version() });
     }
     if shelf.project.key.source == Source::Url && stocked.release.version == FALLBACK_VERSION {
@@ -330,6 +333,7 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     if let (Some(says), Some(object)) = (shelf.rules.compatibility, shelf.object())
         && says.mode == OverrideMode::Add
         && says.releases.contains(&stocked.release.version)
+        && !shelf.rules.jars.is_unsaid(stocked.release, shelf.project.key.source)
         && caught_up(world, at, place, &says.minecraft)
     {
         warnings.push(Warning::OverrideNotNeeded { object: object.to_owned(), version: version() });

@@ -67,7 +67,7 @@ pub struct PaperChange {
     pub from: PaperName,
     /// In the new one.
     pub to: PaperName,
-    /// A newer Minecraft: a world that it opened cannot return.
+    /// A newer Minecraft, whose world cannot return; or other software, which leaves things in it that nobody else reads.
     pub one_way: bool,
     /// An older Minecraft: it does not open a world that the newer one has opened.
     pub backwards: bool,
@@ -134,7 +134,8 @@ pub struct ReleaseName {
 impl Lock {
     /// What changes when `new` runs instead of this.
     pub fn difference(&self, new: &Self) -> Difference {
-        let name = |lock: &Self| LockName { server: lock.server.clone(), digest: lock.digest(), paper: paper(lock) };
+        let name =
+            |lock: &Self| LockName { server: lock.server.clone(), digest: lock.digest(), paper: lock.paper_name() };
         let (name_of_old, name_of_new) = (name(self), name(new));
         let equal = name_of_old.digest == name_of_new.digest;
         Difference {
@@ -147,10 +148,6 @@ impl Lock {
             plugins: plugin_changes(self, new),
         }
     }
-}
-
-fn paper(lock: &Lock) -> PaperName {
-    PaperName { minecraft: lock.minecraft.clone(), build: lock.build }
 }
 
 fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<Change<T>> {
@@ -173,17 +170,20 @@ fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
 }
 
 fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
-    let text = |lock: &Lock| (lock.minecraft.as_str().to_owned(), lock.build);
+    let text = |lock: &Lock| (lock.software, lock.minecraft.as_str().to_owned(), lock.build);
     let (same_build, same_file) = (text(old) == text(new), same_file(&old.paper, &new.paper));
     if same_build && same_file {
         return None;
     }
-    let order = |is: Ordering| Minecraft::cmp(&new.minecraft, &old.minecraft) == is;
+    // A proxy opens no world; of another software nobody says what it leaves of one.
+    let moves = old.software != new.software;
+    let order =
+        |is: Ordering| !moves && new.software.is_minecraft() && Minecraft::cmp(&new.minecraft, &old.minecraft) == is;
     let file = same_build.then(|| Change { from: old.paper.clone(), to: new.paper.clone() });
     Some(PaperChange {
-        from: paper(old),
-        to: paper(new),
-        one_way: order(Ordering::Greater),
+        from: old.paper_name(),
+        to: new.paper_name(),
+        one_way: moves || order(Ordering::Greater),
         backwards: order(Ordering::Less),
         file,
     })

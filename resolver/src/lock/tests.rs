@@ -11,6 +11,7 @@ fn lock() -> Lock {
         hash: format!("sha256:{:a<64}", ""),
     };
     Lock {
+        software: Software::Paper,
         format_version: FormatVersion::default(),
         server: "games/lobby".to_owned(),
         minecraft: "1.21.10".parse().unwrap(),
@@ -51,7 +52,8 @@ fn the_digest_stays_when_nothing_that_runs_changes() {
 
 #[test]
 fn the_digest_changes_with_each_thing_that_runs() {
-    let changes: [fn(&mut Lock); 9] = [
+    let changes: [fn(&mut Lock); 10] = [
+        |lock| lock.software = Software::Folia,
         |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
         |lock| lock.minecraft = "1.21.11".parse().unwrap(),
         |lock| lock.build = 129,
@@ -89,6 +91,20 @@ fn further_files_are_kept_and_a_lock_without_any_is_written_as_before_there_were
 }
 
 #[test]
+fn a_lock_of_paper_does_not_name_its_software_and_other_software_is_a_one_way_step() {
+    assert!(!lock().to_json().contains("software"));
+    let folia = Lock { software: Software::Folia, ..lock() };
+    assert_eq!(serde_json::from_str::<Lock>(&folia.to_json()).unwrap(), folia);
+    for (from, to) in [(lock(), folia.clone()), (folia.clone(), lock())] {
+        let moves = from.difference(&to).paper.unwrap();
+        assert!(moves.one_way && !moves.backwards && moves.from.software != moves.to.software);
+    }
+    // A newer proxy leaves nothing behind that an older one could not read.
+    let proxy = |version: &str| Lock { software: Software::Velocity, minecraft: version.parse().unwrap(), ..lock() };
+    assert!(!proxy("3.4.0").difference(&proxy("3.5.1")).paper.unwrap().one_way);
+}
+
+#[test]
 fn a_file_name_from_outside_is_one_safe_path_component() {
     for (outside, inside) in [
         ("ViaVersion-5.7.2-SNAPSHOT.jar", "ViaVersion-5.7.2-SNAPSHOT.jar"),
@@ -116,7 +132,8 @@ fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
 /// Whatever changes the digest is shown, and what is shown changes the digest.
 #[test]
 fn a_difference_is_empty_exactly_when_the_digest_stays() {
-    let changes: [fn(&mut Lock); 13] = [
+    let changes: [fn(&mut Lock); 14] = [
+        |lock| lock.software = Software::Folia,
         |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
         |lock| lock.minecraft = "1.21.11".parse().unwrap(),
         |lock| lock.minecraft = "1.21.10.0".parse().unwrap(),
@@ -137,7 +154,7 @@ fn a_difference_is_empty_exactly_when_the_digest_stays() {
         for (old, new) in [(lock(), other.clone()), (other.clone(), lock())] {
             let Difference { equal, paper, java, image, plugins, old: _, new: _ } = old.difference(&new);
             let nothing = paper.is_none() && java.is_none() && image.is_none() && plugins.is_empty();
-            assert_eq!((equal, nothing), (at >= 10, at >= 10), "change {at}");
+            assert_eq!((equal, nothing), (at >= 11, at >= 11), "change {at}");
         }
     }
 }

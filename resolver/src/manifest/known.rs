@@ -6,6 +6,7 @@ use crds::{PaperMCServer, Plugin};
 
 use super::{Complaint, request};
 use crate::request::{Request, Running};
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// What is known of a server beside the specs.
@@ -29,6 +30,8 @@ impl Known {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
         };
         let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
+            // It is the operator that writes it.
+            software: Software::Paper,
             minecraft,
             build,
             releases: releases.clone(),
@@ -44,7 +47,7 @@ impl Known {
         let Self { floor, running, image } = self;
         let mut basis =
             Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
-        if let Some(Running { minecraft, build, releases, image, java, since: _ }) = running {
+        if let Some(Running { software: _, minecraft, build, releases, image, java, since: _ }) = running {
             basis.version = Some(minecraft.to_string());
             basis.build = Some(*build);
             basis.running_image.clone_from(image);
@@ -99,6 +102,7 @@ mod tests {
         Known {
             floor: Some("1.21.11".parse().unwrap()),
             running: Some(Running {
+                software: Software::Paper,
                 minecraft: "1.21.10".parse().unwrap(),
                 build: 129,
                 releases: vec!["aaa".to_owned(), "bbb".to_owned()],

@@ -33,6 +33,20 @@ fn complaints(server: &PaperMCServer, plugins: &[Plugin]) -> Vec<String> {
 }
 
 #[test]
+fn a_proxy_is_asked_for_without_what_is_known_of_a_world() {
+    let opened = || Some("26.1".parse().unwrap());
+    let asked = |software: &str| {
+        let mut server = server(&json!({"updateStrategy": "auto", "software": software}));
+        server.status = serde_json::from_value(json!({"unmanaged": [{"file": "Shop.jar", "size": 1}]})).unwrap();
+        let asked = request(&server, &[], opened(), None).unwrap();
+        (asked.software, asked.floor, asked.unmanaged.len())
+    };
+    assert_eq!(asked("Paper"), (Software::Paper, opened(), 1));
+    assert_eq!(asked("Folia"), (Software::Folia, opened(), 1));
+    assert_eq!(asked("Velocity"), (Software::Velocity, None, 0));
+}
+
+#[test]
 fn a_requirement_that_cannot_be_read_is_pointed_at() {
     let requires = json!([
         {"plugin": "WorldEdit", "version": ">=7.4, <<7.5"}, {"plugin": "LuckPerms", "version": "*"},
@@ -90,6 +104,7 @@ fn a_server_and_its_plugins_become_a_request() {
         ),
     ];
     let running = Running {
+        software: Software::Paper,
         minecraft: "1.21.8".parse().unwrap(),
         build: 60,
         releases: vec![],
@@ -100,6 +115,7 @@ fn a_server_and_its_plugins_become_a_request() {
     let request = request(&server, &plugins, Some("1.21.8".parse().unwrap()), Some(running.clone())).unwrap();
     let expected = Request {
         server: "games/lobby".to_owned(),
+        software: Software::Paper,
         paper: PaperWish::BuildPin { version: "1.21.10".parse().unwrap(), build: 130 },
         delay: SignedDuration::from_hours(72),
         channel: BuildChannel::Beta,

@@ -17,7 +17,7 @@ impl<'a> Carried<'a> {
     /// By the tag, as `lexfrei/papermc` writes it: `1.21.10-130`. A version that Paper has no builds of is somebody's own
     /// numbering, and says nothing.
     pub(crate) fn of(catalog: &Catalog, request: &'a Request) -> Option<Self> {
-        let image = request.image.as_deref()?;
+        let image = request.image.as_deref().filter(|_| request.software.is_paper())?;
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
         let (minecraft, build) = tag.split_once('-')?;
         let minecraft: Minecraft = minecraft.parse().ok()?;

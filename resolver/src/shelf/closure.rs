@@ -6,13 +6,14 @@ use std::rc::Rc;
 use super::bounds::Facing;
 use super::companions::{Companion, Companions};
 use super::jars::Jars;
-use super::judge::{for_paper, is_pinned};
+use super::judge::is_pinned;
 use super::judgements::{Judged, Judgements};
 use super::{Asked, Rules};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use crate::explain::Warning;
 use crate::facts::Says;
 use crate::request::{Dependencies, PluginWish, Request, Running, VersionWish};
+use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
@@ -49,7 +50,7 @@ pub(super) enum Target {
     Outside(String),
     /// By its name to no plugin of this server.
     Missing(String),
-    /// To nothing a Paper server would ever load: pages do not say for which loader a dependency is meant.
+    /// To nothing that servers of this kind would ever load: pages do not say for which loader a dependency is meant.
     OtherSoftware,
 }
 
@@ -73,10 +74,10 @@ pub(super) fn stock<'a>(
     let requested: BTreeSet<usize> = queue.iter().map(|(place, _, _)| *place).collect();
     // A JAR names what it needs, not where it is: files come last, when all that could be meant takes part.
     queue.sort_by_key(|(place, _, _)| catalog.projects[*place].key.source != Source::Url);
-    let mut names = Names::default();
+    let mut names = Names::nobody(request.software);
     while let Some((place, asked, rules)) = queue.pop() {
-        if catalog.projects[place].key.source == Source::Url && names.0.is_empty() {
-            names = Names::of(catalog, members.keys().copied(), &requested);
+        if catalog.projects[place].key.source == Source::Url && names.places.is_empty() {
+            names = Names::of(request.software, catalog, members.keys().copied(), &requested);
         }
         let judged = judgements.judge(place, &rules, request, &requested, &names);
         gap.fetch.extend(judged.gap.fetch.iter().cloned());
@@ -149,7 +150,7 @@ fn asked_for<'a>(
             // What runs stays, also where a pin names another one.
             pin: pin(decides).filter(|_| hold.is_none()),
             // Of files everybody gets what they name: none of them is in the way of another.
-            jars: Jars::of(&wishes),
+            jars: Jars::of(request.software, &wishes),
             unlisted: request.unlisted,
             together: Vec::new(),
             requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
@@ -280,7 +281,8 @@ pub(super) fn target(catalog: &Catalog, names: &Names, place: usize, dependency:
         projects.position(|p| p.key.source == source && p.releases.iter().any(|release| release.id == *id))
     };
     if let Some(found) = keys.iter().find_map(|key| find(catalog, key)).or_else(by_release) {
-        let usable = found != place && catalog.projects[found].releases.iter().any(for_paper);
+        let meant = |release| names.software.is_kin_of(release);
+        let usable = found != place && catalog.projects[found].releases.iter().any(meant);
         return if usable { Target::Project(found) } else { Target::OtherSoftware };
     }
     let shown = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());
@@ -297,7 +299,7 @@ pub(super) fn target(catalog: &Catalog, names: &Names, place: usize, dependency:
 /// Where a name in a JAR leads.
 fn by_name(names: &Names, place: usize, dependency: &Dependency) -> Target {
     let name = dependency.name.clone().unwrap_or_default();
-    match names.0.get(&name.to_lowercase()) {
+    match names.places.get(&name.to_lowercase()) {
         // It provides it itself.
         Some(found) if *found == place => Target::OtherSoftware,
         Some(found) => Target::Project(*found),
@@ -305,19 +307,34 @@ fn by_name(names: &Names, place: usize, dependency: &Dependency) -> Target {
     }
 }
 
-/// Who is called what on this server: lower-case names to places in the catalog.
-#[derive(Default, Clone, PartialEq, Eq)]
-pub(super) struct Names(BTreeMap<String, usize>);
+/// Who is called what on this server.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Names {
+    /// What the server runs as.
+    software: Software,
+    /// Lower-case names to places in the catalog.
+    places: BTreeMap<String, usize>,
+}
 
 impl Names {
+    /// Nobody is called anything.
+    pub(super) fn nobody(software: Software) -> Self {
+        Self { software, places: BTreeMap::new() }
+    }
+
     /// The names of those that take part: what people call a project counts before its slug and what its JAR provides, one
     /// that was asked for before one that only comes along. (What else a project's JAR may be called is not known here.)
-    pub(super) fn of(catalog: &Catalog, members: impl Iterator<Item = usize>, requested: &BTreeSet<usize>) -> Self {
+    pub(super) fn of(
+        software: Software,
+        catalog: &Catalog,
+        members: impl Iterator<Item = usize>,
+        requested: &BTreeSet<usize>,
+    ) -> Self {
         let places: BTreeSet<usize> = members.chain(requested.iter().copied()).collect();
         let mut claims = Vec::new();
         for place in places {
             let project = &catalog.projects[place];
-            if !project.releases.iter().any(for_paper) {
+            if !project.releases.iter().any(|release| software.is_kin_of(release)) {
                 continue;
             }
             let mut claim = |second: bool, name: &str| {
@@ -334,7 +351,7 @@ impl Names {
         for (_, _, _, name, place) in claims {
             names.entry(name).or_insert(place);
         }
-        Self(names)
+        Self { software, places: names }
     }
 }
 
@@ -360,7 +377,7 @@ fn inherited<'a>(judged: &Judged<'_>, rules: &Rules<'_>, together: Vec<Companion
         hold: None,
         compatibility: None,
         pin: None,
-        jars: Jars::MAIN,
+        jars: Jars::main_for(rules.jars.software()),
         requires: None,
         unlisted: rules.unlisted,
         together,

@@ -38,6 +38,10 @@ impl<'a> Offer<'a> {
         if let Some(image) = &request.image {
             return java_of_image(image).map_or(Self::Unknown, |has| Self::Pinned { image, has });
         }
+        if !request.software.is_minecraft() {
+            // The images that are chosen from are those of servers.
+            return Self::Unknown;
+        }
         let runs = request.running.as_ref().and_then(|running| running.java);
         match (request.image_policy, runs) {
             (policy @ (ImagePolicy::SameJava | ImagePolicy::Keep), Some(has)) => Self::Held { policy, has },
@@ -102,7 +106,7 @@ pub(crate) fn choose_image<'x>(
 
 /// The image that runs a set which needs this Java: as it is pinned, else as the policy lets it move.
 pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Timestamp) -> Option<String> {
-    if request.image.is_some() {
+    if request.image.is_some() || !request.software.is_minecraft() {
         return request.image.clone();
     }
     let runs = || request.running.as_ref().and_then(|running| running.image.clone());

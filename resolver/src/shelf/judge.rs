@@ -2,22 +2,22 @@
 
 use jiff::Timestamp;
 
+use super::jars::Loads;
 use super::java::Offer;
 use super::listing::is_about;
 use super::paper::has_known_hash;
 use super::{MOST_RELEASES, Rules, ripe_at};
-use crate::catalog::{Channel, Project, Release};
+use crate::catalog::{Channel, Project, Release, Source};
 use crate::request::{OverrideMode, Running, Unlisted};
+#[cfg(feature = "cli")]
+use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
-/// What a Paper server loads. Purpur and Folia builds are not implied by these, nor these by them.
-const PAPER_LOADS: [&str; 3] = ["bukkit", "paper", "spigot"];
-
-/// Whether a Paper server could load it; a release that names no software at all is believed.
+/// Whether a Paper server could load it.
+#[cfg(feature = "cli")]
 pub(crate) fn for_paper(release: &Release) -> bool {
-    release.loaders.is_empty()
-        || release.loaders.iter().any(|loader| PAPER_LOADS.iter().any(|ours| loader.eq_ignore_ascii_case(ours)))
+    Software::Paper.is_named_by(release)
 }
 
 /// Releases with their verdicts, oldest first, and the channel that was used.
@@ -37,15 +37,19 @@ pub(super) fn judge<'a>(
     let runs = |release: &Release| running.is_some_and(|running| running.has(release));
     let releases = listed(project, now, runs);
     // A project that has nothing on the channel is used at its most stable one.
-    let faults: Vec<Option<Unusable>> = releases.iter().map(|release| material_fault(release, rules, offer)).collect();
+    let source = project.key.source;
+    let loads: Vec<Loads> = releases.iter().map(|release| rules.jars.loads(release, source)).collect();
+    let fault = |(release, loads): (&&Release, &Loads)| material_fault(release, *loads, rules, offer);
+    let faults: Vec<Option<Unusable>> = releases.iter().zip(&loads).map(fault).collect();
     let sound = releases.iter().zip(&faults).filter(|(_, fault)| fault.is_none());
     let best = sound.map(|(release, _)| release.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
     let superseded = superseded(&releases, &faults, channel, rules);
-    let releases = (releases.iter().zip(faults).zip(superseded))
-        .map(|((release, fault), superseded)| {
+    let releases = (releases.iter().zip(loads).zip(faults).zip(superseded))
+        .map(|(((release, loads), fault), superseded)| {
             let exempt = runs(release) || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
-            let policy = || if exempt { None } else { policy_fault(release, channel, rules, now).or(superseded) };
+            let told = || policy_fault(release, (source, loads), channel, rules, now);
+            let policy = || if exempt { None } else { told().or(superseded) };
             (*release, fault.or_else(policy))
         })
         .collect();
@@ -95,26 +99,39 @@ pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
 }
 
 /// What no policy can change.
-fn material_fault(release: &Release, rules: &Rules<'_>, offer: Offer<'_>) -> Option<Unusable> {
-    if !for_paper(release) {
-        return Some(Unusable::WrongSoftware { loaders: release.loaders.clone() });
+fn material_fault(release: &Release, loads: Loads, rules: &Rules<'_>, offer: Offer<'_>) -> Option<Unusable> {
+    if loads == Loads::No {
+        let (loaders, software) = (release.loaders.clone(), rules.jars.software());
+        return Some(Unusable::WrongSoftware { loaders, software });
     }
     match rules.jars.pick(release) {
         Err(fault) => Some(fault),
         Ok(jars) if !jars.iter().all(|jar| has_known_hash(jar.file)) => Some(Unusable::NoChecksum),
         // The class loader refuses class files that are newer than itself.
-        Ok(jars) => jars.iter().filter_map(|jar| jar.java).max().and_then(|needs| offer.fault(needs)),
+        Ok(_) => rules.jars.java(release).and_then(|needs| offer.fault(needs)),
     }
 }
 
-fn policy_fault(release: &Release, channel: Channel, rules: &Rules<'_>, now: Timestamp) -> Option<Unusable> {
+fn policy_fault(
+    release: &Release,
+    (source, loads): (Source, Loads),
+    channel: Channel,
+    rules: &Rules<'_>,
+    now: Timestamp,
+) -> Option<Unusable> {
     if release.channel < channel {
         return Some(Unusable::Channel { is: release.channel, allowed: rules.channel });
     }
     // A file by its URL has no page, and no date: whoever wrote its address chose it.
     let has_page = release.published.is_some();
-    if has_page && release.minecraft.is_empty() && rules.unlisted == Unlisted::Refuse && !gives_a_list(rules, release) {
+    let software = rules.jars.software();
+    let has_list = !software.list_of(source, release).is_empty();
+    if has_page && !has_list && rules.unlisted == Unlisted::Refuse && !gives_a_list(rules, release) {
         return Some(Unusable::Unlisted);
+    }
+    // Who gives it a list says that it runs here. Whether its JAR says so, too, is known once it was downloaded.
+    if loads == Loads::Unsaid && !gives_a_list(rules, release) {
+        return Some(Unusable::SoftwareUnsaid { software });
     }
     // Without a date there is no age. The user named the very bytes: nothing newer can slip in while a delay runs.
     let ripe_at = ripe_at(release.published?, rules.delay);

@@ -74,7 +74,7 @@ pub(super) fn shelve<'a>(
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
     // Where most shelves are taken over, few are asked about.
-    let names = LazyCell::new(|| Names::of(catalog, shelf_of.keys().copied(), &requested));
+    let names = LazyCell::new(|| Names::of(request.software, catalog, shelf_of.keys().copied(), &requested));
     let releases = |member: &Member<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
     let peers: Vec<_> = members.iter().map(|member| LazyCell::new(move || Peers::new(releases(member)))).collect();
     let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &*peers[shelf]));
@@ -101,7 +101,7 @@ fn is_of(shelf: &Shelf<'_>, member: &Member<'_>) -> bool {
 
 fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> Shelf<'a> {
     let judged = &member.judged;
-    let supports = supports(&judged.releases, &member.rules, reader);
+    let supports = supports(&judged.releases, (member.project.key.source, &member.rules), reader);
     let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
     let usable = IndexSet::of(numbered().filter(|(_, judged)| judged.unusable.is_none()).map(|(index, _)| index));
     let allowed = match member.rules.pin {
@@ -125,7 +125,11 @@ fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> She
 }
 
 /// Per Paper, the releases known to run on it.
-pub(super) fn supports(releases: &[Stocked<'_>], rules: &Rules<'_>, reader: &Reader) -> Vec<IndexSet> {
+pub(super) fn supports(
+    releases: &[Stocked<'_>],
+    (source, rules): (Source, &Rules<'_>),
+    reader: &Reader,
+) -> Vec<IndexSet> {
     let words = releases.len() / 64 + 1;
     let mut bits = vec![vec![0_u64; words]; reader.papers().len()];
     // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones): read it once.
@@ -138,7 +142,7 @@ pub(super) fn supports(releases: &[Stocked<'_>], rules: &Rules<'_>, reader: &Rea
                 .as_ref()
                 .is_some_and(|(before, needed, _)| before.minecraft == release.minecraft && *needed == needs);
         if !same {
-            let known = reader.read(release, needs, rules.compatibility);
+            let known = reader.read(source, release, needs, rules.compatibility);
             let on = known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(paper, _)| paper).collect();
             last = Some((release, needs, on));
         }

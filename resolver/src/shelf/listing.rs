@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::catalog::{PaperVersion, Release};
+use crate::catalog::{PaperVersion, Release, Source};
 use crate::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
+use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob, sibling};
 
 /// What the owner of the server says about lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policy {
+    pub(super) software: Software,
     siblings: HotfixSiblings,
     unlisted: Unlisted,
 }
@@ -17,7 +19,7 @@ pub(crate) struct Policy {
 impl Policy {
     /// That of a server.
     pub(crate) fn of(request: &Request) -> Self {
-        Self { siblings: request.hotfix_siblings, unlisted: request.unlisted }
+        Self { software: request.software, siblings: request.hotfix_siblings, unlisted: request.unlisted }
     }
 }
 
@@ -48,10 +50,20 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// For these Papers, oldest first.
-    pub(crate) fn new<'a>(papers: impl Iterator<Item = &'a PaperVersion>, policy: Policy) -> Self {
+    /// For these Papers, oldest first. `built` is what Paper itself has built.
+    pub(crate) fn new<'a>(
+        papers: impl Iterator<Item = &'a PaperVersion>,
+        policy: Policy,
+        built: &[&Minecraft],
+    ) -> Self {
         let papers: Vec<Minecraft> = papers.map(|paper| paper.minecraft.clone()).collect();
         let mut counts_for: HashMap<Minecraft, Vec<(usize, bool)>> = HashMap::new();
+        if !policy.software.is_minecraft() {
+            for (at, proxy) in papers.iter().enumerate() {
+                counts_for.entry(line_of(proxy)).or_default().push((at, false));
+            }
+            return Self { papers, policy, counts_for };
+        }
         for (at, paper) in papers.iter().enumerate() {
             counts_for.entry(paper.clone()).or_default().push((at, false));
             if let Some(sibling) = sibling::sibling(paper) {
@@ -59,7 +71,7 @@ impl Reader {
             }
         }
         for (at, paper) in papers.iter().enumerate() {
-            if let Some(skipped) = never_built_before(paper, &papers) {
+            if let Some(skipped) = never_built_before(paper, built) {
                 let counts = counts_for.entry(skipped).or_default();
                 if counts.is_empty() {
                     counts.push((at, true));
@@ -83,16 +95,17 @@ impl Reader {
     /// what comes of it.
     pub(crate) fn read<'a>(
         &self,
+        source: Source,
         release: &'a Release,
         needs: Option<&Minecraft>,
         says: Option<&CompatibilityOverride>,
     ) -> Vec<Option<Known<'a>>> {
+        let list = self.policy.software.list_of(source, release);
         let says = says.filter(|says| is_about(says, release));
         let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
         // To add to a list that is not there is to make one, unless no list means everything.
-        let made = adds && release.minecraft.is_empty() && self.policy.unlisted == Unlisted::Refuse;
-        let mut known =
-            if made { self.papers.iter().map(|_| None).collect() } else { self.read_list(&release.minecraft) };
+        let made = adds && list.is_empty() && self.policy.unlisted == Unlisted::Refuse;
+        let mut known = if made { self.papers.iter().map(|_| None).collect() } else { self.read_list(list) };
         if let Some(says) = says {
             self.apply(says, &mut known);
         }
@@ -134,11 +147,13 @@ impl Reader {
     /// The sibling on the list of `release` that would let it run on a Paper (by place), were it trusted.
     pub(crate) fn left_open<'a>(
         &self,
+        source: Source,
         release: &'a Release,
         needs: Option<&Minecraft>,
         paper: usize,
     ) -> Option<&'a Minecraft> {
-        let asks = self.policy.siblings == HotfixSiblings::Ask && self.read(release, needs, None).get(paper)?.is_none();
+        let asks = self.policy.siblings == HotfixSiblings::Ask
+            && self.read(source, release, needs, None).get(paper)?.is_none();
         let too_old = needs.is_some_and(|needs| self.papers[paper] < *needs);
         let counts =
             |listed: &&Minecraft| self.counts_for.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
@@ -168,11 +183,17 @@ pub(crate) fn refuses(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Un
 /// The release one patch below `paper`, when Paper skipped it: built before and after it, never for it.
 ///
 /// Whoever lists such a version has nothing else to mean than the hotfix that followed (1.20.3, 1.21.2, 26.1).
-fn never_built_before(paper: &Minecraft, papers: &[Minecraft]) -> Option<Minecraft> {
+fn never_built_before(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecraft> {
     let [major, minor, patch] = paper.parts().filter(|_| paper.is_release())?;
     let patch = patch.checked_sub(1)?;
     let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
     let skipped: Minecraft = text.parse().expect("numbers and dots");
-    let built_before = papers.first().is_some_and(|oldest| *oldest < skipped);
-    (built_before && !papers.contains(&skipped)).then_some(skipped)
+    let built_before = built.iter().any(|built| **built < skipped);
+    (built_before && !built.contains(&&skipped)).then_some(skipped)
+}
+
+/// The line that a proxy's version belongs to, as a page lists it: `3.4` for 3.4.0, 3.4.1 and 3.4.0-SNAPSHOT.
+fn line_of(proxy: &Minecraft) -> Minecraft {
+    let line = proxy.parts().and_then(|[major, minor, _]| format!("{major}.{minor}").parse().ok());
+    line.unwrap_or_else(|| proxy.clone())
 }

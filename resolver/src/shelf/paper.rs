@@ -7,9 +7,11 @@ use super::java::{self, Offer};
 use super::{ripe_at, strangers};
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperWish, Request};
+use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::UnmanagedPlugins;
 use crate::unusable::Unusable;
+use crate::version::Minecraft;
 
 /// One Minecraft version that Paper has, with its best build.
 #[derive(Debug)]
@@ -35,14 +37,14 @@ pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Times
     let offer = Offer::of(request, java::newest(catalog, now));
     let carried = Carried::of(catalog, request);
     let mut versions: Vec<(&PaperVersion, Vec<&Build>)> = catalog
-        .paper
+        .versions(request.software)
         .iter()
         .map(|version| (version, out(request, version, now)))
         .filter(|(_, builds)| !builds.is_empty())
         .collect();
     versions.sort_by(|(a, _), (b, _)| a.minecraft.cmp(&b.minecraft));
     let papers: Vec<&PaperVersion> = versions.iter().map(|(version, _)| *version).collect();
-    let strangers = strangers::unknown(catalog, request, &papers);
+    let strangers = strangers::unknown(catalog, request, &papers, now);
     let candidate =
         |((version, builds), strangers)| candidate(offer, carried.as_ref(), request, (version, builds), strangers, now);
     versions.into_iter().zip(strangers).map(candidate).collect()
@@ -58,7 +60,23 @@ fn out<'a>(request: &Request, version: &'a PaperVersion, now: Timestamp) -> Vec<
 
 fn runs(request: &Request, version: &PaperVersion, build: &Build) -> bool {
     let running = request.running.as_ref();
-    running.is_some_and(|running| running.minecraft == version.minecraft && running.build == build.number)
+    running.is_some_and(|running| running.is(request.software, &version.minecraft, build.number))
+}
+
+/// The Minecraft versions that Paper had built at `now`: they say what a list can mean, also one that Folia goes by. `out`:
+/// what the software itself had.
+pub(super) fn built<'a>(
+    catalog: &'a Catalog,
+    out: impl Iterator<Item = &'a PaperVersion>,
+    software: Software,
+    now: Timestamp,
+) -> Vec<&'a Minecraft> {
+    let was_built = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= now);
+    match software {
+        Software::Paper => out.map(|version| &version.minecraft).collect(),
+        Software::Folia => catalog.paper.iter().filter(was_built).map(|version| &version.minecraft).collect(),
+        Software::Velocity => Vec::new(),
+    }
 }
 
 /// The indexes (place plus 1) of the candidates that a wish leaves open, unusable ones included.
@@ -112,7 +130,7 @@ fn candidate<'a>(
         (newest.number > chosen.number && choice.unusable.is_none())
             .then(|| (newest.number, judged(newest).or_else(fault)))
     });
-    let java = version.java.unwrap_or_else(|| version.minecraft.vanilla_java());
+    let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
     // The version's own faults come first: they are what a user can read and change.
     let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
     let waits = request.unmanaged_plugins == UnmanagedPlugins::Hold && !strangers.is_empty();
@@ -174,14 +192,17 @@ fn no_build(asked: u32, builds: &[&Build]) -> Unusable {
 
 fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> {
     let minecraft = &version.minecraft;
-    if let Some(floor) = request.floor.as_ref().filter(|floor| minecraft < *floor) {
+    // A proxy opens no world.
+    let floor = request.floor.as_ref().filter(|_| request.software.is_minecraft());
+    if let Some(floor) = floor.filter(|floor| minecraft < *floor) {
         return Some(Unusable::BelowFloor { floor: floor.clone() });
     }
     let wanted_by_name = match &request.paper {
         PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => version == minecraft,
         PaperWish::Latest | PaperWish::Auto => false,
     };
-    let runs = request.running.as_ref().is_some_and(|running| running.minecraft == *minecraft);
+    let running = request.running.as_ref();
+    let runs = running.is_some_and(|running| running.has_version(request.software, minecraft));
     let preview = !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha;
     preview.then_some(Unusable::Preview)
 }

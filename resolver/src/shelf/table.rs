@@ -21,6 +21,7 @@ use crate::catalog::{Catalog, Release, Source};
 use crate::facts::VersionFact;
 use crate::overlay::Own;
 use crate::request::{PaperWish, Request};
+use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
@@ -75,7 +76,7 @@ pub(crate) struct Place<'a> {
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
     /// What its releases ask of other projects, where that is another matter elsewhere: for a file, whose JAR gives names,
-    /// and where facts count that are not built in.
+    /// where facts count that are not built in, and for other software than Paper.
     pub(crate) named: Option<Rc<Vec<Vec<Link>>>>,
     /// What its Plugin object says about its versions and those of others.
     pub(crate) requires: Option<Own<'a>>,
@@ -96,7 +97,7 @@ type PaperBasis<'a> = (
     jiff::SignedDuration,
     crate::catalog::BuildChannel,
     Option<&'a Minecraft>,
-    Option<(&'a Minecraft, u32)>,
+    Option<(Software, &'a Minecraft, u32)>,
     Option<&'a str>,
     Offer<'a>,
     Policy,
@@ -185,7 +186,7 @@ impl<'a> Desk<'a> {
             request.delay,
             request.channel,
             request.floor.as_ref(),
-            request.running.as_ref().map(|running| (&running.minecraft, running.build)),
+            request.running.as_ref().map(|running| (running.software, &running.minecraft, running.build)),
             request.image.as_deref(),
             Offer::of(request, self.judgements.published),
             Policy::of(request),
@@ -199,7 +200,10 @@ impl<'a> Desk<'a> {
         let policy = Policy::of(request);
         let known = self.papers.iter().position(|(other, of, _)| *other == list && *of == policy);
         let at = known.unwrap_or_else(|| {
-            let reader = Reader::new(candidates.iter().map(|paper| paper.version), policy);
+            let papers = candidates.iter().map(|paper| paper.version);
+            let built =
+                paper::built(self.catalog, candidates.iter().map(|paper| paper.version), policy.software, self.now);
+            let reader = Reader::new(papers, policy, &built);
             self.papers.push((list, policy, reader));
             self.papers.len() - 1
         });
@@ -221,7 +225,7 @@ impl<'a> Desk<'a> {
         });
         let judged = &member.judged.releases;
         let (_, _, reader) = &self.papers[papers];
-        let mut supports = supports(judged, &member.rules, reader);
+        let mut supports = supports(judged, (member.project.key.source, &member.rules), reader);
         let may = |judged: &Stocked<'_>| judged.unusable.is_none();
         let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
         let same = |(judged, listed): (&Stocked<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
@@ -271,7 +275,7 @@ impl<'a> Desk<'a> {
                 if !usable {
                     return Vec::new();
                 }
-                links(self.catalog, &Names::default(), *project, release, &Facing::NOBODY, &there)
+                links(self.catalog, &Names::nobody(Software::Paper), *project, release, &Facing::NOBODY, &there)
             });
             listing.links = asks.collect();
         }
@@ -282,18 +286,21 @@ impl<'a> Desk<'a> {
                 seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
             let is_own = |place: &Place<'_>| {
                 let project = &self.catalog.projects[place.project];
-                project.key.source == Source::Url || Facing::of(seat.request, &asked, place.requires).mentions(project)
+                project.key.source == Source::Url
+                    || !seat.request.software.is_paper()
+                    || Facing::of(seat.request, &asked, place.requires).mentions(project)
             };
             if !seat.shelves.iter().any(is_own) {
                 continue;
             }
-            let names = Names::of(self.catalog, seat.shelves.iter().map(|place| place.project), &asked);
+            let names =
+                Names::of(seat.request.software, self.catalog, seat.shelves.iter().map(|place| place.project), &asked);
             let request = seat.request;
             for place in &mut seat.shelves {
                 let project = &self.catalog.projects[place.project];
                 let facing = Facing::of(request, &asked, place.requires);
                 let is_file = project.key.source == Source::Url;
-                if !is_file && !facing.mentions(project) {
+                if !is_file && request.software.is_paper() && !facing.mentions(project) {
                     continue;
                 }
                 let usable = &self.sheets[place.sheet].1.usable;

@@ -16,7 +16,8 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
     let build = paper.build.expect("a Paper without a build is unusable, and was not chosen");
     let mut taken = BTreeSet::new();
     let mut plugins = Vec::new();
-    let mut facts = vec![Fact { about: "Paper".to_owned(), read_at: catalog.paper_read_at }];
+    let software = world.request.software;
+    let mut facts = vec![Fact { about: software.to_string(), read_at: catalog.read_at(software) }];
     for (at, release) in decision.chosen.releases.iter().enumerate() {
         let Some(release) = *release else { continue };
         let shelf = &world.shelves[at];
@@ -56,11 +57,12 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
     Lock {
         format_version: FormatVersion::default(),
         server: world.request.server.clone(),
+        software,
         minecraft: paper.version.minecraft.clone(),
         build: build.number,
         java,
         image: image_for(catalog, world.request, java, world.now),
-        paper: locked(&build.file, safe_file_name(&build.file, "paper")),
+        paper: locked(&build.file, safe_file_name(&build.file, software.project())),
         jvm_flags: paper.version.jvm_flags.clone(),
         plugins,
         facts,

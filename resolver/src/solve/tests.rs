@@ -122,6 +122,7 @@ proptest! {
         if let Ok(first) = solved(&problem) {
             let mut again = problem.clone();
             again.request.running = Some(crate::request::Running {
+                software: crate::software::Software::Paper,
                 minecraft: first.lock.minecraft.clone(),
                 build: first.lock.build,
                 releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),

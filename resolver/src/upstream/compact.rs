@@ -103,12 +103,13 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                 // No page says these.
                 api_version: None,
                 java: None,
+                folia: None,
                 provides: Vec::new(),
                 minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
                 loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
                 dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
                 file: file.map(artifact),
-                further: further.map(|file| FurtherJar { file, api_version: None, java: None }).collect(),
+                further: further.map(|file| FurtherJar { file, api_version: None, java: None, folia: None }).collect(),
             })
         })
         .collect::<Result<_, D::Error>>()?;

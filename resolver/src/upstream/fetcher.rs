@@ -18,6 +18,7 @@ use super::reading::{FoundProject, Images, Paper, Reading, Unread};
 use super::store::{Held, Stamp, Store};
 use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth};
 use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
+use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
 use crate::version::Minecraft;
 
@@ -95,8 +96,10 @@ impl Settings {
 }
 
 /// What a catalog is to hold.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
+    /// The software whose builds are wanted.
+    pub software: &'a [Software],
     /// The projects that the requests name.
     pub projects: &'a [ProjectKey],
     /// The image whose tags are wanted: `itzg/minecraft-server`.
@@ -104,8 +107,15 @@ pub struct Wanted<'a> {
     /// JARs of people's own: whose they are is asked, and those projects are read too.
     pub own: &'a [UnmanagedJar],
     /// No server can run an older Minecraft than this (the lowest floor or pin of all), so builds of older ones are not
-    /// read: those versions are in the catalog without builds. None: all are read, once.
+    /// read: those versions are in the catalog without builds. None: all are read, once. Of a proxy they always are.
     pub oldest: Option<&'a Minecraft>,
+}
+
+impl Default for Wanted<'_> {
+    /// All of Paper.
+    fn default() -> Self {
+        Self { software: &[Software::Paper], projects: &[], images: None, own: &[], oldest: None }
+    }
 }
 
 /// Reads the upstreams, and remembers. One for the whole process; all methods take `&self`.
@@ -155,7 +165,7 @@ impl Fetcher {
             upstreams,
             ttl,
             http,
-            versions: Pages::new("paper", most(1), store, small, offline),
+            versions: Pages::new("paper", most(3), store, small, offline),
             builds: Pages::new("builds", most(300), store, small, offline),
             names: Pages::new("names", most(4_000), store, small, offline),
             // A big one is 4 MB in memory, a usual one 50 KB.
@@ -196,12 +206,14 @@ impl Fetcher {
         let owners = reading.catalog.owners.values().map(|owner| &owner.project);
         let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
         // The projects first: their big pages are read aside while this thread reads those of Paper.
-        let (projects, paper, tags) = futures::join!(
+        let (projects, software, tags) = futures::join!(
             self.projects(asked.iter().cloned().collect(), now),
-            self.paper(wanted.oldest, now),
+            self.software(wanted.software, wanted.oldest, now),
             self.images(wanted.images, now)
         );
-        reading.add_paper(paper);
+        for paper in software {
+            reading.add_paper(paper);
+        }
         reading.add_images(tags);
         reading.add_projects(projects);
         self.files.teach(&mut reading.catalog, now).await;
@@ -217,18 +229,29 @@ impl Fetcher {
         reading.in_order()
     }
 
-    async fn paper(&self, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
-        let url = fill::versions_url(&self.upstreams);
+    /// One after the other: nearly always there is one, and Fill is asked for its versions at once.
+    async fn software(&self, wanted: &[Software], oldest: Option<&Minecraft>, now: Timestamp) -> Vec<Paper> {
+        let mut read = Vec::with_capacity(wanted.len());
+        for software in wanted {
+            read.push(self.paper(*software, oldest.filter(|_| software.is_minecraft()), now).await);
+        }
+        read
+    }
+
+    async fn paper(&self, software: Software, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
+        let url = fill::versions_url(&self.upstreams, software);
         let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.paper, now);
         let list = self
             .versions
-            .get("versions", &url, now, fresh, |held| fill::fetch_versions(&self.http, &url, held, now))
+            .get(&page_of(software, "versions"), &url, now, fresh, |held| {
+                fill::fetch_versions(&self.http, &url, held, now)
+            })
             .await;
         let list = match list {
             Ok(list) => list,
             Err(error) => {
                 let unread = vec![Unread { minecraft: None, error, cached_since: None }];
-                return Paper { read_at: now, versions: Vec::new(), unread };
+                return Paper { software, read_at: now, versions: Vec::new(), unread };
             }
         };
         let read_at = list.held.stamp.checked_at;
@@ -237,14 +260,18 @@ impl Fetcher {
         let reads: Vec<_> = (list.held.body.iter().enumerate())
             .map(|(place, listed)| async move {
                 let wanted = !listed.builds.is_empty() && oldest.is_none_or(|oldest| listed.minecraft >= *oldest);
-                let found =
-                    if wanted { Some(self.builds_of(listed, place + LIVELY >= count, now).await) } else { None };
+                let found = if wanted {
+                    Some(self.builds_of(software, listed, place + LIVELY >= count, now).await)
+                } else {
+                    None
+                };
                 (listed, found)
             })
             .collect();
         let read = stream::iter(reads).buffered(AT_ONCE).collect::<Vec<_>>().await;
         let list_unread = list.stale.map(|error| Unread { minecraft: None, error, cached_since: Some(read_at) });
-        let mut paper = Paper { read_at, versions: Vec::with_capacity(count), unread: Vec::from_iter(list_unread) };
+        let (versions, unread) = (Vec::with_capacity(count), Vec::from_iter(list_unread));
+        let mut paper = Paper { software, read_at, versions, unread };
         for (listed, found) in read {
             let (builds, error, cached_since) = match found {
                 None => (Vec::new(), None, None),
@@ -261,16 +288,22 @@ impl Fetcher {
         paper
     }
 
-    async fn builds_of(&self, listed: &Listed, lively: bool, now: Timestamp) -> Result<Found<Builds>, Arc<FetchError>> {
-        let url = fill::builds_url(&self.upstreams, &listed.minecraft);
+    async fn builds_of(
+        &self,
+        software: Software,
+        listed: &Listed,
+        lively: bool,
+        now: Timestamp,
+    ) -> Result<Found<Builds>, Arc<FetchError>> {
+        let url = fill::builds_url(&self.upstreams, software, &listed.minecraft);
         let ttl = if lively { self.ttl.paper } else { self.ttl.old_builds };
         let fresh = |held: &Held<Builds>| {
             // Two caches in front of Fill may disagree for a while: never more often than the list itself.
             let confirmed = younger(&held.stamp, self.ttl.paper, now);
             confirmed || (held.body.numbers == listed.builds && younger(&held.stamp, ttl, now))
         };
-        let name = listed.minecraft.as_str();
-        self.builds.get(name, &url, now, fresh, |held| fill::fetch_builds(&self.http, &url, held, now)).await
+        let name = page_of(software, listed.minecraft.as_str());
+        self.builds.get(&name, &url, now, fresh, |held| fill::fetch_builds(&self.http, &url, held, now)).await
     }
 
     async fn images(&self, repository: Option<&str>, now: Timestamp) -> Option<Images> {
@@ -355,6 +388,11 @@ impl Fetcher {
         }
         Ok(found)
     }
+}
+
+/// What a page of Fill is called in the store: Paper's by what it is about alone.
+fn page_of(software: Software, about: &str) -> String {
+    if software.is_paper() { about.to_owned() } else { format!("{}/{about}", software.project()) }
 }
 
 /// The upstream's 404 in the user's terms.

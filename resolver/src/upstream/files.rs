@@ -76,13 +76,14 @@ impl Files {
         }
         let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
         for release in releases.flat_map(|project| &mut project.releases) {
-            let Release { file: main, api_version, java, further, .. } = release;
-            let main = main.as_ref().map(|file| (file, api_version, java));
-            let jars =
-                main.into_iter().chain(further.iter_mut().map(|jar| (&jar.file, &mut jar.api_version, &mut jar.java)));
-            for (file, api_version, java) in jars {
+            let Release { file: main, api_version, java, folia, further, .. } = release;
+            let main = main.as_ref().map(|file| (file, api_version, java, folia));
+            let further = further.iter_mut();
+            let further = further.map(|jar| (&jar.file, &mut jar.api_version, &mut jar.java, &mut jar.folia));
+            for (file, api_version, java, folia) in main.into_iter().chain(further) {
                 if let Some(facts) = self.known(file, &here, now).await {
                     *java = facts.java.map(u32::from);
+                    *folia = Some(facts.folia);
                     *api_version = facts.api_version.as_deref().and_then(|version| version.parse().ok());
                 }
             }
@@ -185,6 +186,7 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             minecraft: Vec::new(),
             api_version: facts.api_version.as_deref().and_then(|version| version.parse().ok()),
             loaders: vec!["paper".to_owned()],
+            folia: Some(facts.folia),
             java: facts.java.map(u32::from),
             provides: facts.provides.clone(),
             dependencies: facts.depend.iter().map(needs).collect(),

@@ -1,4 +1,4 @@
-//! Edge (reads). Fill v3, PaperMC's build service: which Paper builds there are.
+//! Edge (reads). Fill v3, PaperMC's build service: which builds of Paper, and of other software, there are.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,10 @@ use super::listing::hash;
 use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
+use crate::software::Software;
 use crate::version::Minecraft;
 
-/// One entry of `/projects/paper/versions`.
+/// One entry of `/projects/{project}/versions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Listed {
     pub(super) minecraft: Minecraft,
@@ -22,7 +23,7 @@ pub(super) struct Listed {
     pub(super) builds: Vec<u32>,
 }
 
-/// `/projects/paper/versions/{version}/builds`
+/// `/projects/{project}/versions/{version}/builds`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Builds {
     /// All numbers in it, usable or not, ascending: what [`Listed::builds`] is compared with.
@@ -31,12 +32,12 @@ pub(super) struct Builds {
     pub(super) builds: Vec<Build>,
 }
 
-pub(super) fn versions_url(upstreams: &Upstreams) -> reqwest::Url {
-    upstreams.at(Upstream::Fill, &["projects", "paper", "versions"], &[])
+pub(super) fn versions_url(upstreams: &Upstreams, software: Software) -> reqwest::Url {
+    upstreams.at(Upstream::Fill, &["projects", software.project(), "versions"], &[])
 }
 
-pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> reqwest::Url {
-    upstreams.at(Upstream::Fill, &["projects", "paper", "versions", version.as_str(), "builds"], &[])
+pub(super) fn builds_url(upstreams: &Upstreams, software: Software, version: &Minecraft) -> reqwest::Url {
+    upstreams.at(Upstream::Fill, &["projects", software.project(), "versions", version.as_str(), "builds"], &[])
 }
 
 /// All versions, oldest first.
@@ -71,7 +72,7 @@ pub(super) async fn fetch_builds(
 pub(super) fn versions_of(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
     let listed = read_versions(parse(Upstream::Fill, url, body)?);
     if listed.is_empty() {
-        // Paper will never have no version at all; an empty list would take every server's Paper away.
+        // No software will ever have no version at all; an empty list would take every server's away.
         return Err(FetchError::Hollow { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
     }
     Ok(listed)

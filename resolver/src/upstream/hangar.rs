@@ -32,7 +32,7 @@ pub(super) struct Walk {
     at: Timestamp,
     /// How many versions Hangar said there were, on any platform, when it was last asked.
     count: usize,
-    /// Ids of the versions that have no Paper download.
+    /// Ids of the versions that have a download for no software of ours.
     others: BTreeSet<String>,
 }
 
@@ -94,15 +94,14 @@ pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: Walk, now: Time
 /// The first page over what is held. None when more may have changed than it shows: a version was withdrawn, or so many are
 /// new that the page does not reach the known ones.
 pub(super) fn merge(first: &Page, mut releases: Vec<Release>, mut walk: Walk) -> Option<(Vec<Release>, Walk)> {
-    let known: BTreeSet<&str> =
-        releases.iter().map(|r| r.id.as_str()).chain(walk.others.iter().map(String::as_str)).collect();
+    let known: BTreeSet<&str> = releases.iter().map(version_of).chain(walk.others.iter().map(String::as_str)).collect();
     let new = first.ids().filter(|id| !known.contains(id)).count();
     let reaches = new < first.rows.len() || first.rows.is_empty() || first.is_last();
     if !reaches || first.count.checked_sub(new) != Some(walk.count) {
         return None;
     }
     let shown: BTreeSet<&str> = first.ids().collect();
-    releases.retain(|release| !shown.contains(release.id.as_str()));
+    releases.retain(|release| !shown.contains(version_of(release)));
     walk.others.retain(|id| !shown.contains(id.as_str()));
     walk.count = first.count;
     for row in &first.rows {
@@ -136,7 +135,7 @@ pub(super) fn together(pages: Vec<Page>, now: Timestamp) -> (Vec<Release>, Walk)
     let count = pages[0].count;
     let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for row in pages.into_iter().flat_map(|page| page.rows) {
-        if seen.insert(row.id().to_owned()) {
+        if seen.insert(row.id.clone()) {
             row.put(&mut releases, &mut others);
         }
     }
@@ -154,33 +153,33 @@ pub(super) struct Page {
 
 /// One version.
 #[derive(Debug, Clone)]
-enum Row {
-    Paper(Box<Release>),
-    /// For other platforms only, or without what a release needs.
-    Other(String),
+struct Row {
+    id: String,
+    /// One for each platform of ours; none when it is for others only, or lacks what a release needs.
+    releases: Vec<Release>,
 }
 
 impl Row {
-    fn id(&self) -> &str {
-        match self {
-            Self::Paper(release) => &release.id,
-            Self::Other(id) => id,
-        }
-    }
-
     fn put(self, releases: &mut Vec<Release>, others: &mut BTreeSet<String>) {
-        match self {
-            Self::Paper(release) => releases.push(*release),
-            Self::Other(id) => {
-                others.insert(id);
-            }
+        if self.releases.is_empty() {
+            others.insert(self.id);
         }
+        releases.extend(self.releases);
     }
+}
+
+/// Ends the id of what a version has for Velocity, which has a file, a list and dependencies of its own. No id or name of
+/// Hangar's has an `@`.
+const FOR_VELOCITY: &str = "@velocity";
+
+/// The id of the version that a release is of.
+fn version_of(release: &Release) -> &str {
+    release.id.strip_suffix(FOR_VELOCITY).unwrap_or(&release.id)
 }
 
 impl Page {
     fn ids(&self) -> impl Iterator<Item = &str> {
-        self.rows.iter().map(Row::id)
+        self.rows.iter().map(|row| row.id.as_str())
     }
 
     /// Where the pages after this first one begin.
@@ -212,31 +211,35 @@ pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<
     Ok(Page { rows, offset, limit: limit.clamp(1, PAGE), count })
 }
 
-fn read_version(version: wire::Version) -> Row {
+fn read_version(mut version: wire::Version) -> Row {
     // Answers before 2025 had no id; the name is unique within the project.
     let id = version.id.map_or_else(|| version.name.clone(), |id| id.to_string());
-    let mut downloads = version.downloads;
-    let (Some(download), Some(published)) = (downloads.remove(PAPER), version.created_at) else {
-        return Row::Other(id);
-    };
-    let mut lists = version.platform_dependencies;
-    let mut minecraft: Vec<_> =
-        lists.remove(PAPER).unwrap_or_default().iter().filter_map(|text| text.parse().ok()).collect();
+    let mut loaders: Vec<_> = version.downloads.keys().map(|platform| platform.to_ascii_lowercase()).collect();
+    // What it has for Velocity is a release of its own.
+    loaders.retain(|platform| !platform.eq_ignore_ascii_case(VELOCITY));
+    let paper = read_platform(&mut version, PAPER, id.clone(), loaders);
+    let velocity = read_platform(&mut version, VELOCITY, format!("{id}{FOR_VELOCITY}"), vec!["velocity".to_owned()]);
+    Row { id, releases: paper.into_iter().chain(velocity).collect() }
+}
+
+/// What a version has for a platform, if anything.
+fn read_platform(version: &mut wire::Version, platform: &str, id: String, loaders: Vec<String>) -> Option<Release> {
+    let (download, published) = (version.downloads.remove(platform)?, version.created_at?);
+    let list = version.platform_dependencies.remove(platform).unwrap_or_default();
+    let mut minecraft: Vec<_> = list.iter().filter_map(|text| text.parse().ok()).collect();
     minecraft.sort();
     minecraft.dedup();
-    let mut needs = version.plugin_dependencies;
-    let mut dependencies: Vec<_> = needs.remove(PAPER).unwrap_or_default().into_iter().map(read_dependency).collect();
+    let needs = version.plugin_dependencies.remove(platform).unwrap_or_default();
+    let mut dependencies: Vec<_> = needs.into_iter().map(read_dependency).collect();
     dependencies.sort_by(|a, b| (&a.project_id, &a.name, a.kind).cmp(&(&b.project_id, &b.name, b.kind)));
     dependencies.dedup();
-    let mut loaders: Vec<_> = downloads.keys().map(|platform| platform.to_ascii_lowercase()).collect();
-    loaders.push(PAPER.to_ascii_lowercase());
-    loaders.sort();
-    Row::Paper(Box::new(Release {
+    Some(Release {
         id,
-        version: version.name,
+        version: version.name.clone(),
         published: Some(published),
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         channel: read_channel(&version.channel),
         minecraft,
@@ -245,10 +248,11 @@ fn read_version(version: wire::Version) -> Row {
         file: read_file(download),
         // A version has one download for each platform.
         further: Vec::new(),
-    }))
+    })
 }
 
 const PAPER: &str = "PAPER";
+const VELOCITY: &str = "VELOCITY";
 
 /// Authors name their channels as they like; only the flag is for machines.
 fn read_channel(channel: &wire::Channel) -> Channel {

@@ -81,6 +81,7 @@ fn read_version(version: wire::Version) -> Release {
         published: Some(version.date_published),
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         channel: match version.kind.as_str() {
             "release" => Channel::Release,
@@ -103,7 +104,8 @@ fn read_files(mut files: Vec<wire::File>) -> (Option<Artifact>, Vec<FurtherJar>)
     }
     let main = files.swap_remove(files.iter().position(|file| file.primary).unwrap_or(0));
     let further = files.into_iter().filter(is_for_servers).map(read_file);
-    let mut further: Vec<_> = further.map(|file| FurtherJar { file, api_version: None, java: None }).collect();
+    let mut further: Vec<_> =
+        further.map(|file| FurtherJar { file, api_version: None, java: None, folia: None }).collect();
     further.sort_by(|a, b| (&a.file.name, &a.file.url).cmp(&(&b.file.name, &b.file.url)));
     further.dedup();
     (Some(read_file(main)), further)

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use super::cache::Found;
 use super::listing::Listing;
 use super::{FetchError, in_words};
-use crate::catalog::{Catalog, ImageTag, PaperVersion, Project, ProjectKey};
+use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
+use crate::software::Software;
 use crate::version::Minecraft;
 
 /// A catalog, and what did not go well on the way to it.
@@ -24,7 +25,7 @@ pub struct Reading {
 /// Something that could not be read now.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// `fill/paper`, `fill/paper/1.21.10`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
+    /// `fill/paper`, `fill/folia/1.21.8`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
     /// could be a project's slug.
     pub subject: String,
     /// Why.
@@ -47,8 +48,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Paper as far as it could be read.
+/// Paper, or other software, as far as it could be read.
 pub(super) struct Paper {
+    pub(super) software: Software,
     pub(super) read_at: Timestamp,
     pub(super) versions: Vec<PaperVersion>,
     pub(super) unread: Vec<Unread>,
@@ -95,12 +97,16 @@ impl Reading {
     }
 
     pub(super) fn add_paper(&mut self, paper: Paper) {
-        let Paper { read_at, versions, unread } = paper;
-        self.catalog.paper = versions;
-        self.catalog.paper_read_at = read_at;
+        let Paper { software, read_at, versions, unread } = paper;
+        match software {
+            Software::Paper => (self.catalog.paper, self.catalog.paper_read_at) = (versions, read_at),
+            Software::Folia | Software::Velocity => {
+                self.catalog.others.insert(software, OtherSoftware { versions, read_at });
+            }
+        }
         for Unread { minecraft, error, cached_since } in unread {
-            let subject =
-                minecraft.map_or_else(|| "fill/paper".to_owned(), |minecraft| format!("fill/paper/{minecraft}"));
+            let list = format!("fill/{}", software.project());
+            let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
             self.note(subject, error, cached_since);
         }
     }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use super::StartError;
 
 /// Raised when the stored form changes; older files are then misses.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// File systems allow 255 bytes a name; the suffix and the temporary name need some.
 const LONGEST_NAME: usize = 200;

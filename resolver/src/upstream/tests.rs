@@ -22,6 +22,7 @@ mod fuzz;
 mod hangar_pages;
 mod jars;
 mod owners;
+mod software;
 mod strange;
 
 /// The day after the last recorded answer.

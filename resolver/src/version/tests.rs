@@ -42,6 +42,16 @@ fn minecraft_versions_are_ordered_by_what_they_mean() {
 }
 
 #[test]
+fn a_snapshot_of_velocity_comes_before_its_release_without_a_number_of_its_own() {
+    let ascending = ["3.1.0", "3.1.1-SNAPSHOT", "3.1.1", "3.4.0-SNAPSHOT", "3.4.0", "4.1.0-SNAPSHOT"];
+    for pair in ascending.windows(2) {
+        assert!(minecraft(pair[0]) < minecraft(pair[1]), "{} < {}", pair[0], pair[1]);
+    }
+    assert!(!minecraft("3.4.0-SNAPSHOT").is_release());
+    assert!(minecraft("1.21.9-rc") < minecraft("1.0"), "of Minecraft each is counted");
+}
+
+#[test]
 fn a_version_is_printed_as_it_was_written_and_equals_its_longer_form() {
     assert_eq!(minecraft("26.1"), minecraft("26.1.0"));
     assert_eq!(minecraft("26.1.0").to_string(), "26.1.0");

@@ -3,17 +3,22 @@
 use std::collections::BTreeMap;
 
 use resolver::catalog::{DependencyKind, Project, Source};
+use resolver::software::Software;
 
 use super::oracle::Outcome;
 use super::problem::Problem;
 use super::rules::runs;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 12] = [
+const LEAST: [(&str, u64); 16] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
     ("a chosen release of Hangar", 40),
+    ("a server of Folia", 40),
+    ("a chosen release on Folia", 10),
+    ("a proxy", 40),
+    ("a chosen release on a proxy", 15),
     ("a file by its URL", 100),
     ("a file that needs another plugin", 30),
     ("a chosen file", 20),
@@ -49,6 +54,13 @@ impl Census {
         self.note("a project of Hangar that needs another one", of(Source::Hangar).any(needs));
         self.note("a project of Hangar in two channels", of(Source::Hangar).any(two_channels));
         self.note("a chosen release of Hangar", of(Source::Hangar).any(is_chosen));
+        for (software, there, installs) in [
+            (Software::Folia, "a server of Folia", "a chosen release on Folia"),
+            (Software::Velocity, "a proxy", "a chosen release on a proxy"),
+        ] {
+            self.note(there, request.software == software);
+            self.note(installs, request.software == software && !chosen.is_empty());
+        }
         self.note("a file by its URL", of(Source::Url).count() > 0);
         self.note("a file that needs another plugin", of(Source::Url).any(needs));
         self.note("a chosen file", of(Source::Url).any(is_chosen));

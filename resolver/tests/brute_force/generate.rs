@@ -12,12 +12,13 @@ use resolver::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
     Request, Running, Unlisted, VersionWish,
 };
+use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 
 use resolver::version::range::Range;
 
 use super::problem::Problem;
-use super::{jars, sites};
+use super::{jars, sites, software};
 
 /// Papers that are built together, and what lists name beside them.
 const LINES: [(&[&str], &[&str]); 5] = [
@@ -117,6 +118,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     let catalog = Catalog {
         paper,
         paper_read_at: now(),
+        others: BTreeMap::new(),
         projects,
         images,
         unread: BTreeMap::from([("modrinth/ghost".to_owned(), "it answers 503".to_owned())]),
@@ -126,6 +128,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     let mut problem = Problem { catalog, request, now: now() };
     jars::scatter(&mut Dice::new(!seed), &mut problem, &on_lists);
     own(&mut Dice::new(seed.reverse_bits()), &mut problem);
+    software::scatter(&mut Dice::new(seed ^ 0x00F0_11A0), &mut problem);
     problem
 }
 
@@ -221,6 +224,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
         },
         api_version: dice.chance(12).then(|| dice.one(named).parse().unwrap()),
         java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
+        folia: None,
         loaders: loaders.iter().map(|&loader| loader.to_owned()).collect(),
         provides: Vec::new(),
         dependencies: Vec::new(),
@@ -317,6 +321,7 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
     });
     Request {
         server: "games/lobby".to_owned(),
+        software: Software::Paper,
         paper: match dice.below(20) {
             0..5 => PaperWish::Latest,
             5..8 => PaperWish::Pin { version: if dice.chance(90) { version.clone() } else { "1.99".parse().unwrap() } },
@@ -331,7 +336,7 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
             let image =
                 dice.chance(60).then(|| (*dice.one(&["itzg:2026.8.1-java21", "itzg:2026.1.0-java25"])).to_owned());
             let java = image.as_deref().and_then(super::texts::java_in).or(dice.chance(50).then_some(21));
-            Running { minecraft: version, build, releases, image, java, since: None }
+            Running { software: Software::Paper, minecraft: version, build, releases, image, java, since: None }
         }),
         plugins,
         dependencies: match dice.below(20) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Release};
 use resolver::request::{PaperWish, Request, Running, VersionWish};
+use resolver::software::Software;
 
 use super::generate::{self, Dice};
 use super::oracle::{self, Outcome};
@@ -40,6 +41,7 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
     other.unmanaged.clear();
     other.image = None;
     other.running = dice.chance(60).then(|| Running {
+        software: Software::Paper,
         minecraft: paper.minecraft.clone(),
         build: paper.builds[0].number,
         releases: catalog.projects.iter().map(|project| dice.one(&project.releases).id.clone()).collect(),

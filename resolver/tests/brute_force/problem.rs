@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
 use resolver::facts::Facts;
 use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperWish, Request, Unlisted, VersionWish};
+use resolver::software::Software;
 use serde::Serialize;
 
 /// A whole question.
@@ -34,7 +35,13 @@ impl Problem {
                 all.push(other);
             }
         };
-        let Catalog { paper, projects, images, unread, owners, paper_read_at: _ } = &self.catalog;
+        let Catalog { paper, others, projects, images, unread, owners, paper_read_at: _ } = &self.catalog;
+        with(&|p| p.request.software = Software::Paper);
+        for (software, other) in others {
+            for at in 0..other.versions.len() {
+                with(&|p| drop(p.catalog.others.get_mut(software).unwrap().versions.remove(at)));
+            }
+        }
         for at in 0..projects.len() {
             with(&|p| drop(p.catalog.projects.remove(at)));
         }

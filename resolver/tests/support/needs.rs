@@ -7,9 +7,10 @@ use jiff::SignedDuration;
 use resolver::catalog::{Artifact, Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 use resolver::facts::Requirement;
 use resolver::request::{Dependencies, Request};
+use resolver::software::Software;
 use resolver::version::Minecraft;
 
-use super::rules::{Terms, Unknown, place_of, published, runs, runs_on_paper};
+use super::rules::{Terms, Unknown, is_meant_for, place_of, published, runs};
 use super::texts;
 
 /// A file that comes, with what is known from inside it.
@@ -18,15 +19,26 @@ pub(crate) struct Comes<'a> {
     pub(crate) file: &'a Artifact,
     pub(crate) java: Option<u32>,
     pub(crate) api_version: Option<&'a Minecraft>,
+    pub(crate) folia: Option<bool>,
 }
 
 impl Terms<'_> {
     /// The files of a release that come; `None`: it has none, or not just one for each name.
     pub(crate) fn files<'r>(&self, release: &'r Release) -> Option<Vec<Comes<'r>>> {
         let main = release.file.as_ref()?;
-        let mut all = vec![Comes { file: main, java: release.java, api_version: release.api_version.as_ref() }];
+        let mut all = vec![Comes {
+            file: main,
+            java: release.java,
+            api_version: release.api_version.as_ref(),
+            folia: release.folia,
+        }];
         for jar in &release.further {
-            all.push(Comes { file: &jar.file, java: jar.java, api_version: jar.api_version.as_ref() });
+            let (java, api_version, folia) = (jar.java, jar.api_version.as_ref(), jar.folia);
+            all.push(Comes { file: &jar.file, java, api_version, folia });
+        }
+        if self.software == Software::Velocity {
+            // What is inside for Bukkit is nothing to a proxy.
+            all = all.iter().map(|comes| Comes { java: None, api_version: None, ..*comes }).collect();
         }
         let mut wanted: BTreeSet<usize> = BTreeSet::new();
         for names in &self.jars {
@@ -214,6 +226,11 @@ impl<'a> Needs<'a> {
         }
     }
 
+    /// Whether a project has anything for servers of this kind.
+    fn is_for_us(&self, place: usize) -> bool {
+        self.catalog.projects[place].releases.iter().any(|release| is_meant_for(self.request.software, release))
+    }
+
     fn unread(&self, key: &ProjectKey) -> bool {
         let full = format!("{}/{}", key.source, key.project);
         self.catalog
@@ -226,7 +243,7 @@ impl<'a> Needs<'a> {
     /// for before what comes along.
     pub(crate) fn names(&self, members: impl Iterator<Item = usize>) -> BTreeMap<String, usize> {
         let mut members: Vec<usize> = members.collect();
-        members.retain(|at| self.catalog.projects[*at].releases.iter().any(runs_on_paper));
+        members.retain(|at| self.is_for_us(*at));
         members.sort_by_key(|at| (!self.asked.contains(at), &self.catalog.projects[*at].key));
         let mut names = BTreeMap::new();
         for at in &members {
@@ -265,9 +282,7 @@ impl<'a> Needs<'a> {
             .find_map(|key| place_of(self.catalog, key))
             .or_else(|| self.catalog.projects.iter().position(holds));
         match found {
-            Some(other) if other != place && self.catalog.projects[other].releases.iter().any(runs_on_paper) => {
-                Leads::To(other)
-            }
+            Some(other) if other != place && self.is_for_us(other) => Leads::To(other),
             None if keys.iter().any(|key| self.unread(key)) => Leads::Unread,
             None if line.project_id.is_some() => Leads::Unknown,
             Some(_) | None => Leads::Nowhere,

@@ -9,6 +9,7 @@ use resolver::catalog::{
     Release, Source,
 };
 use resolver::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 use serde::Deserialize;
 
@@ -100,6 +101,7 @@ fn release(version: ModrinthVersion) -> Release {
         published: Some(version.date_published),
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         channel: match version.version_type.as_str() {
             "release" => Channel::Release,
@@ -181,6 +183,7 @@ pub(crate) fn wish(slug: &str) -> PluginWish {
 pub(crate) fn request(paper: PaperWish, plugins: &[&str]) -> Request {
     Request {
         server: "games/lobby".to_owned(),
+        software: Software::Paper,
         paper,
         delay: SignedDuration::ZERO,
         channel: BuildChannel::Stable,

@@ -5,12 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, Project, ProjectKey, Release};
+use resolver::catalog::{
+    Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release, Source,
+};
 use resolver::facts::Requirement;
 use resolver::request::{
-    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Unlisted,
-    VersionWish,
+    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
+    Unlisted, VersionWish,
 };
+use resolver::software::Software;
 use resolver::version::Minecraft;
 
 use super::needs::{Ask, Needs};
@@ -46,6 +49,7 @@ pub(crate) struct Member<'a> {
 /// What the owner says about one plugin.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Terms<'a> {
+    pub(crate) software: Software,
     pub(crate) channel: Channel,
     pub(crate) delay: SignedDuration,
     pub(crate) says: Option<&'a CompatibilityOverride>,
@@ -81,8 +85,10 @@ pub(crate) fn runs(request: &Request, release: &Release) -> bool {
 
 impl<'a> Book<'a> {
     pub(crate) fn open(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unknown> {
-        let mut papers: Vec<Paper<'a>> =
-            catalog.paper.iter().filter_map(|version| paper(catalog, request, version, now)).collect();
+        let mut papers: Vec<Paper<'a>> = builds(catalog, request.software)
+            .iter()
+            .filter_map(|version| paper(catalog, request, version, now))
+            .collect();
         papers.sort_by(|a, b| a.minecraft.cmp(b.minecraft));
         let members = Membership { catalog, request, now }.settle()?;
         let mut book = Self { request, catalog, now, papers, members };
@@ -99,6 +105,9 @@ impl<'a> Book<'a> {
         let chosen = |images: &[ImageTag], java| texts::image_for(images, java, self.now);
         let request = self.request;
         let running = request.running.as_ref();
+        if request.software == Software::Velocity {
+            return request.image.clone();
+        }
         match (&request.image, request.image_policy, running.and_then(|running| running.java)) {
             (Some(image), _, _) => Some(image.clone()),
             (None, ImagePolicy::Keep, Some(_)) => running.unwrap().image.clone(),
@@ -123,11 +132,12 @@ impl<'a> Book<'a> {
         }
         let says = self.members[member].terms.says.filter(|says| is_about(says, release));
         let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
-        let on_page = if release.minecraft.is_empty() {
+        let source = self.members[member].project.key.source;
+        let on_page = if has_list(self.request.software, source, release) {
+            self.names(&release.minecraft, paper)
+        } else {
             // What is added to no list is the list, where no list means nothing.
             self.request.unlisted == Unlisted::Assume || !adds
-        } else {
-            self.names(&release.minecraft, paper)
         };
         let Some(says) = says else { return on_page };
         let meant = says.minecraft.iter().any(|pattern| texts::pattern_means(pattern, self.papers[paper].minecraft));
@@ -141,7 +151,21 @@ impl<'a> Book<'a> {
     /// Whether a list names a Paper, or a version that counts for it.
     pub(crate) fn names(&self, list: &[Minecraft], paper: usize) -> bool {
         let paper = self.papers[paper].minecraft;
-        let built = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
+        if self.request.software == Software::Velocity {
+            // A proxy is listed by its line: `3.4`.
+            return paper.parts().is_some_and(|[major, minor, _]| {
+                list.iter().any(|listed| listed.parts() == Some([major, minor, 0]) && listed.is_release())
+            });
+        }
+        let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= self.now);
+        let by_paper: Vec<&Minecraft> = match self.request.software {
+            Software::Paper => self.papers.iter().map(|paper| paper.minecraft).collect(),
+            Software::Folia | Software::Velocity => {
+                self.catalog.paper.iter().filter(out).map(|version| &version.minecraft).collect()
+            }
+        };
+        let built = |text: &str| by_paper.iter().any(|other| other.as_str() == text);
+        let ours = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
         if list.contains(paper) {
             return true;
         }
@@ -156,8 +180,8 @@ impl<'a> Book<'a> {
         let skipped: Minecraft = before.parse().unwrap();
         list.contains(&skipped)
             && !built(&before)
-            && self.papers.iter().any(|other| *other.minecraft < skipped)
-            && !texts::siblings(&skipped).iter().any(|sibling| built(sibling))
+            && by_paper.iter().any(|other| **other < skipped)
+            && !texts::siblings(&skipped).iter().any(|sibling| ours(sibling))
     }
 
     /// Whether a member may be chosen in this release, its pin included.
@@ -173,7 +197,8 @@ fn paper<'a>(
     now: Timestamp,
 ) -> Option<Paper<'a>> {
     let minecraft = &version.minecraft;
-    let running = request.running.as_ref().filter(|running| running.minecraft == *minecraft);
+    let same = |running: &&Running| running.software == request.software && running.minecraft == *minecraft;
+    let running = request.running.as_ref().filter(same);
     let runs = |build: &Build| running.is_some_and(|running| running.build == build.number);
     let mut out: Vec<&Build> = version.builds.iter().filter(|build| build.published <= now || runs(build)).collect();
     out.sort_by_key(|build| build.number);
@@ -189,7 +214,8 @@ fn paper<'a>(
     // An image that carries one build leaves nothing else.
     let is_built =
         |text: &str| catalog.paper.iter().any(|paper| paper.minecraft.as_str() == text && !paper.builds.is_empty());
-    let carries = request.image.as_deref().and_then(texts::paper_in).filter(|(text, _)| is_built(text));
+    let carries = request.image.as_deref().and_then(texts::paper_in);
+    let carries = carries.filter(|(text, _)| request.software == Software::Paper && is_built(text));
     let carried_here = carries.is_none_or(|(text, build)| {
         text == minecraft.as_str()
             && out.iter().any(|other| other.number == build)
@@ -204,9 +230,11 @@ fn paper<'a>(
         PaperWish::BuildPin { version, .. } | PaperWish::Pin { version } => version == minecraft,
         PaperWish::Auto | PaperWish::Latest => false,
     };
-    let java = version.java.unwrap_or_else(|| minecraft.vanilla_java());
+    let without = if request.software == Software::Velocity { 21 } else { minecraft.vanilla_java() };
+    let java = version.java.unwrap_or(without);
     let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
-    let above_floor = request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
+    let above_floor =
+        request.software == Software::Velocity || request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
     let java_fits = starts_on(catalog, request, now, java);
     Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits && carried_here), java })
 }
@@ -216,6 +244,8 @@ fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, java: u32) ->
     let runs = request.running.as_ref().and_then(|running| running.java);
     match (&request.image, request.image_policy, runs) {
         (Some(image), _, _) => texts::java_in(image).is_none_or(|has| has >= java),
+        // Nobody chooses the image of a proxy.
+        _ if request.software == Software::Velocity => true,
         (None, ImagePolicy::SameJava | ImagePolicy::Keep, Some(has)) => has >= java,
         (None, ImagePolicy::Follow, _) | (None, _, None) => {
             catalog.images.is_empty() || texts::image_for(&catalog.images, java, now).is_some()
@@ -234,9 +264,45 @@ pub(crate) fn verifiable(file: &Artifact) -> bool {
     digits.len() == length && digits.chars().all(|digit| digit.is_ascii_hexdigit())
 }
 
-pub(crate) fn runs_on_paper(release: &Release) -> bool {
-    let ours = |loader: &String| ["paper", "spigot", "bukkit"].contains(&loader.to_lowercase().as_str());
-    release.loaders.is_empty() || release.loaders.iter().any(ours)
+/// The builds that a server chooses from.
+fn builds(catalog: &Catalog, software: Software) -> &[PaperVersion] {
+    match software {
+        Software::Paper => &catalog.paper,
+        Software::Folia | Software::Velocity => catalog.others.get(&software).map_or(&[], |other| &other.versions),
+    }
+}
+
+/// What a page may say that it is for, so that a server of this kind can be meant.
+pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
+    let ours: &[&str] = match software {
+        Software::Paper => &["paper", "spigot", "bukkit"],
+        Software::Folia => &["paper", "spigot", "bukkit", "folia"],
+        Software::Velocity => &["velocity"],
+    };
+    release.loaders.is_empty() || release.loaders.iter().any(|loader| ours.contains(&loader.to_lowercase().as_str()))
+}
+
+/// Whether the software loads a release: `None` where nobody can know it of Folia yet.
+fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Option<bool> {
+    if !is_meant_for(terms.software, release) {
+        return Some(false);
+    }
+    if terms.software != Software::Folia {
+        return Some(true);
+    }
+    let inside: Vec<Option<bool>> = terms.files(release).into_iter().flatten().map(|file| file.folia).collect();
+    let on_page = release.loaders.is_empty() || release.loaders.iter().any(|loader| loader.to_lowercase() == "folia");
+    match () {
+        () if inside.contains(&Some(false)) => Some(false),
+        () if on_page => Some(true),
+        () if !inside.is_empty() && inside.iter().all(|says| *says == Some(true)) => Some(true),
+        () => (source != Source::Hangar).then_some(false),
+    }
+}
+
+/// Whether a page has a list that binds: what Modrinth lists is not about proxies.
+fn has_list(software: Software, source: Source, release: &Release) -> bool {
+    !release.minecraft.is_empty() && (software != Software::Velocity || source == Source::Hangar)
 }
 
 /// What orders the releases of a project.
@@ -281,6 +347,7 @@ impl<'a> Membership<'a> {
                 let channel = self.as_unstable_as(*place, own, judged.channel);
                 for needed in wanted.iter().filter(|needed| !asked.contains_key(needed)) {
                     let known = loosened.entry(*needed).or_insert_with(|| Terms {
+                        software: own.software,
                         channel,
                         delay: own.delay,
                         says: None,
@@ -345,6 +412,7 @@ impl<'a> Membership<'a> {
             let held = wishes.iter().any(|wish| wish.hold.is_some())
                 && self.catalog.projects[place].releases.iter().any(|release| runs(self.request, release));
             let terms = Terms {
+                software: self.request.software,
                 channel: decides.channel,
                 delay: decides.delay,
                 says: decides.compatibility.as_ref(),
@@ -410,9 +478,10 @@ impl<'a> Membership<'a> {
 
     fn judge(self, place: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> Judged<'a> {
         let out = self.out(place);
+        let source = self.catalog.projects[place].key.source;
         let sound = |release: &Release| {
             let starts = |java| starts_on(self.catalog, self.request, self.now, java);
-            runs_on_paper(release)
+            loads(terms, source, release) != Some(false)
                 && terms
                     .files(release)
                     .is_some_and(|files| files.iter().all(|file| verifiable(file.file) && file.java.is_none_or(starts)))
@@ -440,9 +509,12 @@ impl<'a> Membership<'a> {
             let stated = terms.says.is_some_and(|says| says.mode != OverrideMode::Remove && is_about(says, release));
             // A file has no page that could have a list.
             let paged = release.published.is_some();
-            let unlisted =
-                self.request.unlisted == Unlisted::Refuse && paged && release.minecraft.is_empty() && !stated;
-            release.channel >= channel && ripe <= self.now && !replaced && !waits && !unlisted
+            let unlisted = self.request.unlisted == Unlisted::Refuse
+                && paged
+                && !has_list(terms.software, source, release)
+                && !stated;
+            let unsaid = loads(terms, source, release).is_none() && !stated;
+            release.channel >= channel && ripe <= self.now && !replaced && !waits && !unlisted && !unsaid
         };
         let exempt = |release: &Release| {
             runs(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_means(pin, &release.version))
@@ -452,7 +524,8 @@ impl<'a> Membership<'a> {
         let still_there = |release: &&&Release| {
             let asked_too_much = || terms.files(release).is_none() && release.file.is_some();
             let has_all = || terms.files(release).is_some_and(|files| files.iter().all(|file| verifiable(file.file)));
-            runs(self.request, release) && runs_on_paper(release) && (asked_too_much() || has_all())
+            let loaded = loads(terms, source, release) != Some(false);
+            runs(self.request, release) && loaded && (asked_too_much() || has_all())
         };
         let stays_above = out.iter().rev().find(still_there).filter(|_| !terms.may_go_down);
         let above = stays_above.and_then(|least| out.iter().position(|release| release.id == least.id)).unwrap_or(0);

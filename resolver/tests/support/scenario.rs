@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, Owner,
-    PaperVersion, Project, ProjectKey, Release, Source,
+    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, OtherSoftware,
+    Owner, PaperVersion, Project, ProjectKey, Release, Source,
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
     Request, Running, Unlisted, VersionWish,
 };
+use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 use serde::Deserialize;
@@ -31,6 +32,9 @@ pub(crate) struct Scenario {
     /// Real ids, where the solve knows them.
     #[serde(default)]
     ids: BTreeMap<String, String>,
+    /// Projects of Hangar; all others are Modrinth's.
+    #[serde(default)]
+    hangar: Vec<String>,
     /// Plugins that are named by a URL: one release each, without a date and without a list.
     #[serde(default)]
     files: Vec<String>,
@@ -86,11 +90,15 @@ struct Policy {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
+    #[serde(default)]
+    software: Software,
     #[serde(default = "auto")]
     paper: String,
     floor: Option<Minecraft>,
     /// `1.21.3#7`, then `plugin version`.
     running: Option<Vec<String>>,
+    #[serde(default)]
+    running_software: Software,
     /// The tag of the image that runs.
     running_image: Option<String>,
     /// JARs of people's own on the server.
@@ -163,6 +171,8 @@ struct ReleaseFields {
     api_version: Option<Minecraft>,
     /// What its class files need.
     java: Option<u32>,
+    /// Whether its JAR says that Folia may load it.
+    folia: Option<bool>,
     #[serde(default)]
     provides: Vec<String>,
     #[serde(default)]
@@ -274,7 +284,10 @@ fn image(tag: &str) -> ImageTag {
     }
 }
 
-fn papers(table: &toml::Table) -> Vec<PaperVersion> {
+/// The tables of a catalog that are no plugins.
+const SOFTWARE: [&str; 3] = ["minecraft", "folia", "velocity"];
+
+fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
     let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
     versions
         .map(|version| {
@@ -284,7 +297,7 @@ fn papers(table: &toml::Table) -> Vec<PaperVersion> {
                 number,
                 published: day(published),
                 channel: channel.unwrap_or(BuildChannel::Stable),
-                file: artifact(&format!("paper-{version}-{number}"), hash),
+                file: artifact(&format!("{called}-{version}-{number}"), hash),
             };
             PaperVersion {
                 minecraft: version.parse().unwrap(),
@@ -338,7 +351,9 @@ impl Scenario {
         if self.is_file(project) {
             return ProjectKey::of_file(&format!("https://files.example/{project}.jar"), &"a".repeat(64));
         }
-        ProjectKey { source: Source::Modrinth, project: project.to_owned() }
+        let is_hangars = self.hangar.iter().any(|other| other == project);
+        let source = if is_hangars { Source::Hangar } else { Source::Modrinth };
+        ProjectKey { source, project: project.to_owned() }
     }
 
     fn dependency(&self, text: &str, kind: DependencyKind) -> Dependency {
@@ -352,57 +367,73 @@ impl Scenario {
         }
     }
 
+    fn others(&self) -> BTreeMap<Software, OtherSoftware> {
+        let others = Software::ALL.into_iter().filter_map(|software| {
+            let versions = papers(self.catalog.get(software.project())?, software.project());
+            Some((software, OtherSoftware { versions, read_at: self.at }))
+        });
+        others.collect()
+    }
+
     pub(crate) fn catalog(&self) -> Catalog {
-        let paper = papers(&self.catalog["minecraft"]);
-        let projects = self.catalog.iter().filter(|(name, _)| *name != "minecraft").map(|(name, releases)| {
-            let releases = releases.iter().map(|(version, fields)| {
-                let fields: ReleaseFields = fields.clone().try_into().unwrap();
-                let lines = |texts: &[String], kind| -> Vec<Dependency> {
-                    texts.iter().map(|text| self.dependency(text, kind)).collect()
-                };
-                let outside = fields.outside.iter().chain(&fields.depend).map(|name| Dependency {
-                    project_id: None,
-                    name: Some(name.clone()),
-                    version_id: None,
-                    kind: DependencyKind::Required,
+        let paper = papers(&self.catalog["minecraft"], "paper");
+        let projects =
+            self.catalog.iter().filter(|(name, _)| !SOFTWARE.contains(&name.as_str())).map(|(name, releases)| {
+                let releases = releases.iter().map(|(version, fields)| {
+                    let fields: ReleaseFields = fields.clone().try_into().unwrap();
+                    let lines = |texts: &[String], kind| -> Vec<Dependency> {
+                        texts.iter().map(|text| self.dependency(text, kind)).collect()
+                    };
+                    let outside = fields.outside.iter().chain(&fields.depend).map(|name| Dependency {
+                        project_id: None,
+                        name: Some(name.clone()),
+                        version_id: None,
+                        kind: DependencyKind::Required,
+                    });
+                    let mut dependencies = lines(&fields.needs, DependencyKind::Required);
+                    dependencies.extend(lines(&fields.optional, DependencyKind::Optional));
+                    dependencies.extend(lines(&fields.incompatible, DependencyKind::Incompatible));
+                    dependencies.extend(lines(&fields.embedded, DependencyKind::Embedded));
+                    dependencies.extend(outside);
+                    let further = fields.further.into_iter().map(|(called, jar)| FurtherJar {
+                        file: artifact(&format!("{called}-{version}"), jar.hash),
+                        api_version: jar.api_version,
+                        java: jar.java,
+                        folia: None,
+                    });
+                    Release {
+                        id: format!("{name}-{version}"),
+                        further: further.collect(),
+                        version: fields.version.unwrap_or_else(|| version.clone()),
+                        published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
+                        channel: fields.channel.unwrap_or(Channel::Release),
+                        minecraft: if self.is_file(name) {
+                            Vec::new()
+                        } else {
+                            listed(fields.minecraft.as_ref(), &paper)
+                        },
+                        api_version: fields.api_version,
+                        java: fields.java,
+                        folia: fields.folia,
+                        provides: fields.provides,
+                        loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
+                        dependencies,
+                        file: fields.file.then(|| artifact(&format!("{name}-{version}"), fields.hash)),
+                    }
                 });
-                let mut dependencies = lines(&fields.needs, DependencyKind::Required);
-                dependencies.extend(lines(&fields.optional, DependencyKind::Optional));
-                dependencies.extend(lines(&fields.incompatible, DependencyKind::Incompatible));
-                dependencies.extend(lines(&fields.embedded, DependencyKind::Embedded));
-                dependencies.extend(outside);
-                let further = fields.further.into_iter().map(|(called, jar)| FurtherJar {
-                    file: artifact(&format!("{called}-{version}"), jar.hash),
-                    api_version: jar.api_version,
-                    java: jar.java,
-                });
-                Release {
-                    id: format!("{name}-{version}"),
-                    further: further.collect(),
-                    version: fields.version.unwrap_or_else(|| version.clone()),
-                    published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
-                    channel: fields.channel.unwrap_or(Channel::Release),
-                    minecraft: if self.is_file(name) { Vec::new() } else { listed(fields.minecraft.as_ref(), &paper) },
-                    api_version: fields.api_version,
-                    java: fields.java,
-                    provides: fields.provides,
-                    loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
-                    dependencies,
-                    file: fields.file.then(|| artifact(&format!("{name}-{version}"), fields.hash)),
+                Project {
+                    key: self.key(name),
+                    id: self.id(name),
+                    name: self.names.get(name).cloned().unwrap_or_else(|| name.clone()),
+                    read_at: self.at,
+                    releases: releases.collect(),
                 }
             });
-            Project {
-                key: self.key(name),
-                id: self.id(name),
-                name: self.names.get(name).cloned().unwrap_or_else(|| name.clone()),
-                read_at: self.at,
-                releases: releases.collect(),
-            }
-        });
         Catalog {
             projects: projects.collect(),
             paper,
             paper_read_at: self.at,
+            others: self.others(),
             images: self.policy.images.iter().map(|tag| image(tag)).collect(),
             unread: self.unread.clone(),
             owners: self.owners.clone(),
@@ -447,6 +478,7 @@ impl Scenario {
         let running = wanted.running.as_ref().map(|running| {
             let (minecraft, build) = running[0].split_once('#').unwrap();
             Running {
+                software: wanted.running_software,
                 minecraft: minecraft.parse().unwrap(),
                 build: build.parse().unwrap(),
                 releases: running[1..].iter().map(|text| text.replace(' ', "-")).collect(),
@@ -460,6 +492,7 @@ impl Scenario {
         });
         Request {
             server: format!("games/{server}"),
+            software: wanted.software,
             paper: match wanted.paper.as_str() {
                 "auto" => PaperWish::Auto,
                 "latest" => PaperWish::Latest,

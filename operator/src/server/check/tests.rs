@@ -45,6 +45,17 @@ fn every_wrong_field_is_named_at_once() {
 }
 
 #[test]
+fn another_software_than_paper_is_never_run_as_paper() {
+    for software in ["Folia", "Velocity"] {
+        let complaints = check(&server(json!({"software": software}))).unwrap_err();
+        let said = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        assert!(said.starts_with("spec.software: Nightshift runs Paper only"), "{said}");
+        assert!(said.contains(&format!("`resolver explain` answers for {software}")), "{said}");
+    }
+    assert_eq!(paths(json!({"software": "Paper"})), [""; 0]);
+}
+
+#[test]
 fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
     let backup = |backup: Value| json!({"backup": backup, "timeZone": "Europe/Berlin"});
     let of = |schedule: Value| check(&server(backup(json!({"schedule": schedule})))).unwrap().backup.unwrap();

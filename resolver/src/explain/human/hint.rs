@@ -2,7 +2,7 @@
 
 use super::super::words::{build_channel, channel, in_a_shell, instant};
 use super::super::{Hint, HintStep, Proposal};
-use super::{Page, paper, short};
+use super::{Page, named, short};
 use crate::catalog::Channel;
 use crate::request::Hold;
 
@@ -21,7 +21,7 @@ pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_l
     for hint in hints {
         let mut lines: Vec<String> =
             hint.steps.iter().flat_map(|step| field(step).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-        let would = paper(&hint.gives.minecraft, hint.gives.build);
+        let would = named(&hint.gives);
         let one_way = hint
             .no_way_back_to
             .as_ref()

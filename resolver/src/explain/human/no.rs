@@ -4,20 +4,21 @@ use super::super::words::{self, list, nearest_are, of, read, spans};
 use super::super::{Impossible, ListedRelease, OneVersion, Reason, Takes};
 use super::{Page, hint, short};
 use crate::facts::UsedFact;
+use crate::software::Software;
 
 /// Writes it.
 pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
     let server = &impossible.server;
     match &impossible.running {
         Some(running) => {
-            let mut set = vec![format!("Paper {}", running.paper.minecraft)];
+            let mut set = vec![format!("{} {}", running.paper.software, running.paper.minecraft)];
             set.extend(running.plugins.iter().map(|(name, version)| format!("{name} {version}")));
             let first = format!("your change to {server} cannot be met today. {}", short(server));
             page.line(&format!("{first} keeps running as it is ({}).", commas(&set, 6)));
         }
         None => page.line(&format!("what you ask for {server} cannot be met today.")),
     }
-    let rows: Vec<_> = impossible.reasons.iter().map(|reason| row(reason, page.now)).collect();
+    let rows: Vec<_> = impossible.reasons.iter().map(|reason| row(reason, page.software, page.now)).collect();
     page.table(&rows);
     if impossible.more > 0 {
         page.line(&format!("  and {} more", impossible.more));
@@ -74,30 +75,32 @@ pub(super) fn takes(takes: &Takes) -> String {
     }
 }
 
-fn row(reason: &Reason, now: jiff::Timestamp) -> (String, Vec<String>) {
+fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Vec<String>) {
     let (head, line) = match reason {
         Reason::OneVersion { one_version } => return one_version_row(one_version),
         Reason::PaperPinned { version, build: None } => {
-            (format!("you ask for Paper {version}"), "on the server, `spec.version`".to_owned())
+            (format!("you ask for {software} {version}"), "on the server, `spec.version`".to_owned())
         }
         Reason::PaperPinned { version, build: Some(build) } => (
-            format!("you ask for Paper {version} build {build}"),
+            format!("you ask for {software} {version} build {build}"),
             "on the server, `spec.version` and `spec.build`".to_owned(),
         ),
         Reason::NoSuchPaper { version, nearest } => {
             let nearest: Vec<&str> = nearest.iter().map(crate::version::Minecraft::as_str).collect();
             let line = format!("does not exist (`spec.version` on the server){}", nearest_are(&nearest));
-            (format!("Paper {version}"), line)
+            (format!("{software} {version}"), line)
         }
-        Reason::NoPaper => ("Paper".to_owned(), "there is no version to choose from".to_owned()),
-        Reason::PaperUnusable { papers, unusable } => (format!("Paper {}", spans(papers)), words::unusable(unusable)),
+        Reason::NoPaper => (software.to_string(), "there is no version to choose from".to_owned()),
+        Reason::PaperUnusable { papers, unusable } => {
+            (format!("{software} {}", spans(papers)), words::unusable(unusable))
+        }
         Reason::NoSuchRelease { object, plugin, version, nearest } => (
             format!("{plugin} {version}"),
             format!("does not exist (Plugin {object}, `spec.version`){}", nearest_are(nearest)),
         ),
         Reason::PluginPinned { object, plugin, version, papers } => {
             let listed = if papers.is_empty() {
-                "is listed for no Paper there is".to_owned()
+                format!("is listed for no {software} there is")
             } else {
                 format!("is listed for {}", spans(papers))
             };

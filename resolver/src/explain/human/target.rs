@@ -3,19 +3,19 @@
 use super::super::WhyNot;
 use super::super::words::{self, nearest_are};
 use super::yes::{holder_table, one_versions};
-use super::{Page, hint, paper, short};
+use super::{Page, hint, named, short};
 
 /// Writes it.
 pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     let server = short(&why.server);
-    let target = &why.target;
+    let (software, target) = (why.software, &why.target);
     if !why.exists {
         let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
-        page.line(&format!("there is no Paper {target}{}", nearest_are(&nearest)));
+        page.line(&format!("there is no {software} {target}{}", nearest_are(&nearest)));
         return;
     }
     if why.possible {
-        page.line(&format!("{server} can run Paper {target}: nothing speaks against it."));
+        page.line(&format!("{server} can run {software} {target}: nothing speaks against it."));
         return;
     }
     let all = why.ready.len() + why.holders.len();
@@ -25,17 +25,17 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
         (1, all) => format!(": 1 of {all} plugins is ready"),
         (ready, all) => format!(": {ready} of {all} plugins are ready"),
     };
-    page.line(&format!("{server} cannot run Paper {target} yet{ready}"));
+    page.line(&format!("{server} cannot run {software} {target} yet{ready}"));
     if let Some(unusable) = &why.unusable {
-        page.line(&format!("  Paper {target}: {}", words::unusable(unusable)));
+        page.line(&format!("  {software} {target}: {}", words::unusable(unusable)));
     }
     if let Some(pin) = &why.pinned {
-        page.line(&format!("  you pinned Paper {} (`spec.version` on the server)", pin.version));
+        page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
     }
     holder_table(page, &why.holders, target);
     one_versions(page, &why.one_version);
     if let Some(nearest) = &why.nearest_possible {
-        page.line(&format!("nearest you can have: {}", paper(&nearest.minecraft, nearest.build)));
+        page.line(&format!("nearest you can have: {}", named(nearest)));
     }
     hint::section(page, &why.server, &why.hints, false);
 }

@@ -6,9 +6,10 @@ use super::super::{
     Solved, Unfollowed, Warning,
 };
 use super::no::{one_version_row, one_version_rule, takes};
-use super::{Page, hint, image, paper, short};
+use super::{Page, hint, image, named, paper, short};
 use crate::catalog::Source;
 use crate::facts::UsedFact;
+use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 use crate::version::sibling::sibling;
@@ -17,7 +18,7 @@ use crate::version::sibling::sibling;
 pub(super) fn solved(page: &mut Page, solved: &Solved) {
     page.line(&format!("{} {}", headline(solved), newest(solved)));
     page.gap();
-    let rows: Vec<_> = solved.plugins.iter().map(|chosen| plugin(chosen, &solved.paper.minecraft)).collect();
+    let rows: Vec<_> = solved.plugins.iter().map(|chosen| plugin(chosen, solved)).collect();
     page.table(&rows);
     image::image(page, &solved.image);
     for (at, newer) in solved.newer_paper.iter().enumerate() {
@@ -45,7 +46,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
         page.gap();
         page.line("worth knowing");
         for warning in &solved.warnings {
-            page.line(&format!("  {}", warned(warning)));
+            page.line(&format!("  {}", warned(warning, solved.software)));
         }
     }
     let held = solved.newer_paper.first().is_some_and(|newer| newer.held_by.iter().any(waits_for_a_list));
@@ -89,7 +90,7 @@ fn removed(page: &mut Page, removed: &[(String, String)]) {
 
 fn headline(solved: &Solved) -> String {
     let server = short(&solved.server);
-    let chosen = paper(&solved.paper.minecraft, solved.paper.build);
+    let chosen = paper(solved.software, &solved.paper.minecraft, solved.paper.build);
     let with = match solved.plugins.len() {
         1 => "with one plugin".to_owned(),
         n => format!("with {} plugins", count(n)),
@@ -102,7 +103,7 @@ fn headline(solved: &Solved) -> String {
     let new: Vec<&str> = solved.plugins.iter().filter(|p| !p.runs_now).map(|p| p.name.as_str()).collect();
     match &solved.paper.instead_of {
         Some(was) => {
-            let was = paper(&was.minecraft, was.build);
+            let was = named(was);
             format!("{server} runs {was} and can go to {chosen} {with}.")
         }
         None if !solved.paper.runs_now => format!("{server} can run {chosen} {with}."),
@@ -119,9 +120,10 @@ fn headline(solved: &Solved) -> String {
 }
 
 fn newest(solved: &Solved) -> String {
+    let software = solved.software.to_string();
     let mut behind: Vec<&str> = Vec::new();
     if !solved.newer_paper.is_empty() || solved.paper.newer_build.is_some() {
-        behind.push("Paper");
+        behind.push(&software);
     }
     behind.extend(solved.plugins.iter().filter(|plugin| plugin.newest.is_some()).map(|plugin| plugin.name.as_str()));
     if behind.is_empty() {
@@ -131,7 +133,8 @@ fn newest(solved: &Solved) -> String {
     }
 }
 
-fn plugin(plugin: &ChosenPlugin, minecraft: &Minecraft) -> (String, Vec<String>) {
+fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
+    let (software, minecraft) = (on.software, &on.paper.minecraft);
     let mut line = of(plugin.published);
     if plugin.objects.is_empty() && !plugin.needed_by.is_empty() {
         line = format!("{line} (needed by {})", list(&plugin.needed_by, 4));
@@ -143,14 +146,14 @@ fn plugin(plugin: &ChosenPlugin, minecraft: &Minecraft) -> (String, Vec<String>)
         }
         Listing::Sibling { of } => line = format!("{line}, listed for {of}, which Paper never built"),
         Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
-        Listing::NoList => line.push_str(", lists no Minecraft version at all"),
-        Listing::RunsNow => line.push_str(", not listed for this Paper; stays because it runs now"),
+        Listing::NoList => line = format!("{line}, lists no {} version at all", software.numbered_as()),
+        Listing::RunsNow => line = format!("{line}, not listed for this {software}; stays because it runs now"),
     }
     (format!("{} {}", plugin.name, plugin.version), vec![line])
 }
 
 fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
-    let since = format!("Paper {} has been out since {}.", newer.minecraft, month(newer.since));
+    let since = format!("{} {} has been out since {}.", page.software, newer.minecraft, month(newer.since));
     if let Some(unusable) = &newer.unusable {
         page.line(&format!("{since} {}.", about_paper(&newer.minecraft, unusable)));
         return;
@@ -186,7 +189,7 @@ pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
 }
 
 fn newest_paper(page: &mut Page, newer: &NewerPaper) {
-    let newest = format!("Paper {}, the newest,", newer.minecraft);
+    let newest = format!("{} {}, the newest,", page.software, newer.minecraft);
     let line = if let Some(unusable) = &newer.unusable {
         format!("{newest} {}.", about_it(unusable))
     } else if let Some(one) = newer.one_version.first() {
@@ -222,7 +225,7 @@ const MOST_HOLDERS: usize = 8;
 /// The holders and how we know.
 pub(super) fn holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
     let rows: Vec<_> =
-        holders.iter().take(MOST_HOLDERS).map(|h| (holder_name(h), holder_lines(h, minecraft, page.now))).collect();
+        holders.iter().take(MOST_HOLDERS).map(|h| (holder_name(h), holder_lines(h, minecraft, page))).collect();
     page.table(&rows);
     if holders.len() > MOST_HOLDERS {
         page.line(&format!("  and {} more", holders.len() - MOST_HOLDERS));
@@ -234,9 +237,10 @@ fn holder_name(holder: &Holder) -> String {
     version.map_or_else(|| holder.name.clone(), |version| format!("{} {version}", holder.name))
 }
 
-fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) -> Vec<String> {
+fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) -> Vec<String> {
+    let numbers = on.software.numbered_as();
     let page = format!("Its {} page", source(holder.key.source));
-    let read = read(holder.read_at, now);
+    let read = read(holder.read_at, on.now);
     let mut lines = Vec::new();
     if !holder.together_with.is_empty() {
         let (with, because) = (list(&holder.together_with, 4), words::because(&holder.facts));
@@ -262,7 +266,7 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, now: jiff::Timestamp) ->
             holder.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
         ),
         _ if newest.sibling.is_some() => sibling_listed(newest, minecraft, &format!(" {page}"), &read),
-        (None, Some(up_to)) if up_to < minecraft => format!(" {page} lists Minecraft up to {up_to} ({read})."),
+        (None, Some(up_to)) if up_to < minecraft => format!(" {page} lists {numbers} up to {up_to} ({read})."),
         (None, Some(_) | None) => format!(" {page} does not list {minecraft} ({read})."),
     });
     lines.push(format!("{what}{}", listing.unwrap_or_default()));
@@ -315,7 +319,7 @@ fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed])
                 holder.needed_by.retain(|name| *name != left.name);
                 lines.push(format!("needs {}:", holder_name(&holder)));
             }
-            lines.extend(holder_lines(&holder, minecraft, page.now));
+            lines.extend(holder_lines(&holder, minecraft, page));
             lines.push(match &left.stays {
                 Some(version) => format!("{version} runs now and stays."),
                 None => "It is not installed until it can be.".to_owned(),
@@ -363,7 +367,7 @@ fn not_taken(page: &mut Page, solved: &Solved) {
     }
 }
 
-fn warned(warning: &Warning) -> String {
+fn warned(warning: &Warning, software: Software) -> String {
     match warning {
         Warning::ChannelFallback { plugin, used, allowed } => format!(
             "{plugin} has nothing published as {}; its most stable is {} and was taken.",
@@ -371,7 +375,8 @@ fn warned(warning: &Warning) -> String {
             channel(*used)
         ),
         Warning::NoList { plugin, version } => {
-            format!("{plugin} {version} lists no Minecraft version; nobody has said that it runs, nor that it fails.")
+            let numbers = software.numbered_as();
+            format!("{plugin} {version} lists no {numbers} version; nobody has said that it runs, nor that it fails.")
         }
         Warning::FallbackVersion { plugin, version } => {
             format!("{plugin} is shown as {version}: its JAR states no version.")
@@ -411,7 +416,7 @@ fn warned(warning: &Warning) -> String {
                 "{plugin} goes down from {from}, which runs, to {to}, {lets}. It may not read what {from} has written: keep a copy of its folder."
             )
         }
-        Warning::PaperUnsupported { minecraft } => format!("Paper {minecraft} gets no more fixes."),
+        Warning::PaperUnsupported { minecraft } => format!("{software} {minecraft} gets no more fixes."),
         Warning::PinnedBuildChannel { is, allowed } => format!(
             "the build you pinned is published as {}, less stable than {} (`spec.channel`).",
             build_channel(*is),

@@ -4,19 +4,22 @@ use super::section::{Card, Kind};
 use super::{Minecraft, few};
 use crate::explain::Reason;
 use crate::explain::words::spans;
+use crate::software::Software;
 
 /// What it is about, and the fact in few words.
-pub(super) fn card(reason: &Reason) -> Card {
+pub(super) fn card(software: Software, reason: &Reason) -> Card {
     let up_to =
         |up_to: Option<&Minecraft>| up_to.map_or_else(|| "no list".to_owned(), |it| format!("listed up to {it}"));
     let (name, note) = match reason {
-        Reason::PaperPinned { version, build: None } => (format!("Paper {version}"), "you pinned it".to_owned()),
+        Reason::PaperPinned { version, build: None } => (format!("{software} {version}"), "you pinned it".to_owned()),
         Reason::PaperPinned { version, build: Some(build) } => {
-            (super::paper(version, *build), "you pinned it".to_owned())
+            (super::paper(software, version, *build), "you pinned it".to_owned())
         }
-        Reason::NoSuchPaper { version, nearest: _ } => (format!("Paper {version}"), "does not exist".to_owned()),
-        Reason::NoPaper => ("Paper".to_owned(), "there is none to choose from".to_owned()),
-        Reason::PaperUnusable { papers, unusable } => (format!("Paper {}", spans(papers)), few::unusable(unusable)),
+        Reason::NoSuchPaper { version, nearest: _ } => (format!("{software} {version}"), "does not exist".to_owned()),
+        Reason::NoPaper => (software.to_string(), "there is none to choose from".to_owned()),
+        Reason::PaperUnusable { papers, unusable } => {
+            (format!("{software} {}", spans(papers)), few::unusable(unusable))
+        }
         Reason::NoSuchRelease { plugin, version, object: _, nearest: _ } => {
             (format!("{plugin} {version}"), "does not exist".to_owned())
         }
@@ -47,7 +50,7 @@ pub(super) fn card(reason: &Reason) -> Card {
             let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
             (format!("{plugin} {which}"), format!("only these on {}", spans(papers)))
         }
-        Reason::NoRelease { plugin, object: _ } => (plugin.clone(), "has no release for Paper".to_owned()),
+        Reason::NoRelease { plugin, object: _ } => (plugin.clone(), format!("has no release for {software}")),
         Reason::OneVersion { one_version } => ("shared plugins".to_owned(), few::one_version(one_version)),
     };
     Card::new(Kind::Holds, name, note)

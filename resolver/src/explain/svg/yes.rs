@@ -6,18 +6,22 @@ use super::section::{Card, Kind, Section};
 use super::{Minecraft, few, paper, short};
 use crate::explain::words::{count, date, list};
 use crate::explain::{Because, ChosenPlugin, Holder, Listing, NewerPaper, OneVersion, Solved, WhyNot};
+use crate::software::Software;
 use crate::unusable::Unusable;
+
+/// The name of the card that every other one stands on: no plugin is called so.
+const PAPER: &str = "Paper";
 
 /// The chosen set, and all that is newer.
 pub(super) fn solved(solved: &Solved) -> Section {
-    let Solved { server, paper: chosen, image, plugins, newer_paper, unfollowed, .. } = solved;
+    let Solved { server, software, paper: chosen, image, plugins, newer_paper, unfollowed, .. } = solved;
     let runs = if chosen.runs_now { "runs" } else { "can run" };
     let plural = if plugins.len() == 1 { "plugin" } else { "plugins" };
-    let name = paper(&chosen.minecraft, chosen.build);
+    let name = paper(*software, &chosen.minecraft, chosen.build);
     let mut picture = Picture::new(format!("{} {runs} {name} with {} {plural}", short(server), count(plugins.len())));
     picture.section.left_head = "chosen";
     picture.section.right_head = "waits";
-    let on_paper = picture.left(Card::new(Kind::Chosen, name, format!("Java {}", image.java)), "Paper");
+    let on_paper = picture.left(Card::new(Kind::Chosen, name, format!("Java {}", image.java)), PAPER);
     for plugin in plugins {
         let card =
             Card::new(Kind::Chosen, format!("{} {}", plugin.name, plugin.version), listing(plugin, &chosen.minecraft));
@@ -31,11 +35,11 @@ pub(super) fn solved(solved: &Solved) -> Section {
         }
     }
     for newer in newer_paper {
-        picture.newer_paper(newer);
+        picture.newer_paper(*software, newer);
     }
     if let Some(newer) = &chosen.newer_build {
         let why = newer.unusable.as_ref().map_or_else(|| format!("you pinned build {}", chosen.build), few::unusable);
-        picture.right(Card::new(Kind::Waits, paper(&chosen.minecraft, newer.build), why));
+        picture.right(Card::new(Kind::Waits, paper(*software, &chosen.minecraft, newer.build), why));
     }
     for plugin in plugins {
         let Some(newest) = &plugin.newest else { continue };
@@ -62,19 +66,19 @@ pub(super) fn solved(solved: &Solved) -> Section {
 
 /// The version asked about, and who is ready for it.
 pub(super) fn why_not(why: &WhyNot) -> Section {
-    let WhyNot { server, target, possible, exists, unusable, pinned, ready, holders, one_version, .. } = why;
+    let WhyNot { server, software, target, possible, exists, unusable, pinned, ready, holders, one_version, .. } = why;
     let can = if *possible { "can run" } else { "cannot run" };
-    let mut picture = Picture::new(format!("{} {can} Paper {target}", short(server)));
+    let mut picture = Picture::new(format!("{} {can} {software} {target}", short(server)));
     picture.section.left_head = "plugins";
     picture.section.right_head = "asked about";
     let note = match (unusable, pinned) {
-        _ if !exists => "there is no such Paper".to_owned(),
+        _ if !exists => format!("there is no such {software}"),
         (Some(unusable), _) => few::unusable(unusable),
-        (None, Some(pin)) => format!("you pinned Paper {}", pin.version),
+        (None, Some(pin)) => format!("you pinned {software} {}", pin.version),
         (None, None) if *possible => "nothing speaks against it".to_owned(),
         (None, None) => one_version.first().map(few::one_version).unwrap_or_default(),
     };
-    let asked = picture.right(Card::new(Kind::Waits, format!("Paper {target}"), note));
+    let asked = picture.right(Card::new(Kind::Waits, format!("{software} {target}"), note));
     picture.wait_for_files(asked, unusable.as_ref());
     for holder in holders {
         picture.wait_for(asked, holder);
@@ -129,13 +133,13 @@ impl Picture {
         self.places.get(name).copied()
     }
 
-    fn newer_paper(&mut self, newer: &NewerPaper) {
+    fn newer_paper(&mut self, software: Software, newer: &NewerPaper) {
         let note = match (&newer.unusable, &newer.pinned) {
             (Some(unusable), _) => few::unusable(unusable),
             (None, Some(pin)) => format!("you pinned {}", pin.version),
             (None, None) => format!("out since {}", date(newer.since)),
         };
-        let waits = self.right(Card::new(Kind::Waits, format!("Paper {}", newer.minecraft), note));
+        let waits = self.right(Card::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
         self.wait_for_files(waits, newer.unusable.as_ref());
         for holder in &newer.held_by {
             self.wait_for(waits, holder);

@@ -240,7 +240,11 @@ impl<'c, 'a> Company<'c, 'a> {
         let shelves = &fleet.seats[group][seat].shelves;
         let name = |shelf: usize| self.catalog.projects[shelves[shelf].project].name.clone();
         Some(BareAnswer {
-            paper: PaperName { minecraft: paper.version.minecraft.clone(), build: paper.build?.number },
+            paper: PaperName {
+                software: mine.software,
+                minecraft: paper.version.minecraft.clone(),
+                build: paper.build?.number,
+            },
             unfollowed: choice.unfollowed.iter().map(|&(shelf, _)| name(shelf)).collect(),
             plugins: choice
                 .releases

@@ -3,24 +3,26 @@
 use std::collections::BTreeMap;
 
 use crate::request::{Request, VersionWish};
+use crate::software::Software;
 
 /// The servers that have to be solved together, as places in `requests`: those that share a Plugin object with strategy
 /// `latest`, directly or through others. One change can touch the answers of its own group only.
 ///
 /// Each group is in the order of the servers' names, and the groups are in the order of their first; the order of
 /// `requests` does not count. Objects of different namespaces (what stands before the `/` of a server's name) have
-/// nothing to do with each other.
+/// nothing to do with each other, and neither have servers of different software: what one loads is another file for the other.
 pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by(|&a, &b| requests[a].server.cmp(&requests[b].server));
     let mut group_of: Vec<usize> = (0..requests.len()).collect();
     let mut groups: Vec<Vec<usize>> = (0..requests.len()).map(|place| vec![place]).collect();
-    let mut first: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut first: BTreeMap<(&str, Software, &str), usize> = BTreeMap::new();
     for &place in &order {
-        let namespace = namespace(&requests[place].server);
+        let (namespace, software) = (namespace(&requests[place].server), requests[place].software);
         let latest = requests[place].plugins.iter().filter(|wish| wish.version == VersionWish::Latest);
         for object in latest.map(|wish| wish.object.as_str()) {
-            let (one, other) = (group_of[*first.entry((namespace, object)).or_insert(place)], group_of[place]);
+            let (one, other) =
+                (group_of[*first.entry((namespace, software, object)).or_insert(place)], group_of[place]);
             if one == other {
                 continue;
             }

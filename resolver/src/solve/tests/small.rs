@@ -10,6 +10,7 @@ use crate::catalog::{
 use crate::lock::Lock;
 use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 use crate::shelf::World;
+use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
@@ -53,6 +54,7 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
         published: Some(day(published)),
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         channel: Channel::Release,
         minecraft: minecraft.iter().map(|&at| PAPERS[at].parse().unwrap()).collect(),
@@ -83,6 +85,7 @@ fn wish(name: &str) -> PluginWish {
 fn request(plugins: Vec<PluginWish>, paper: PaperWish) -> Request {
     Request {
         server: "games/lobby".to_owned(),
+        software: Software::Paper,
         paper,
         delay: SignedDuration::ZERO,
         channel: BuildChannel::Stable,
@@ -218,11 +221,7 @@ pub(super) fn unrelated() -> Project {
 pub(super) fn strangers() -> Problem {
     let projects = ["a", "b"].map(|name| project(name, vec![release(name, 0, 1, &[0]), release(name, 1, 20, &[0])]));
     Problem {
-        catalog: Catalog {
-            paper: vec![paper(0, true)],
-            projects: projects.into(),
-            ..Catalog::unread_at(day(0))
-        },
+        catalog: Catalog { paper: vec![paper(0, true)], projects: projects.into(), ..Catalog::unread_at(day(0)) },
         request: request(vec![wish("a"), wish("b")], PaperWish::Auto),
         now: day(22),
     }

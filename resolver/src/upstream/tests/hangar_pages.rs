@@ -4,7 +4,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::*;
-use crate::catalog::{Channel, DependencyKind};
+use crate::catalog::{Channel, DependencyKind, Release};
 
 /// The offsets asked for.
 fn offsets(seen: &[Seen]) -> Vec<usize> {
@@ -14,7 +14,8 @@ fn offsets(seen: &[Seen]) -> Vec<usize> {
 
 const BIG: &str = "hangar/Big";
 
-/// A Hangar with one project, whose versions (newest first) can be changed. Every third is for Velocity only.
+/// A Hangar with one project, whose versions (newest first) can be changed. Every third is for Velocity only, of the others
+/// every fifth for Waterfall only.
 struct Hangar {
     server: Server,
     versions: Arc<Mutex<Vec<u64>>>,
@@ -40,7 +41,8 @@ impl Hangar {
     /// The ids of the releases, and the offsets that were asked for.
     async fn read(&self, now: Timestamp) -> (Vec<u64>, Vec<usize>) {
         let reading = projects(&self.fetcher, &[BIG], now).await;
-        let releases = project(&reading, BIG).releases.iter().map(|release| release.id.parse().unwrap()).collect();
+        let id = |release: &crate::catalog::Release| release.id.trim_end_matches("@velocity").parse().unwrap();
+        let releases = project(&reading, BIG).releases.iter().map(id).collect();
         let mut offsets = offsets(&self.server.take());
         offsets.sort_unstable();
         (releases, offsets)
@@ -54,8 +56,8 @@ impl Hangar {
         }
     }
 
-    fn for_paper(&self) -> Vec<u64> {
-        self.versions.lock().unwrap().iter().copied().filter(|id| !id.is_multiple_of(3)).collect()
+    fn ours(&self) -> Vec<u64> {
+        self.versions.lock().unwrap().iter().copied().filter(|id| platform(*id) != "WATERFALL").collect()
     }
 }
 
@@ -75,8 +77,16 @@ fn page(uri: &Uri, versions: &[u64]) -> Response {
     }
 }
 
+fn platform(id: u64) -> &'static str {
+    match id {
+        id if id.is_multiple_of(3) => "VELOCITY",
+        id if id.is_multiple_of(5) => "WATERFALL",
+        _ => "PAPER",
+    }
+}
+
 fn row(id: u64) -> String {
-    let platform = if id.is_multiple_of(3) { "VELOCITY" } else { "PAPER" };
+    let platform = platform(id);
     let at = instant("2025-01-01T00:00:00Z") + SignedDuration::from_mins(i64::try_from(id).unwrap());
     format!(
         r#"{{"id":{id},"name":"{id}","createdAt":"{at}","channel":{{"name":"Nightly","flags":["UNSTABLE"]}},
@@ -90,7 +100,7 @@ fn row(id: u64) -> String {
 #[tokio::test]
 async fn all_pages_are_read_once_and_then_the_first_one_until_a_day_is_over() {
     let hangar = Hangar::with(110).await;
-    let all = hangar.for_paper();
+    let all = hangar.ours();
     let every = [0, 0, 25, 50, 75, 100];
     assert_eq!(hangar.read(now()).await, (all.clone(), every.to_vec()), "and the first one again at the end");
     assert_eq!(hangar.read(now() + minutes(11)).await, (all.clone(), vec![0]));
@@ -102,20 +112,20 @@ async fn a_few_new_versions_cost_one_page_and_many_or_withdrawn_ones_all() {
     let hangar = Hangar::with(60).await;
     hangar.read(now()).await;
     hangar.publish(24);
-    assert_eq!(hangar.read(now() + minutes(11)).await, (hangar.for_paper(), vec![0]));
+    assert_eq!(hangar.read(now() + minutes(11)).await, (hangar.ours(), vec![0]));
     hangar.publish(25);
-    assert_eq!(hangar.read(now() + minutes(22)).await, (hangar.for_paper(), vec![0, 0, 25, 50, 75, 100]));
+    assert_eq!(hangar.read(now() + minutes(22)).await, (hangar.ours(), vec![0, 0, 25, 50, 75, 100]));
     hangar.versions.lock().unwrap().remove(80);
-    assert_eq!(hangar.read(now() + minutes(33)).await, (hangar.for_paper(), vec![0, 0, 25, 50, 75, 100]));
+    assert_eq!(hangar.read(now() + minutes(33)).await, (hangar.ours(), vec![0, 0, 25, 50, 75, 100]));
     hangar.versions.lock().unwrap().remove(3);
     hangar.publish(1);
-    assert_eq!(hangar.read(now() + minutes(44)).await.0, hangar.for_paper(), "the counts are equal, the lists are not");
+    assert_eq!(hangar.read(now() + minutes(44)).await.0, hangar.ours(), "the counts are equal, the lists are not");
 }
 
 #[tokio::test]
 async fn a_project_of_one_page_costs_one_page() {
     let hangar = Hangar::with(25).await;
-    assert_eq!(hangar.read(now()).await, (hangar.for_paper(), vec![0]));
+    assert_eq!(hangar.read(now()).await, (hangar.ours(), vec![0]));
 }
 
 #[tokio::test]
@@ -133,16 +143,22 @@ async fn an_external_download_is_no_file_and_a_flag_makes_a_channel_unstable() {
 }
 
 #[tokio::test]
-async fn a_version_has_its_paper_file_list_and_needs() {
+async fn a_version_has_a_file_a_list_and_needs_for_each_software() {
     let replay = Replay::start().await;
     let reading = projects(&replay.fetcher(), &["hangar/Maintenance"], now()).await;
     let maintenance = project(&reading, "hangar/maintenance");
-    assert_eq!((maintenance.name.as_str(), maintenance.releases.len()), ("Maintenance", 4));
-    let newest = &maintenance.releases[0];
+    let (velocity, paper): (Vec<&Release>, Vec<&Release>) =
+        maintenance.releases.iter().partition(|release| release.id.ends_with("@velocity"));
+    assert_eq!((maintenance.name.as_str(), paper.len(), velocity.len()), ("Maintenance", 4, 4));
+    let newest = paper[0];
     assert_eq!((newest.version.as_str(), newest.channel), ("4.2.1", Channel::Release));
     let listed: Vec<_> = newest.minecraft.iter().map(crate::version::Minecraft::as_str).collect();
     assert_eq!((listed[0], *listed.last().unwrap()), ("1.8", "1.21"), "by number, not by letter");
-    assert!(newest.loaders.contains(&"paper".to_owned()) && newest.loaders.contains(&"velocity".to_owned()));
+    assert_eq!(newest.loaders, ["paper", "waterfall"], "what it has for Velocity is a release of its own");
+    let proxy: Vec<_> = velocity[0].minecraft.iter().map(crate::version::Minecraft::as_str).collect();
+    assert_eq!(proxy, ["3.0", "3.1", "3.2", "3.3"], "Velocity's own versions");
+    assert_eq!((velocity[0].version.as_str(), &velocity[0].loaders[..]), ("4.2.1", &["velocity".to_owned()][..]));
+    assert!(velocity[0].file.is_some() && velocity[0].dependencies.iter().all(|need| need.name.is_some()));
     let file = newest.file.as_ref().unwrap();
     assert!(file.hash.as_ref().is_some_and(|hash| hash.starts_with("sha256:")) && file.name.contains("Maintenance"));
     let need = newest.dependencies.iter().find(|need| need.name.as_deref() == Some("ProtocolLib")).unwrap();

@@ -9,6 +9,7 @@ use crate::server::check::tests::server;
 
 fn lock() -> Lock {
     Lock {
+        software: resolver::software::Software::Paper,
         format_version: FormatVersion::default(),
         server: "games/lobby".to_owned(),
         minecraft: "1.21.10".parse().unwrap(),

@@ -7,6 +7,7 @@ use crate::catalog::{
     Release, Source,
 };
 use crate::request::{Dependencies, ImagePolicy, PaperWish, PluginWish, Request, Running, VersionWish};
+use crate::software::Software;
 use crate::unmanaged::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
@@ -104,6 +105,7 @@ fn release(random: &mut Random, style: Style, project: usize, number: usize) -> 
         loaders: vec!["paper".to_owned()],
         api_version: None,
         java: None,
+        folia: None,
         provides: Vec::new(),
         dependencies: dependencies
             .into_iter()
@@ -175,6 +177,7 @@ pub(super) fn fleet(seed: u64) -> Small {
             })
             .collect();
         let running = random.percent(40).then(|| Running {
+            software: Software::Paper,
             minecraft: PAPERS[random.below(papers)].parse().unwrap(),
             build: 7,
             releases: plugins
@@ -190,6 +193,7 @@ pub(super) fn fleet(seed: u64) -> Small {
         });
         Request {
             server: (*server).to_owned(),
+            software: Software::Paper,
             paper: match random.below(10) {
                 0..6 => PaperWish::Auto,
                 6..9 => PaperWish::Pin { version: PAPERS[random.below(papers)].parse().unwrap() },

@@ -1,0 +1,113 @@
+//! Pure. What is said beside an answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::Down;
+use crate::catalog::{BuildChannel, Channel};
+use crate::version::Minecraft;
+
+/// Something that was assumed, or that the user should know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "warning", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Warning {
+    /// The project has nothing on the allowed channel: its most stable one was used.
+    ChannelFallback {
+        /// Plugin name.
+        plugin: String,
+        /// The channel used.
+        used: Channel,
+        /// The channel asked for.
+        allowed: Channel,
+    },
+    /// Nobody said on which Minecraft versions the chosen release runs.
+    NoList {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+    },
+    /// Its JAR states no version.
+    FallbackVersion {
+        /// Plugin name.
+        plugin: String,
+        /// What stands for it.
+        version: String,
+    },
+    /// The minimum of another plugin was guessed from dates.
+    GuessedBound {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+        /// The plugin it needs.
+        needs: String,
+        /// The guessed minimum.
+        at_least: String,
+    },
+    /// A required dependency that its source does not have: believed to be there.
+    OutsideDependency {
+        /// Plugin name.
+        plugin: String,
+        /// What it needs, as its page names it.
+        needs: String,
+    },
+    /// Several Plugin objects ask for one project.
+    SeveralObjects {
+        /// The objects, by name.
+        objects: Vec<String>,
+        /// The one that decides.
+        decides: String,
+    },
+    /// An `Add` that the page has caught up with.
+    OverrideNotNeeded {
+        /// Plugin object.
+        object: String,
+        /// Chosen version.
+        version: String,
+    },
+    /// JARs of one's own go along to a Minecraft that nobody knows them to run on (`spec.unmanagedPlugins: Warn`).
+    Unmanaged {
+        /// Their names in `plugins/`.
+        files: Vec<String>,
+        /// Chosen Minecraft version.
+        minecraft: Minecraft,
+    },
+    /// Several files declare or provide one plugin name, and at least one of them is nobody's here.
+    SharedName {
+        /// The name.
+        name: String,
+        /// The files in `plugins/`.
+        files: Vec<String>,
+    },
+    /// `spec.delayTogether` names a plugin that the server does not have.
+    NoSuchCompanion {
+        /// Plugin object.
+        object: String,
+        /// The name, as it is written there.
+        plugin: String,
+    },
+    /// A plugin goes below what runs: it may not read what the newer release has written.
+    GoesDown {
+        /// Plugin name.
+        plugin: String,
+        /// The version that runs.
+        from: String,
+        /// Chosen version.
+        to: String,
+        /// What lets it.
+        reason: Down,
+    },
+    /// The Paper version gets no more fixes.
+    PaperUnsupported {
+        /// Chosen Minecraft version.
+        minecraft: Minecraft,
+    },
+    /// The pinned build is less stable than `channel`.
+    PinnedBuildChannel {
+        /// The build's channel.
+        is: BuildChannel,
+        /// What the server allows.
+        allowed: BuildChannel,
+    },
+}

@@ -1,0 +1,54 @@
+//! Edge (reads). Builds of software other than Paper: from projects of their own, kept apart.
+
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+use super::*;
+use crate::software::Software;
+
+/// Fill, where Paper and Velocity have a version of the same name.
+fn fill(uri: &Uri) -> Response {
+    let build = |project: &str, number: u32| {
+        let sha256 = format!("{number:064}");
+        format!(
+            r#"[{{"id":{number},"time":"2026-01-02T00:00:00Z","channel":"STABLE","downloads":{{"server:default":
+                {{"name":"{project}-{number}.jar","url":"https://x/{project}.jar","size":7,"checksums":{{"sha256":"{sha256}"}}}}}}}}]"#
+        )
+    };
+    let versions = |build: u32| format!(r#"{{"versions":[{{"version":{{"id":"3.4.0"}},"builds":[{build}]}}]}}"#);
+    match uri.path() {
+        "/fill/v3/projects/paper/versions" => versions(1).into_response(),
+        "/fill/v3/projects/velocity/versions" => versions(566).into_response(),
+        "/fill/v3/projects/paper/versions/3.4.0/builds" => build("paper", 1).into_response(),
+        "/fill/v3/projects/velocity/versions/3.4.0/builds" => build("velocity", 566).into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[tokio::test]
+async fn each_software_has_its_own_builds_also_where_versions_are_called_alike() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Server::of(listener, Router::new().fallback(|uri: Uri| async move { fill(&uri) }));
+    let dir = tempfile::tempdir().unwrap();
+    let online = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
+    let newest = "99.0".parse().unwrap();
+    let wanted = Wanted { software: &[Software::Paper, Software::Velocity], ..Wanted::default() };
+    let names = |reading: &Reading, software: Software| -> Vec<String> {
+        let versions = reading.catalog.versions(software).iter();
+        versions.flat_map(|version| &version.builds).map(|build| build.file.name.clone()).collect()
+    };
+    let read = online.catalog(wanted, none, now()).await;
+    assert_eq!(names(&read, Software::Paper), ["paper-1.jar"]);
+    assert_eq!(names(&read, Software::Velocity), ["velocity-566.jar"]);
+    assert_eq!(names(&read, Software::Folia), [""; 0]);
+    // What is stored of the one is not taken for the other. And the oldest Minecraft is no bound on a proxy.
+    let bounded = Wanted { oldest: Some(&newest), ..wanted };
+    let stored = Fetcher::offline(dir.path()).catalog(bounded, none, now()).await;
+    assert_eq!(
+        (names(&stored, Software::Paper), names(&stored, Software::Velocity)),
+        (vec![], vec!["velocity-566.jar".to_owned()])
+    );
+    let folia = Wanted { software: &[Software::Folia], ..Wanted::default() };
+    let reading = online.catalog(folia, none, now()).await;
+    assert_eq!(reading.problems.iter().map(|problem| problem.subject.as_str()).collect::<Vec<_>>(), ["fill/folia"]);
+}
