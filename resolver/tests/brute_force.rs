@@ -19,12 +19,16 @@ mod holding;
 mod jars;
 #[path = "brute_force/joint.rs"]
 mod joint;
+#[path = "support/loading.rs"]
+mod loading;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "brute_force/oracle.rs"]
 mod oracle;
 #[path = "support/own_jars.rs"]
 mod own_jars;
+#[path = "support/papers.rs"]
+mod papers;
 #[path = "brute_force/problem.rs"]
 mod problem;
 #[path = "brute_force/properties.rs"]

@@ -16,10 +16,14 @@ use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
 #[path = "support/checker.rs"]
 mod checker;
+#[path = "support/loading.rs"]
+mod loading;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "support/own_jars.rs"]
 mod own_jars;
+#[path = "support/papers.rs"]
+mod papers;
 #[path = "support/recorded.rs"]
 mod recorded;
 #[path = "support/rules.rs"]

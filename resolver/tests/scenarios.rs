@@ -18,10 +18,14 @@ use serde::Deserialize;
 mod checker;
 #[path = "support/scenario.rs"]
 mod format;
+#[path = "support/loading.rs"]
+mod loading;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "support/own_jars.rs"]
 mod own_jars;
+#[path = "support/papers.rs"]
+mod papers;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/rules.rs"]

@@ -6,6 +6,7 @@ use super::listing::{Known, Policy, Reader};
 use super::paper;
 use crate::catalog::{Catalog, PaperVersion};
 use crate::request::Request;
+use crate::software::Software;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 
 /// For each of these Papers (oldest first) the files of which nobody knows whether they run on it.
@@ -23,8 +24,11 @@ pub(super) fn unknown<'a>(
     let (true, Some(runs)) = (counts, runs) else { return vec![Vec::new(); papers.len()] };
     let built = paper::built(catalog, papers.iter().copied(), request.software, now);
     let reader = Reader::new(papers.iter().copied(), Policy::of(request), &built);
-    let listed: Vec<(&UnmanagedJar, Vec<bool>)> =
-        request.unmanaged.iter().map(|jar| (jar, listed(catalog, &reader, jar, papers.len()))).collect();
+    let listed: Vec<(&UnmanagedJar, Vec<bool>)> = request
+        .unmanaged
+        .iter()
+        .map(|jar| (jar, listed(catalog, request.software, &reader, jar, papers.len())))
+        .collect();
     let unknown = |(at, paper): (usize, &&PaperVersion)| {
         let known = |jar: &UnmanagedJar, listed: &[bool]| listed[at] || jar.is_trusted(&paper.minecraft);
         let files = listed.iter().filter(|(jar, listed)| paper.minecraft != *runs && !known(jar, listed));
@@ -36,10 +40,11 @@ pub(super) fn unknown<'a>(
 }
 
 /// For each Paper whether the page of the release that a file is lists it. A page without a list says nothing.
-fn listed(catalog: &Catalog, reader: &Reader, jar: &UnmanagedJar, papers: usize) -> Vec<bool> {
+fn listed(catalog: &Catalog, software: Software, reader: &Reader, jar: &UnmanagedJar, papers: usize) -> Vec<bool> {
     let Some((project, release)) = jar.sha256.as_deref().and_then(|sha256| catalog.release_of_file(sha256)) else {
         return vec![false; papers];
     };
-    let known = reader.read(project.key.source, release, release.api_version.as_ref(), None);
+    let needs = release.api_version.as_ref().filter(|_| software.is_minecraft());
+    let known = reader.read(project.key.source, release, needs, None);
     known.iter().map(|known| matches!(known, Some(Known::Listed | Known::Sibling(_)))).collect()
 }

@@ -10,7 +10,8 @@ use resolver::request::{Dependencies, Request};
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
-use super::rules::{Terms, Unknown, is_meant_for, place_of, published, runs};
+use super::loading::is_meant_for;
+use super::rules::{Terms, Unknown, place_of, published, runs};
 use super::texts;
 
 /// A file that comes, with what is known from inside it.

@@ -5,32 +5,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release, Source,
-};
+use resolver::catalog::{Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release};
 use resolver::facts::Requirement;
 use resolver::request::{
-    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request, Running,
-    Unlisted, VersionWish,
+    CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, PluginWish, Request, Unlisted, VersionWish,
 };
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
+use super::loading::{has_list, loads};
 use super::needs::{Ask, Needs};
 use super::own_jars;
+use super::papers::{Paper, builds, paper, starts_on, verifiable};
 use super::texts::{self, Key};
 
 /// When a release came out. A file by its URL has no date: it has been there always.
 pub(crate) fn published(release: &Release) -> Timestamp {
     release.published.unwrap_or(Timestamp::MIN)
-}
-
-/// One Minecraft version that has a build.
-pub(crate) struct Paper<'a> {
-    pub(crate) minecraft: &'a Minecraft,
-    /// The build that is used; `None`: this Minecraft version may not be used.
-    pub(crate) build: Option<&'a Build>,
-    pub(crate) java: u32,
 }
 
 /// A project that takes part.
@@ -188,121 +179,6 @@ impl<'a> Book<'a> {
     pub(crate) fn meets_pin(&self, member: usize, release: &Release) -> bool {
         self.members[member].terms.pin.is_none_or(|pin| texts::pin_means(pin, &release.version))
     }
-}
-
-fn paper<'a>(
-    catalog: &'a Catalog,
-    request: &Request,
-    version: &'a resolver::catalog::PaperVersion,
-    now: Timestamp,
-) -> Option<Paper<'a>> {
-    let minecraft = &version.minecraft;
-    let same = |running: &&Running| running.software == request.software && running.minecraft == *minecraft;
-    let running = request.running.as_ref().filter(same);
-    let runs = |build: &Build| running.is_some_and(|running| running.build == build.number);
-    let mut out: Vec<&Build> = version.builds.iter().filter(|build| build.published <= now || runs(build)).collect();
-    out.sort_by_key(|build| build.number);
-    if out.is_empty() {
-        return None;
-    }
-    let old_enough = |build: &Build| build.published.checked_add(request.delay).is_ok_and(|ripe| ripe <= now);
-    let by_rule = |build: &&&Build| runs(build) || build.channel >= request.channel && old_enough(build);
-    let pinned = match &request.paper {
-        PaperWish::BuildPin { version, build } if version == minecraft => Some(*build),
-        PaperWish::BuildPin { .. } | PaperWish::Auto | PaperWish::Latest | PaperWish::Pin { .. } => None,
-    };
-    // An image that carries one build leaves nothing else.
-    let is_built =
-        |text: &str| catalog.paper.iter().any(|paper| paper.minecraft.as_str() == text && !paper.builds.is_empty());
-    let carries = request.image.as_deref().and_then(texts::paper_in);
-    let carries = carries.filter(|(text, _)| request.software == Software::Paper && is_built(text));
-    let carried_here = carries.is_none_or(|(text, build)| {
-        text == minecraft.as_str()
-            && out.iter().any(|other| other.number == build)
-            && pinned.is_none_or(|pin| pin == build)
-    });
-    let pinned = carries.map(|(_, build)| build).or(pinned);
-    let build = match pinned {
-        Some(number) => out.iter().find(|build| build.number == number && verifiable(&build.file)).copied(),
-        None => out.iter().filter(|build| verifiable(&build.file)).rfind(by_rule).copied(),
-    };
-    let named = match &request.paper {
-        PaperWish::BuildPin { version, .. } | PaperWish::Pin { version } => version == minecraft,
-        PaperWish::Auto | PaperWish::Latest => false,
-    };
-    let without = if request.software == Software::Velocity { 21 } else { minecraft.vanilla_java() };
-    let java = version.java.unwrap_or(without);
-    let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
-    let above_floor =
-        request.software == Software::Velocity || request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
-    let java_fits = starts_on(catalog, request, now, java);
-    Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits && carried_here), java })
-}
-
-/// Whether the server can have an image with this Java.
-fn starts_on(catalog: &Catalog, request: &Request, now: Timestamp, java: u32) -> bool {
-    let runs = request.running.as_ref().and_then(|running| running.java);
-    match (&request.image, request.image_policy, runs) {
-        (Some(image), _, _) => texts::java_in(image).is_none_or(|has| has >= java),
-        // Nobody chooses the image of a proxy.
-        _ if request.software == Software::Velocity => true,
-        (None, ImagePolicy::SameJava | ImagePolicy::Keep, Some(has)) => has >= java,
-        (None, ImagePolicy::Follow, _) | (None, _, None) => {
-            catalog.images.is_empty() || texts::image_for(&catalog.images, java, now).is_some()
-        }
-    }
-}
-
-/// Whether a file has a checksum to verify it by.
-pub(crate) fn verifiable(file: &Artifact) -> bool {
-    let Some(hash) = &file.hash else { return false };
-    let (length, digits) = match (hash.strip_prefix("sha256:"), hash.strip_prefix("sha512:")) {
-        (Some(digits), _) => (64, digits),
-        (None, Some(digits)) => (128, digits),
-        (None, None) => return false,
-    };
-    digits.len() == length && digits.chars().all(|digit| digit.is_ascii_hexdigit())
-}
-
-/// The builds that a server chooses from.
-fn builds(catalog: &Catalog, software: Software) -> &[PaperVersion] {
-    match software {
-        Software::Paper => &catalog.paper,
-        Software::Folia | Software::Velocity => catalog.others.get(&software).map_or(&[], |other| &other.versions),
-    }
-}
-
-/// What a page may say that it is for, so that a server of this kind can be meant.
-pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
-    let ours: &[&str] = match software {
-        Software::Paper => &["paper", "spigot", "bukkit"],
-        Software::Folia => &["paper", "spigot", "bukkit", "folia"],
-        Software::Velocity => &["velocity"],
-    };
-    release.loaders.is_empty() || release.loaders.iter().any(|loader| ours.contains(&loader.to_lowercase().as_str()))
-}
-
-/// Whether the software loads a release: `None` where nobody can know it of Folia yet.
-fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Option<bool> {
-    if !is_meant_for(terms.software, release) {
-        return Some(false);
-    }
-    if terms.software != Software::Folia {
-        return Some(true);
-    }
-    let inside: Vec<Option<bool>> = terms.files(release).into_iter().flatten().map(|file| file.folia).collect();
-    let on_page = release.loaders.is_empty() || release.loaders.iter().any(|loader| loader.to_lowercase() == "folia");
-    match () {
-        () if inside.contains(&Some(false)) => Some(false),
-        () if on_page => Some(true),
-        () if !inside.is_empty() && inside.iter().all(|says| *says == Some(true)) => Some(true),
-        () => (source != Source::Hangar).then_some(false),
-    }
-}
-
-/// Whether a page has a list that binds: what Modrinth lists is not about proxies.
-fn has_list(software: Software, source: Source, release: &Release) -> bool {
-    !release.minecraft.is_empty() && (software != Software::Velocity || source == Source::Hangar)
 }
 
 /// What orders the releases of a project.
