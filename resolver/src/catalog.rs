@@ -90,8 +90,9 @@ impl Catalog {
             .or_else(|| mine().find(|project| project.name.eq_ignore_ascii_case(&key.project)))
     }
 
-    /// The project and the release that a file with this sha256 (64 hex digits) is of, if a site knows it.
-    pub fn release_of_file(&self, sha256: &str) -> Option<(&Project, &Release)> {
+    /// The project and the release that a file with this sha256 (64 hex digits) is of, if a site knows it. Of a version for several
+    /// kinds of servers what it has for this one: the others may have the same bytes, and lists of their own.
+    pub fn release_of_file(&self, software: Software, sha256: &str) -> Option<(&Project, &Release)> {
         let Owner { project, release } = self.owners.get(sha256)?;
         let is_it = |known: &&Release| match release {
             Some(id) => known.id == *id,
@@ -101,7 +102,8 @@ impl Catalog {
             }),
         };
         let project = self.project(project)?;
-        Some((project, project.releases.iter().find(is_it)?))
+        let release = project.releases.iter().find(|release| software.is_kin_of(release) && is_it(release))?;
+        Some((project, release))
     }
 
     /// Why the project that `key` names could not be read, if that was so.

@@ -41,7 +41,8 @@ pub(super) fn unknown<'a>(
 
 /// For each Paper whether the page of the release that a file is lists it. A page without a list says nothing.
 fn listed(catalog: &Catalog, software: Software, reader: &Reader, jar: &UnmanagedJar, papers: usize) -> Vec<bool> {
-    let Some((project, release)) = jar.sha256.as_deref().and_then(|sha256| catalog.release_of_file(sha256)) else {
+    let Some((project, release)) = jar.sha256.as_deref().and_then(|sha256| catalog.release_of_file(software, sha256))
+    else {
         return vec![false; papers];
     };
     let needs = release.api_version.as_ref().filter(|_| software.is_minecraft());

@@ -5,7 +5,7 @@ use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
-use super::loading::has_list;
+use super::loading::{has_list, is_meant_for};
 use super::rules::Book;
 use super::texts;
 
@@ -38,13 +38,16 @@ fn release_of<'b>(book: &'b Book<'_>, jar: &UnmanagedJar) -> Option<(Source, &'b
     let sha256 = jar.sha256.as_ref()?;
     let owner = book.catalog.owners.get(sha256)?;
     let project = book.catalog.project(&owner.project)?;
+    let hash = format!("sha256:{sha256}");
+    let has = |release: &&Release| {
+        let main = release.file.iter();
+        let mut files = main.chain(release.further.iter().map(|jar| &jar.file));
+        files.any(|file| file.hash.as_deref() == Some(&hash))
+    };
+    let mut ours = project.releases.iter().filter(|release| is_meant_for(book.request.software, release));
     let found = match &owner.release {
-        Some(id) => project.releases.iter().find(|release| release.id == *id),
-        None => project.releases.iter().find(|release| {
-            let main = release.file.iter();
-            let mut files = main.chain(release.further.iter().map(|jar| &jar.file));
-            files.any(|file| file.hash.as_deref() == Some(&format!("sha256:{sha256}")))
-        }),
+        Some(id) => ours.find(|release| release.id == *id),
+        None => ours.find(has),
     };
     Some((owner.project.source, found?))
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::*;
+use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
 
 fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
@@ -38,7 +39,8 @@ async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read
     replay.server.take();
     let reading = fetcher.catalog(wanted, none, now()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);
-    let release = |at| reading.catalog.release_of_file(sha256(at)).map(|(_, release)| release.version.as_str());
+    let release =
+        |at| reading.catalog.release_of_file(Software::Paper, sha256(at)).map(|(_, release)| release.version.as_str());
     assert_eq!((release(0), release(1), release(2)), (Some("16.18.5"), Some("4.3.12"), None));
     let asked = |seen: &[Seen], what: &str| seen.iter().filter(|(path, ..)| path.contains(what)).count();
     let seen = replay.server.take();
