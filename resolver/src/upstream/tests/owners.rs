@@ -20,7 +20,9 @@ fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
 
 /// The bytes of the file that `pointer` names in the answer at `path`.
 async fn file(replay: &Replay, path: &str, pointer: &str) -> Vec<u8> {
-    let get = async |url: String| reqwest::get(url).await.unwrap().error_for_status().unwrap().bytes().await.unwrap();
+    let client = crate::upstream::http::client(None, |builder| builder).unwrap();
+    let get =
+        async |url: String| client.get(url).send().await.unwrap().error_for_status().unwrap().bytes().await.unwrap();
     let answer: Value = serde_json::from_slice(&get(format!("{}{path}", replay.server.base)).await).unwrap();
     get(answer.pointer(pointer).unwrap().as_str().unwrap().to_owned()).await.into()
 }
@@ -28,6 +30,7 @@ async fn file(replay: &Replay, path: &str, pointer: &str) -> Vec<u8> {
 #[tokio::test]
 async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read() {
     let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
     let of_modrinth = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;
     let of_hangar =
         file(&replay, "/hangar/api/v1/projects/Multiverse-Core/versions/4.3.12", "/downloads/PAPER/downloadUrl").await;
@@ -35,7 +38,6 @@ async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read
     let sha256 = |at: usize| jars[at].sha256.as_deref().unwrap();
     let oldest = "99.0".parse().unwrap();
     let wanted = Wanted { own: &jars, oldest: Some(&oldest), ..Wanted::default() };
-    let fetcher = replay.fetcher();
     replay.server.take();
     let reading = fetcher.catalog(wanted, none, now()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);
@@ -63,11 +65,11 @@ async fn a_jar_of_ones_own_is_asked_about_by_its_bytes_once_and_its_page_is_read
 #[tokio::test]
 async fn a_site_that_is_down_leaves_an_owner_unknown_and_is_asked_again() {
     let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
     let bytes = file(&replay, "/modrinth/v2/project/griefprevention/version/16.18.5", "/files/0/url").await;
     let jars = [jar("gp.jar", &bytes)];
     let oldest = "99.0".parse().unwrap();
     let wanted = Wanted { own: &jars, oldest: Some(&oldest), ..Wanted::default() };
-    let fetcher = replay.fetcher();
     replay.fail(Played::Modrinth, Failure::Status(503));
     assert!(fetcher.catalog(wanted, none, now()).await.catalog.owners.is_empty());
     replay.state.fail(Played::Modrinth, None);
