@@ -69,11 +69,9 @@ impl CatalogKeeper {
     /// Notes what a server asks for, and says whether that is something new. A project or a JAR of somebody's own that no reading
     /// was asked for yet is read soon, not at the next turn.
     pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {
-        let (before, jars_before) = (self.requests.projects(), self.requests.own_jars());
+        let unread = self.requests.names_more(request);
         let new = self.requests.note(namespace, server, Some(request));
-        let unread = request.plugins.iter().any(|wish| !before.contains(&wish.key));
-        let mut jars = request.unmanaged.iter().filter_map(|jar| jar.sha256.as_ref());
-        if unread || jars.any(|sha256| !jars_before.contains(sha256)) || self.newest.borrow().is_none() {
+        if unread || self.newest.borrow().is_none() {
             self.poke.notify_one();
         }
         new

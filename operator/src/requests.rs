@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use resolver::catalog::ProjectKey;
 use resolver::request::{Request, VersionWish};
+use resolver::unmanaged::UnmanagedJar;
 
 use crate::memory::Key;
 
@@ -67,18 +68,15 @@ impl Requests {
         self.lock().requests.values().flatten().cloned().collect()
     }
 
-    /// The projects that are asked for.
-    pub(crate) fn projects(&self) -> BTreeSet<ProjectKey> {
+    /// Whether a request names a project, or a JAR of somebody's own, that no server has named yet.
+    pub(crate) fn names_more(&self, request: &Request) -> bool {
         let state = self.lock();
-        let wishes = state.requests.values().flatten().flat_map(|request| &request.plugins);
-        wishes.map(|wish| wish.key.clone()).collect()
-    }
-
-    /// The JARs of people's own on all servers, by sha256.
-    pub(crate) fn own_jars(&self) -> BTreeSet<String> {
-        let state = self.lock();
-        let jars = state.requests.values().flatten().flat_map(|request| &request.unmanaged);
-        jars.filter_map(|jar| jar.sha256.clone()).collect()
+        let known = || state.requests.values().flatten();
+        let has_project = |key: &ProjectKey| known().any(|other| other.plugins.iter().any(|wish| wish.key == *key));
+        let has_jar =
+            |jar: &UnmanagedJar| known().any(|other| other.unmanaged.iter().any(|its| its.sha256 == jar.sha256));
+        !request.plugins.iter().all(|wish| has_project(&wish.key))
+            || !request.unmanaged.iter().all(|jar| jar.sha256.is_none() || has_jar(jar))
     }
 
     /// Whether a pass over this server has ended since the process started.
@@ -200,6 +198,21 @@ mod tests {
 
     fn names(requests: &[Request]) -> Vec<&str> {
         requests.iter().map(|request| request.server.as_str()).collect()
+    }
+
+    #[test]
+    fn a_project_or_a_jar_that_no_server_has_named_yet_is_more_and_a_jar_without_a_hash_never() {
+        let requests = Requests::default();
+        let jar = |sha256: Option<&str>| serde_json::from_value(json!({"file": "shop.jar", "sha256": sha256})).unwrap();
+        let with = |jars: Vec<UnmanagedJar>| Request { unmanaged: jars, ..request("games/a", &[("via", "auto")]) };
+        assert!(requests.names_more(&with(vec![])), "a project");
+        requests.note("games", "b", Some(&with(vec![])));
+        assert!(!requests.names_more(&with(vec![])));
+        assert!(!requests.names_more(&with(vec![jar(None)])));
+        assert!(requests.names_more(&with(vec![jar(None), jar(Some("aa"))])));
+        requests.note("games", "b", Some(&with(vec![jar(Some("aa"))])));
+        assert!(!requests.names_more(&with(vec![jar(Some("aa"))])));
+        assert!(requests.names_more(&with(vec![jar(Some("bb"))])), "the same file with other bytes");
     }
 
     #[test]

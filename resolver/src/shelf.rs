@@ -33,7 +33,7 @@ pub(crate) use closure::Gap;
 use companions::Companion;
 use jars::Jars;
 #[cfg(feature = "cli")]
-pub(crate) use judge::{for_paper, is_pinned};
+pub(crate) use judge::is_pinned;
 use judgements::Judgements;
 use listing::{Known, Policy, Reader};
 use paper::Candidate;

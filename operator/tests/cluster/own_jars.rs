@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::manifests::{BEFORE, FAR, LOBBY, server};
 use super::server::Server;
-use super::wait::{SOON, until};
 use super::world::in_a_world;
 
 /// Nobody knows it.
@@ -28,21 +27,14 @@ async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_
         lobby.put_file(&format!("/data/plugins/{CLAIMS}"), &claims).await;
         lobby.put_file(&format!("/data/plugins/{SHOP}"), &jar::plugin(&PluginYml::new("Shop", "1.0"))).await;
         lobby.change(json!({"updateStrategy": "auto", "version": null})).await;
-        let held_by = async |wanted: &str| {
-            until(&format!("a newer Minecraft waits for {wanted}"), SOON, async || {
-                let held_by = lobby.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
-                if held_by == wanted { Ok(()) } else { Err(held_by) }
-            })
-            .await;
-        };
         // 1.21.10 waits for the one, and no longer for the other.
-        held_by(SHOP).await;
+        lobby.held_by(SHOP).await;
         assert!(lobby.object().await.status.unwrap().available_update.is_none());
 
         lobby.shell(&format!("rm /data/plugins/{SHOP}")).await;
         world.look_again(LOBBY).await;
         lobby.planned(&["Paper 1.21.8-", "-> 1.21.10-"]).await;
-        held_by(CLAIMS).await;
+        lobby.held_by(CLAIMS).await;
     })
     .await;
 }

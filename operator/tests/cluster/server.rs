@@ -148,6 +148,15 @@ impl<'w> Server<'w> {
         .await;
     }
 
+    /// Waits until this is what holds a newer version back.
+    pub(super) async fn held_by(&self, wanted: &str) {
+        until(&format!("a newer Minecraft waits for {wanted}"), SOON, async || {
+            let held_by = self.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
+            if held_by == wanted { Ok(()) } else { Err(held_by) }
+        })
+        .await;
+    }
+
     /// Gives the stand-in an order.
     pub(super) async fn order(&self, line: &str) -> String {
         let pod = self.pod().await.expect("there is a server to give an order to");

@@ -61,11 +61,7 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
         lobby.put_file(&format!("/data/plugins/{BY_HAND}"), &jar::plugin(&PluginYml::new("ByHand", "1.0"))).await;
 
         world.upstream.set_now(NEWER_MINECRAFT).await;
-        until("the new Minecraft waits for the JAR that a person put there", SOON, async || {
-            let held_by = lobby.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
-            if held_by == BY_HAND { Ok(()) } else { Err(held_by) }
-        })
-        .await;
+        lobby.held_by(BY_HAND).await;
         vouch_for(world, BY_HAND, "1.21.11").await;
         let (cron, opens) = a_minute_from_now();
         lobby.set_window(&cron).await;

@@ -9,16 +9,8 @@ use super::paper::has_known_hash;
 use super::{MOST_RELEASES, Rules, ripe_at};
 use crate::catalog::{Channel, Project, Release, Source};
 use crate::request::{OverrideMode, Running, Unlisted};
-#[cfg(feature = "cli")]
-use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::lenient;
-
-/// Whether a Paper server could load it.
-#[cfg(feature = "cli")]
-pub(crate) fn for_paper(release: &Release) -> bool {
-    Software::Paper.is_named_by(release)
-}
 
 /// Releases with their verdicts, oldest first, and the channel that was used.
 pub(super) struct Verdicts<'a> {

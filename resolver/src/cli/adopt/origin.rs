@@ -8,7 +8,8 @@ use super::doubt::{Because, Doubt};
 use super::folder::PluginFile;
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::file_pattern::{matches, stem};
-use crate::shelf::{for_paper, is_pinned};
+use crate::shelf::is_pinned;
+use crate::software::Software;
 use crate::upstream::{FetchError, Fetcher, Problem, Wanted, in_words};
 use crate::version::{Minecraft, sibling};
 
@@ -183,7 +184,7 @@ fn origin(
     };
     let sites = catalog.projects.iter().filter(|project| project.key.source != Source::Url);
     let releases = sites.flat_map(|project| project.releases.iter().map(move |release| (project, release)));
-    let mut found = releases.filter(|(_, release)| for_paper(release));
+    let mut found = releases.filter(|(_, release)| Software::Paper.is_named_by(release));
     if let Some(origin) = found.find_map(|(project, release)| Some(of(project, release, place(release)?, false))) {
         return origin;
     }
@@ -195,7 +196,7 @@ fn origin(
     let version = file.facts.version.as_deref();
     let same = |release: &&Release| {
         version.is_some_and(|version| is_pinned(&release.version, version))
-            && for_paper(release)
+            && Software::Paper.is_named_by(release)
             && release.file.as_ref().is_some_and(|file| file.hash.is_some())
     };
     let guess = named.iter().find_map(|project| Some((*project, project.releases.iter().find(same)?)));
