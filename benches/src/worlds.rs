@@ -98,7 +98,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         dependencies: Vec::new(),
         file: Some(file(project)),
         further: Vec::new(),

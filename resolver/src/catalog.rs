@@ -297,10 +297,10 @@ pub struct Release {
     /// The least Java that loads it: what its main class was compiled for. None: not known, because nobody has read its JAR.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
-    /// Further names under which its JAR satisfies the `depend` of others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub provides: Vec<String>,
-    /// What it says it needs.
+    /// The names in its JAR. None: not known, because nobody has read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Declared>,
+    /// What its page says it needs.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
     /// The JAR; None when the source only links somewhere else. Of several the one that the source calls its main one.
@@ -326,6 +326,37 @@ pub struct FurtherJar {
     /// As [`Release::folia`] is of the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folia: Option<bool>,
+    /// As [`Release::declared`] is of the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<Declared>,
+}
+
+impl FurtherJar {
+    /// One that nobody has read.
+    pub fn unread(file: Artifact) -> Self {
+        Self { file, api_version: None, java: None, folia: None, declared: None }
+    }
+}
+
+/// The names in the description of a JAR (`plugin.yml`, `paper-plugin.yml`), by which plugins find each other on a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Declared {
+    /// Its own.
+    pub name: String,
+    /// Further ones under which it satisfies the `depend` of others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<String>,
+    /// Those without which it does not load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depend: Vec<String>,
+}
+
+impl Declared {
+    /// All under which others find it, its own first.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.provides).map(String::as_str)
+    }
 }
 
 /// One JAR of a release, with what is known from inside it.
@@ -335,6 +366,7 @@ pub(crate) struct Jar<'a> {
     pub(crate) api_version: Option<&'a Minecraft>,
     pub(crate) java: Option<u32>,
     pub(crate) folia: Option<bool>,
+    pub(crate) declared: Option<&'a Declared>,
 }
 
 impl Release {
@@ -345,12 +377,14 @@ impl Release {
             api_version: self.api_version.as_ref(),
             java: self.java,
             folia: self.folia,
+            declared: self.declared.as_ref(),
         });
-        main.chain(self.further.iter().map(|FurtherJar { file, api_version, java, folia }| Jar {
+        main.chain(self.further.iter().map(|FurtherJar { file, api_version, java, folia, declared }| Jar {
             file,
             api_version: api_version.as_ref(),
             java: *java,
             folia: *folia,
+            declared: declared.as_ref(),
         }))
     }
 }

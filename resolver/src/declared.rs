@@ -43,7 +43,7 @@ pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<
 }
 
 /// A name as Bukkit compares it.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     name.replace(' ', "_").to_lowercase()
 }
 

@@ -25,6 +25,7 @@ mod judge;
 mod judgements;
 mod link;
 pub(crate) mod listing;
+mod names;
 pub(crate) mod paper;
 mod strangers;
 pub(crate) mod table;
@@ -202,14 +203,14 @@ impl<'a> World<'a> {
             Some(before) => before.judgements.continued(),
             None => Judgements::of_one(catalog, now),
         };
-        let members = closure::stock(&mut judgements, request, &mut warnings, &mut gap);
+        let stock = closure::stock(&mut judgements, request, &mut warnings, &mut gap);
         if gap != Gap::default() {
             return Err(gap);
         }
         let known = before
             .filter(|before| before.reader.reads_like(&reader))
             .map_or(&[][..], |before| before.shelves.as_slice());
-        let shelves = link::shelve(catalog, request, &members, &reader, known);
+        let shelves = link::shelve(catalog, request, &stock, &reader, known);
         Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader, judgements })
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::declared::{Clash, clashes_of_own};
+use crate::declared::{Clash, clashes_of_own, folded};
 use crate::request::Request;
 use crate::version::{Minecraft, glob};
 
@@ -49,6 +49,16 @@ impl UnmanagedPlugins {
 }
 
 impl UnmanagedJar {
+    /// Whether other plugins find it under this name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.names().any(|own| folded(own) == folded(name))
+    }
+
+    /// The names under which other plugins find it, its own first.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.name.iter().chain(&self.provides).map(String::as_str)
+    }
+
     /// Whether somebody has checked it for this Minecraft.
     pub(crate) fn is_trusted(&self, minecraft: &Minecraft) -> bool {
         self.trusted.iter().any(|pattern| glob::matches(pattern, minecraft))
@@ -59,8 +69,8 @@ impl UnmanagedJar {
 /// the others.
 pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<Clash> {
     let own = request.unmanaged.iter().filter_map(|jar| {
-        let names = std::iter::once(jar.name.as_deref()?).chain(jar.provides.iter().map(String::as_str));
-        Some((jar.file.as_str(), names.collect()))
+        jar.name.as_ref()?;
+        Some((jar.file.as_str(), jar.names().collect()))
     });
     clashes_of_own(managed, &own.collect::<Vec<_>>())
 }

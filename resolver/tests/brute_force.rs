@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use resolver::explain::Explanation;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet, resolve_within};
 
+#[path = "support/called.rs"]
+mod called;
 #[path = "brute_force/census.rs"]
 mod census;
 #[path = "support/checker.rs"]
@@ -15,6 +17,8 @@ mod checker;
 mod generate;
 #[path = "brute_force/holding.rs"]
 mod holding;
+#[path = "brute_force/inside.rs"]
+mod inside;
 #[path = "brute_force/jars.rs"]
 mod jars;
 #[path = "brute_force/joint.rs"]

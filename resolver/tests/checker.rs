@@ -14,6 +14,8 @@ use resolver::verify::{Broken, Unmet, broken_facts, unmet};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
+#[path = "support/called.rs"]
+mod called;
 #[path = "support/checker.rs"]
 mod checker;
 #[path = "support/loading.rs"]
@@ -224,7 +226,7 @@ fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
     let release = project.releases.iter_mut().find(|release| release.id == locked.release_id).unwrap();
     let (name, url) = ("GriefFlags-1.jar".to_owned(), "https://files.example/flags".to_owned());
     let file = Artifact { name, url, size: None, hash: Some(format!("sha512:{:e<128}", "")) };
-    release.further.push(FurtherJar { file, api_version: None, java: Some(25), folia: None });
+    release.further.push(FurtherJar { java: Some(25), ..FurtherJar::unread(file) });
     let main = stem(&release.file.as_ref().unwrap().name);
     let wish = request.plugins.iter_mut().find(|wish| wish.object == "griefprevention").unwrap();
     wish.jars = vec![main, "GriefFlags".to_owned()];

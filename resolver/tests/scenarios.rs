@@ -14,6 +14,8 @@ use resolver::version::Minecraft;
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, why_not};
 use serde::Deserialize;
 
+#[path = "support/called.rs"]
+mod called;
 #[path = "support/checker.rs"]
 mod checker;
 #[path = "support/scenario.rs"]
@@ -26,6 +28,8 @@ mod needs;
 mod own_jars;
 #[path = "support/papers.rs"]
 mod papers;
+#[path = "support/published.rs"]
+mod published;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/rules.rs"]

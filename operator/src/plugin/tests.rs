@@ -38,7 +38,7 @@ fn read(version: &str) -> Snapshot {
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         loaders: Vec::new(),
         dependencies: Vec::new(),
         file: None,

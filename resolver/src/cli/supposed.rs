@@ -213,7 +213,7 @@ pub(super) fn release(
         folia: newest.and_then(|newest| newest.folia),
         api_version: None,
         java: None,
-        provides: newest.map(|newest| newest.provides.clone()).unwrap_or_default(),
+        declared: None,
         dependencies: newest.map(|newest| newest.dependencies.clone()).unwrap_or_default(),
         file: Some(newest.and_then(|newest| newest.file.as_ref()).map_or_else(no_file, |file| called(&file.name))),
         further: newest.map(further_files).unwrap_or_default(),
@@ -225,8 +225,7 @@ pub(super) fn release(
 
 /// Files that are not, called as those of a release are: `spec.source.jars` goes by names.
 fn further_files(of: &Release) -> Vec<FurtherJar> {
-    let files = of.further.iter().map(|jar| called(&jar.file.name));
-    files.map(|file| FurtherJar { file, api_version: None, java: None, folia: None }).collect()
+    of.further.iter().map(|jar| FurtherJar::unread(called(&jar.file.name))).collect()
 }
 
 /// What a plugin is called.

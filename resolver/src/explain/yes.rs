@@ -283,10 +283,13 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
             let jars = shelf.rules.jars.pick(release).ok()?;
-            let file = jars.first()?.file;
-            let names = std::iter::once(&shelf.project.name).chain(&release.provides).map(String::as_str);
-            Some((file.name.as_str(), names.collect()))
+            Some(jars.into_iter().map(|jar| {
+                let declared = jar.declared.map(|declared| declared.names().collect());
+                // Of one that nobody has read, what people call the project.
+                (jar.file.name.as_str(), declared.unwrap_or_else(|| vec![shelf.project.name.as_str()]))
+            }))
         })
+        .flatten()
         .collect();
     // Two managed files are a matter of what is asked for, not of what lies there.
     let shared = shared_names(world.request, &managed);
@@ -327,7 +330,8 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
             });
         }
     }
-    for needs in &stocked.outside {
+    let is_there = |name: &str| world.request.unmanaged.iter().any(|jar| jar.is_called(name));
+    for needs in stocked.outside.iter().filter(|needs| !is_there(needs)) {
         warnings.push(Warning::OutsideDependency { plugin: plugin(), needs: needs.clone() });
     }
     if let (Some(says), Some(object)) = (shelf.rules.compatibility, shelf.object())

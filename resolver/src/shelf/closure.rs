@@ -8,8 +8,9 @@ use super::companions::{Companion, Companions};
 use super::jars::Jars;
 use super::judge::is_pinned;
 use super::judgements::{Judged, Judgements};
+use super::names::{Bearer, Names, Spoken};
 use super::{Asked, Rules};
-use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use crate::explain::Warning;
 use crate::facts::Says;
 use crate::request::{Dependencies, PluginWish, Request, Running, VersionWish};
@@ -34,6 +35,15 @@ pub(super) struct Member<'a> {
     pub(super) asked: Option<Asked<'a>>,
     pub(super) rules: Rules<'a>,
     pub(super) judged: Rc<Judged<'a>>,
+    pub(super) spoken: Rc<Spoken>,
+}
+
+/// All that take part.
+pub(super) struct Stock<'a> {
+    /// By rank.
+    pub(super) members: Vec<Member<'a>>,
+    /// Who of them is called what.
+    pub(super) names: Names,
 }
 
 /// Where a dependency leads.
@@ -51,7 +61,7 @@ pub(super) enum Target {
     /// By its name to no plugin of this server.
     Missing(String),
     /// To nothing that servers of this kind would ever load: pages do not say for which loader a dependency is meant.
-    OtherSoftware,
+    Nothing,
 }
 
 /// Finds, judges and orders all members; rank is the place in the answer. What is missing goes to `gap`: with one, the
@@ -61,41 +71,72 @@ pub(super) fn stock<'a>(
     request: &'a Request,
     warnings: &mut Vec<Warning>,
     gap: &mut Gap,
-) -> Vec<Member<'a>> {
+) -> Stock<'a> {
     let catalog = judgements.catalog;
     let mut asked = asked_for(judgements, request, warnings, gap);
     let companions = Companions::of_server(catalog, request, &asked, warnings);
     for (place, (_, rules)) in &mut asked {
         rules.together = companions.of(catalog, *place);
     }
-    let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
-    let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
-        asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
-    let requested: BTreeSet<usize> = queue.iter().map(|(place, _, _)| *place).collect();
-    // A JAR names what it needs, not where it is: files come last, when all that could be meant takes part.
-    queue.sort_by_key(|(place, _, _)| catalog.projects[*place].key.source != Source::Url);
-    let mut names = Names::nobody(request.software);
-    while let Some((place, asked, rules)) = queue.pop() {
-        if catalog.projects[place].key.source == Source::Url && names.places.is_empty() {
-            names = Names::of(request.software, catalog, members.keys().copied(), &requested);
-        }
-        let judged = judgements.judge(place, &rules, request, &requested, &names);
-        gap.fetch.extend(judged.gap.fetch.iter().cloned());
-        gap.unread.extend(judged.gap.unread.iter().cloned());
-        for &needed in judged.required.iter().filter(|needed| !requested.contains(needed)) {
-            let inherited = inherited(&judged, &rules, companions.of(catalog, needed));
-            let known = members.get(&needed).map(|member| &member.rules);
-            let queued = queue.iter().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
-            let merged = merge(queued.or(known), &inherited);
-            if queued.or(known) != Some(&merged) {
-                // Stricter rules that are taken up later would win over these.
-                queue.retain(|(place, _, _)| *place != needed);
-                queue.push((needed, None, merged));
-            }
-        }
-        members.insert(place, Member { place, project: &catalog.projects[place], asked, rules, judged });
+    let requested = asked.keys().copied().collect();
+    let closing = Closing { request, companions, requested };
+    // A JAR names what it needs, not where it is. So first all that the pages bring, then who of them is meant.
+    let unasked = Names::unasked(request.software);
+    let members = closing.close(judgements, asked, &unasked, gap);
+    if !members.values().any(|member| member.spoken.asks()) {
+        return Stock { members: ranked(members), names: unasked };
     }
-    ranked(members)
+    let bearers: Vec<Bearer<'_>> = members
+        .values()
+        .map(|member| Bearer { place: member.place, requested: member.asked.is_some(), spoken: &member.spoken })
+        .collect();
+    let names = Names::of(catalog, request, &bearers);
+    let asked = members.into_values().filter_map(|member| Some((member.place, (member.asked?, member.rules))));
+    let members = closing.close(judgements, asked.collect(), &names, gap);
+    Stock { members: ranked(members), names }
+}
+
+/// What all members of a server are found with.
+struct Closing<'a> {
+    request: &'a Request,
+    companions: Companions<'a>,
+    /// The places of what is asked for.
+    requested: BTreeSet<usize>,
+}
+
+impl<'a> Closing<'a> {
+    /// What is asked for, and all that the usable releases of members need.
+    fn close(
+        &self,
+        judgements: &mut Judgements<'a>,
+        asked: BTreeMap<usize, (Asked<'a>, Rules<'a>)>,
+        names: &Names,
+        gap: &mut Gap,
+    ) -> BTreeMap<usize, Member<'a>> {
+        let catalog = judgements.catalog;
+        let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
+        let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
+            asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
+        while let Some((place, asked, rules)) = queue.pop() {
+            let spoken = judgements.spoken(place, &rules.jars);
+            let judged = judgements.judge(place, &rules, self.request, &self.requested, (names, &spoken));
+            gap.fetch.extend(judged.gap.fetch.iter().cloned());
+            gap.unread.extend(judged.gap.unread.iter().cloned());
+            for &needed in judged.required.iter().filter(|needed| !self.requested.contains(needed)) {
+                let inherited = inherited(&judged, &rules, self.companions.of(catalog, needed));
+                let known = members.get(&needed).map(|member| &member.rules);
+                let queued = queue.iter().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
+                let merged = merge(queued.or(known), &inherited);
+                if queued.or(known) != Some(&merged) {
+                    // Stricter rules that are taken up later would win over these.
+                    queue.retain(|(place, _, _)| *place != needed);
+                    queue.push((needed, None, merged));
+                }
+            }
+            members.insert(place, Member { place, project: &catalog.projects[place], asked, rules, judged, spoken });
+        }
+        members
+    }
 }
 
 /// The wishes by project, and which of several decides.
@@ -228,7 +269,7 @@ pub(super) fn follow(
             Target::Missing(plugin) => {
                 fault.get_or_insert(Unusable::NeedsMissing { plugin });
             }
-            Target::OtherSoftware => {}
+            Target::Nothing => {}
         }
     }
     proposed.sort();
@@ -247,15 +288,15 @@ pub(super) fn required_targets(
     catalog: &Catalog,
     names: &Names,
     place: usize,
-    release: &Release,
+    (release, jars): (&Release, &Jars<'_>),
     facing: &Facing<'_>,
 ) -> Vec<Target> {
     let page = in_order(release)
         .into_iter()
         .filter(|dependency| dependency.kind == DependencyKind::Required)
-        .map(|dependency| target(catalog, names, place, dependency));
+        .map(|dependency| target(catalog, names.software, place, dependency));
     let known = facing.bounds(catalog, place, release).into_iter().map(|(target, _)| target);
-    page.chain(known).collect()
+    page.chain(names.asked_by(catalog, place, release, jars)).chain(known).collect()
 }
 
 /// The lines of a page in an order that does not depend on the page: the first of several faults is the one told.
@@ -268,11 +309,8 @@ pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
 }
 
 /// Where one line of a page leads.
-pub(super) fn target(catalog: &Catalog, names: &Names, place: usize, dependency: &Dependency) -> Target {
+pub(super) fn target(catalog: &Catalog, software: Software, place: usize, dependency: &Dependency) -> Target {
     let source = catalog.projects[place].key.source;
-    if source == Source::Url {
-        return by_name(names, place, dependency);
-    }
     let keys = [&dependency.project_id, &dependency.name].into_iter().flatten();
     let keys: Vec<ProjectKey> = keys.map(|project| ProjectKey { source, project: project.clone() }).collect();
     let by_release = || {
@@ -281,9 +319,9 @@ pub(super) fn target(catalog: &Catalog, names: &Names, place: usize, dependency:
         projects.position(|p| p.key.source == source && p.releases.iter().any(|release| release.id == *id))
     };
     if let Some(found) = keys.iter().find_map(|key| find(catalog, key)).or_else(by_release) {
-        let meant = |release| names.software.is_kin_of(release);
+        let meant = |release| software.is_kin_of(release);
         let usable = found != place && catalog.projects[found].releases.iter().any(meant);
-        return if usable { Target::Project(found) } else { Target::OtherSoftware };
+        return if usable { Target::Project(found) } else { Target::Nothing };
     }
     let shown = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());
     let shown = shown.map_or("another project", String::as_str);
@@ -293,65 +331,6 @@ pub(super) fn target(catalog: &Catalog, names: &Names, place: usize, dependency:
     match &dependency.project_id {
         Some(id) => absent(catalog, ProjectKey { source, project: id.clone() }, shown),
         None => Target::Outside(shown.to_owned()),
-    }
-}
-
-/// Where a name in a JAR leads.
-fn by_name(names: &Names, place: usize, dependency: &Dependency) -> Target {
-    let name = dependency.name.clone().unwrap_or_default();
-    match names.places.get(&name.to_lowercase()) {
-        // It provides it itself.
-        Some(found) if *found == place => Target::OtherSoftware,
-        Some(found) => Target::Project(*found),
-        None => Target::Missing(name),
-    }
-}
-
-/// Who is called what on this server.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Names {
-    /// What the server runs as.
-    software: Software,
-    /// Lower-case names to places in the catalog.
-    places: BTreeMap<String, usize>,
-}
-
-impl Names {
-    /// Nobody is called anything.
-    pub(super) fn nobody(software: Software) -> Self {
-        Self { software, places: BTreeMap::new() }
-    }
-
-    /// The names of those that take part: what people call a project counts before its slug and what its JAR provides, one
-    /// that was asked for before one that only comes along. (What else a project's JAR may be called is not known here.)
-    pub(super) fn of(
-        software: Software,
-        catalog: &Catalog,
-        members: impl Iterator<Item = usize>,
-        requested: &BTreeSet<usize>,
-    ) -> Self {
-        let places: BTreeSet<usize> = members.chain(requested.iter().copied()).collect();
-        let mut claims = Vec::new();
-        for place in places {
-            let project = &catalog.projects[place];
-            if !project.releases.iter().any(|release| software.is_kin_of(release)) {
-                continue;
-            }
-            let mut claim = |second: bool, name: &str| {
-                claims.push((second, !requested.contains(&place), &project.key, name.to_lowercase(), place));
-            };
-            claim(false, &project.name);
-            if project.key.source != Source::Url {
-                claim(true, &project.key.project);
-            }
-            project.releases.iter().flat_map(|release| &release.provides).for_each(|name| claim(true, name));
-        }
-        claims.sort();
-        let mut names = BTreeMap::new();
-        for (_, _, _, name, place) in claims {
-            names.entry(name).or_insert(place);
-        }
-        Self { software, places: names }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pure. Which JARs of a release come to the server: the main one, or those that `spec.source.jars` names; and what is known of
 //! them there.
 
-use crate::catalog::{Jar, Release, Source};
+use crate::catalog::{Declared, Jar, Release, Source};
 use crate::file_pattern::{matches, stem};
 use crate::request::PluginWish;
 use crate::software::Software;
@@ -99,6 +99,13 @@ impl<'a> Jars<'a> {
             }
         }
         Ok(jars.into_iter().zip(comes).filter(|(_, comes)| *comes).map(|(jar, _)| jar).collect())
+    }
+
+    /// What each JAR declares that comes of a release, where somebody has read it; None where none can come. What is inside for
+    /// Bukkit is nothing to a proxy.
+    pub(super) fn declared<'r>(&self, release: &'r Release) -> Option<Vec<Option<&'r Declared>>> {
+        let jars = self.pick(release).ok().filter(|_| self.software.is_minecraft())?;
+        Some(jars.into_iter().map(|jar| jar.declared).collect())
     }
 
     /// The least Java that loads all that comes of a release, as far as it is known. A proxy starts another class of it.

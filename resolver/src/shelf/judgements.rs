@@ -6,12 +6,14 @@ use std::rc::Rc;
 use jiff::Timestamp;
 
 use super::bounds::Facing;
-use super::closure::{Follow, Gap, Names, find, follow, required_targets};
+use super::closure::{Follow, Gap, find, follow, required_targets};
 use super::companions;
+use super::jars::Jars;
 use super::java::{self, Offer, Published};
 use super::judge::{floor, is_pinned, judge};
+use super::names::{Meaning, Names, Spoken};
 use super::{Rules, Stocked};
-use crate::catalog::{Catalog, Channel, ProjectKey, Release, Source};
+use crate::catalog::{Catalog, Channel, ProjectKey, Release};
 use crate::facts::Facts;
 use crate::request::{Dependencies, Request};
 use crate::unusable::Unusable;
@@ -39,12 +41,15 @@ struct Basis<'a> {
     forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
     /// With facts about it that are not built in, those and what is asked for: names mean something there first.
     facts: Option<(&'a Facts, BTreeSet<usize>)>,
-    /// For a file: who is called what on the server.
-    names: Option<Names>,
+    /// Where its JARs ask for others by name: who is called so.
+    names: Option<Meaning>,
 }
 
 /// Judgements by the place of the project.
 type Known<'a> = HashMap<usize, Vec<(Basis<'a>, Rc<Judged<'a>>)>>;
+
+/// What JARs say by the place of the project, for each choice of them.
+type Heard<'a> = HashMap<usize, Vec<(Jars<'a>, Rc<Spoken>)>>;
 
 /// Every judgement so far.
 pub(super) struct Judgements<'a> {
@@ -53,8 +58,9 @@ pub(super) struct Judgements<'a> {
     /// Read once: hundreds of tags.
     pub(super) published: Option<Published>,
     known: Known<'a>,
+    heard: Heard<'a>,
     /// Those of the request that this one is a change of.
-    before: Option<&'a Known<'a>>,
+    before: Option<(&'a Known<'a>, &'a Heard<'a>)>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
     /// The projects that have a release of this id; filled when several servers are judged.
     owners: Option<HashMap<&'a str, Vec<usize>>>,
@@ -63,22 +69,26 @@ pub(super) struct Judgements<'a> {
 impl<'a> Judgements<'a> {
     /// For one request: nobody else can run anything.
     pub(super) fn of_one(catalog: &'a Catalog, now: Timestamp) -> Self {
-        let published = java::newest(catalog, now);
-        Self { catalog, now, published, known: HashMap::new(), before: None, places: HashMap::new(), owners: None }
+        Self::of_one_with(catalog, now, java::newest(catalog, now))
     }
 
-    /// For another request at the same instant, of a server that runs the same: what is judged alike is judged already.
-    pub(super) fn continued(&'a self) -> Self {
-        let Self { catalog, now, published, .. } = *self;
+    fn of_one_with(catalog: &'a Catalog, now: Timestamp, published: Option<Published>) -> Self {
         Self {
             catalog,
             now,
             published,
             known: HashMap::new(),
-            before: Some(&self.known),
+            heard: HashMap::new(),
+            before: None,
             places: HashMap::new(),
             owners: None,
         }
+    }
+
+    /// For another request at the same instant, of a server that runs the same: what is judged alike is judged already.
+    pub(super) fn continued(&'a self) -> Self {
+        let after = Self::of_one_with(self.catalog, self.now, self.published);
+        Self { before: Some((&self.known, &self.heard)), ..after }
     }
 
     /// For many.
@@ -115,6 +125,18 @@ impl<'a> Judgements<'a> {
         runs
     }
 
+    /// What the JARs of a project that come say of names.
+    pub(super) fn spoken(&mut self, place: usize, jars: &Jars<'a>) -> Rc<Spoken> {
+        let before = self.before.and_then(|(_, heard)| heard.get(&place));
+        let heard = self.heard.entry(place).or_default();
+        if let Some((_, spoken)) = before.into_iter().flatten().chain(&*heard).find(|(other, _)| other == jars) {
+            return Rc::clone(spoken);
+        }
+        let spoken = Rc::new(Spoken::of(&self.catalog.projects[place], jars));
+        heard.push((jars.clone(), Rc::clone(&spoken)));
+        spoken
+    }
+
     /// The project at `place` under these rules, for a server that asks for `requested`.
     pub(super) fn judge(
         &mut self,
@@ -122,7 +144,7 @@ impl<'a> Judgements<'a> {
         rules: &Rules<'a>,
         request: &'a Request,
         requested: &BTreeSet<usize>,
-        names: &Names,
+        (names, spoken): (&Names, &Spoken),
     ) -> Rc<Judged<'a>> {
         let offer = Offer::of(request, self.published);
         let facing = Facing::of(request, requested, rules.requires);
@@ -133,9 +155,9 @@ impl<'a> Judgements<'a> {
             forbidden_but: (request.dependencies != Dependencies::Install)
                 .then(|| (request.dependencies, requested.clone())),
             facts: facing.mentions(&self.catalog.projects[place]).then(|| (&request.facts, requested.clone())),
-            names: (self.catalog.projects[place].key.source == Source::Url).then(|| names.clone()),
+            names: names.meaning(spoken),
         };
-        let before = self.before.and_then(|before| before.get(&place));
+        let before = self.before.and_then(|(known, _)| known.get(&place));
         let known = self.known.entry(place).or_default();
         if let Some((_, judged)) = before.into_iter().flatten().chain(&*known).find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
@@ -185,7 +207,7 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         }
         if unusable.is_none() {
             unusable = follow(
-                required_targets(catalog, names, place, release, &facing),
+                required_targets(catalog, names, place, (release, &rules.jars), &facing),
                 Follow { catalog, request, runs, requested },
                 &mut required,
                 &mut outside,

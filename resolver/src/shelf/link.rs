@@ -8,13 +8,14 @@ use std::sync::Arc;
 use pubgrub::VersionSet;
 
 use super::bounds::Facing;
-use super::closure::{Member, Names, Target, in_order, target};
+use super::closure::{Member, Stock, Target, in_order, target};
 use super::judge::is_pinned;
 use super::listing::Reader;
 use super::{Link, LinkKind, Rules, Shelf, Stocked, classes, ripe_at};
 use crate::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::overlay::{self, Bound};
 use crate::request::Request;
+use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::version::range::Range;
 use crate::version::{Minecraft, lenient};
@@ -63,7 +64,7 @@ impl<'x> Peers<'x> {
 pub(super) fn shelve<'a>(
     catalog: &'a Catalog,
     request: &Request,
-    members: &[Member<'a>],
+    Stock { members, names }: &Stock<'a>,
     reader: &Reader,
     known: &[Rc<Shelf<'a>>],
 ) -> Vec<Rc<Shelf<'a>>> {
@@ -73,21 +74,22 @@ pub(super) fn shelve<'a>(
     let known = if in_place { known } else { &[] };
     let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
     let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
-    // Where most shelves are taken over, few are asked about.
-    let names = LazyCell::new(|| Names::of(request.software, catalog, shelf_of.keys().copied(), &requested));
     let releases = |member: &Member<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
     let peers: Vec<_> = members.iter().map(|member| LazyCell::new(move || Peers::new(releases(member)))).collect();
     let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &*peers[shelf]));
     let shelves = members.iter().enumerate().map(|(at, member)| {
         let facing = Facing::of(request, &requested, member.rules.requires);
-        // What names and facts mean may have changed with another plugin.
-        let apart = member.project.key.source != Source::Url && !facing.mentions(member.project);
+        // What facts mean may have changed with another plugin. (What names in its JARs mean is a part of the judgement.)
+        let apart = !facing.mentions(member.project);
         if let Some(shelf) = known.get(at).filter(|shelf| apart && is_of(shelf, member)) {
             return Rc::clone(shelf);
         }
-        let links = member.judged.releases.iter().map(|judged| match judged.unusable {
-            Some(_) => Vec::new(),
-            None => links(catalog, &names, member.place, judged.release, &facing, &there),
+        let links = member.judged.releases.iter().map(|judged| {
+            if judged.unusable.is_some() {
+                return Vec::new();
+            }
+            let asked = names.asked_by(catalog, member.place, judged.release, &member.rules.jars);
+            links(catalog, request.software, member.place, (judged.release, asked), &facing, &there)
         });
         Rc::new(shelf(member, links.collect(), reader))
     });
@@ -154,13 +156,13 @@ pub(super) fn supports(
     bits.iter().map(|words| IndexSet::from_words(words, false)).collect()
 }
 
-/// What one usable release asks of the others. `there` gives, for the place of a project that takes part, the number to
+/// What one usable release asks of the others, `asked` by the names in its JARs. `there` gives, for the place of a project that takes part, the number to
 /// call it by and its releases, oldest first.
 pub(super) fn links<'r: 'x, 'x>(
     catalog: &Catalog,
-    names: &Names,
+    software: Software,
     place: usize,
-    release: &Release,
+    (release, asked): (&Release, Vec<Target>),
     facing: &Facing<'_>,
     there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'r>)>,
 ) -> Vec<Link> {
@@ -174,7 +176,7 @@ pub(super) fn links<'r: 'x, 'x>(
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
-        let Target::Project(found) = target(catalog, names, place, dependency) else { continue };
+        let Target::Project(found) = target(catalog, software, place, dependency) else { continue };
         let Some((to, peers)) = there(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
@@ -186,6 +188,12 @@ pub(super) fn links<'r: 'x, 'x>(
             LinkKind::Incompatible => meant.complement().union(&IndexSet::absent()),
         };
         links.push(Link { to, set, kind, guessed: None, fact: None });
+    }
+    for target in asked {
+        let Target::Project(found) = target else { continue };
+        let Some((to, _)) = there(found) else { continue };
+        let set = IndexSet::present();
+        links.push(Link { to, set, kind: LinkKind::Required, guessed: None, fact: None });
     }
     for (target, bound) in facing.bounds(catalog, place, release) {
         let Target::Project(found) = target else { continue };

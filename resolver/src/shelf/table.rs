@@ -10,14 +10,16 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::bounds::Facing;
-use super::closure::{self, Gap, Names};
+use super::closure::{self, Gap};
+use super::jars::Jars;
 use super::java::Offer;
 use super::judge::{is_pinned, listed};
 use super::judgements::{Judged, Judgements};
 use super::link::{Peers, links, supports};
 use super::listing::{Policy, Reader};
+use super::names::Names;
 use super::{Link, Stocked, paper};
-use crate::catalog::{Catalog, Release, Source};
+use crate::catalog::{Catalog, Release};
 use crate::facts::VersionFact;
 use crate::overlay::Own;
 use crate::request::{PaperWish, Request};
@@ -75,9 +77,11 @@ pub(crate) struct Place<'a> {
     pub(crate) latest: Vec<&'a str>,
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
-    /// What its releases ask of other projects, where that is another matter elsewhere: for a file, whose JAR gives names,
+    /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives names,
     /// where facts count that are not built in, and for other software than Paper.
-    pub(crate) named: Option<Rc<Vec<Vec<Link>>>>,
+    pub(crate) named: Option<SharedLinks>,
+    /// Which JARs come, where any that was read asks for others by name.
+    asks: Option<Jars<'a>>,
     /// What its Plugin object says about its versions and those of others.
     pub(crate) requires: Option<Own<'a>>,
     /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
@@ -104,9 +108,12 @@ type PaperBasis<'a> = (
     (&'a [UnmanagedJar], UnmanagedPlugins),
 );
 
-/// What the links of a plugin depend on where facts count: its sheet, what its Plugin says, the cluster's facts, and what
-/// is asked for, because names mean something there first.
-type FactBasis<'a> = (usize, Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>);
+/// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts, and what
+/// is asked for, because names mean something there first. What names in JARs mean, the sheet has.
+type FactBasis<'a> = Option<(Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>)>;
+
+/// What each release asks of other projects, for all who ask alike.
+type SharedLinks = Rc<Vec<Vec<Link>>>;
 
 struct Desk<'a> {
     catalog: &'a Catalog,
@@ -119,6 +126,8 @@ struct Desk<'a> {
     sheet_of: HashMap<(*const Judged<'a>, usize), usize>,
     papers: Vec<(Vec<Minecraft>, Policy, Reader)>,
     opened: Vec<(PaperBasis<'a>, usize, IndexSet)>,
+    /// Who is called what, for each seat.
+    names: Vec<Names>,
 }
 
 impl<'a> Tables<'a> {
@@ -135,6 +144,7 @@ impl<'a> Tables<'a> {
             sheet_of: HashMap::new(),
             papers: Vec::new(),
             opened: Vec::new(),
+            names: Vec::new(),
         };
         let mut seats: Vec<Seat<'a>> = requests.iter().map(|request| desk.seat(request)).collect();
         desk.link(&mut seats);
@@ -152,8 +162,9 @@ impl<'a> Desk<'a> {
     fn seat(&mut self, request: &'a Request) -> Seat<'a> {
         let (papers, open) = self.open(request);
         let mut gap = Gap::default();
-        let members = closure::stock(&mut self.judgements, request, &mut Vec::new(), &mut gap);
-        let shelves = members.into_iter().map(|member| {
+        let stock = closure::stock(&mut self.judgements, request, &mut Vec::new(), &mut gap);
+        self.names.push(stock.names);
+        let shelves = stock.members.into_iter().map(|member| {
             let sheet = self.sheet(&member, papers);
             let usable = &self.sheets[sheet].1.usable;
             let domain = match (&member.asked, member.rules.pin) {
@@ -172,6 +183,7 @@ impl<'a> Desk<'a> {
                 latest: member.asked.map(|asked| asked.latest).unwrap_or_default(),
                 domain,
                 named: None,
+                asks: member.spoken.asks().then_some(member.rules.jars),
                 requires: member.rules.requires,
                 stays: IndexSet::empty(),
             }
@@ -275,55 +287,40 @@ impl<'a> Desk<'a> {
                 if !usable {
                     return Vec::new();
                 }
-                links(self.catalog, &Names::nobody(Software::Paper), *project, release, &Facing::NOBODY, &there)
+                links(self.catalog, Software::Paper, *project, (release, Vec::new()), &Facing::NOBODY, &there)
             });
             listing.links = asks.collect();
         }
-        // Servers with the same facts, plugins and rules have the same links: they are there once.
-        let mut shared: Vec<(FactBasis<'_>, Rc<Vec<Vec<Link>>>)> = Vec::new();
-        for seat in seats {
+        // Servers with the same facts, plugins and rules have the same links: they are there once, by sheet.
+        let mut shared: HashMap<usize, Vec<(FactBasis<'_>, SharedLinks)>> = HashMap::new();
+        for (seat, names) in seats.iter_mut().zip(&self.names) {
+            let request = seat.request;
             let asked: BTreeSet<usize> =
                 seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
-            let is_own = |place: &Place<'_>| {
-                let project = &self.catalog.projects[place.project];
-                project.key.source == Source::Url
-                    || !seat.request.software.is_paper()
-                    || Facing::of(seat.request, &asked, place.requires).mentions(project)
-            };
-            if !seat.shelves.iter().any(is_own) {
-                continue;
-            }
-            let names =
-                Names::of(seat.request.software, self.catalog, seat.shelves.iter().map(|place| place.project), &asked);
-            let request = seat.request;
             for place in &mut seat.shelves {
-                let project = &self.catalog.projects[place.project];
                 let facing = Facing::of(request, &asked, place.requires);
-                let is_file = project.key.source == Source::Url;
-                if !is_file && request.software.is_paper() && !facing.mentions(project) {
+                let facts = facing.mentions(&self.catalog.projects[place.project]);
+                if !facts && place.asks.is_none() && request.software.is_paper() {
+                    continue;
+                }
+                let basis = facts.then(|| (place.requires, request.facts.all(), asked.clone()));
+                let known = shared.entry(place.sheet).or_default();
+                if let Some((_, links)) = known.iter().find(|(other, _)| *other == basis) {
+                    place.named = Some(Rc::clone(links));
                     continue;
                 }
                 let usable = &self.sheets[place.sheet].1.usable;
-                let asks = || {
-                    let asks = peers[&place.project].releases.iter().enumerate().map(|(at, release)| {
-                        if !usable.has(at + 1) {
-                            return Vec::new();
-                        }
-                        links(self.catalog, &names, place.project, release, &facing, &there)
-                    });
-                    Rc::new(asks.collect::<Vec<_>>())
-                };
-                // What the names in a JAR mean is another matter on each server.
-                place.named = Some(if is_file {
-                    asks()
-                } else {
-                    let basis = (place.sheet, place.requires, request.facts.all(), asked.clone());
-                    let known = shared.iter().position(|(other, _)| *other == basis).unwrap_or_else(|| {
-                        shared.push((basis, asks()));
-                        shared.len() - 1
-                    });
-                    Rc::clone(&shared[known].1)
+                let asks = peers[&place.project].releases.iter().enumerate().map(|(at, release)| {
+                    if !usable.has(at + 1) {
+                        return Vec::new();
+                    }
+                    let asks = place.asks.iter();
+                    let asks = asks.flat_map(|jars| names.asked_by(self.catalog, place.project, release, jars));
+                    links(self.catalog, request.software, place.project, (release, asks.collect()), &facing, &there)
                 });
+                let links = Rc::new(asks.collect::<Vec<_>>());
+                place.named = Some(Rc::clone(&links));
+                known.push((basis, links));
             }
         }
     }

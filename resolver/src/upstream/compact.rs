@@ -104,12 +104,12 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                 api_version: None,
                 java: None,
                 folia: None,
-                provides: Vec::new(),
+                declared: None,
                 minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
                 loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
                 dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
                 file: file.map(artifact),
-                further: further.map(|file| FurtherJar { file, api_version: None, java: None, folia: None }).collect(),
+                further: further.map(FurtherJar::unread).collect(),
             })
         })
         .collect::<Result<_, D::Error>>()?;

@@ -17,7 +17,7 @@ use super::listing::Listing;
 use super::store::{Held, Store};
 use super::{FetchError, StartError, Upstreams};
 use crate::catalog::{
-    Artifact, Catalog, Channel, Dependency, DependencyKind, FALLBACK_VERSION, Project, ProjectKey, Release, Source,
+    Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
 };
 use crate::download::{DownloadError, Downloads, Policy, path_of};
 use crate::jar::plugin::{PluginFacts, facts};
@@ -76,15 +76,17 @@ impl Files {
         }
         let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
         for release in releases.flat_map(|project| &mut project.releases) {
-            let Release { file: main, api_version, java, folia, further, .. } = release;
-            let main = main.as_ref().map(|file| (file, api_version, java, folia));
-            let further = further.iter_mut();
-            let further = further.map(|jar| (&jar.file, &mut jar.api_version, &mut jar.java, &mut jar.folia));
-            for (file, api_version, java, folia) in main.into_iter().chain(further) {
+            let Release { file: main, api_version, java, folia, declared, further, .. } = release;
+            let main = main.as_ref().map(|file| (file, api_version, java, folia, declared));
+            let further = further.iter_mut().map(|FurtherJar { file, api_version, java, folia, declared }| {
+                (&*file, api_version, java, folia, declared)
+            });
+            for (file, api_version, java, folia, declared) in main.into_iter().chain(further) {
                 if let Some(facts) = self.known(file, &here, now).await {
                     *java = facts.java.map(u32::from);
                     *folia = Some(facts.folia);
                     *api_version = facts.api_version.as_deref().and_then(|version| version.parse().ok());
+                    *declared = Some(names(&facts));
                 }
             }
         }
@@ -160,17 +162,17 @@ async fn is_there(path: &Path, hash: &Hash) -> bool {
     same.is_ok_and(|same| same.is_ok_and(|same| same))
 }
 
+/// The names in a JAR.
+fn names(facts: &PluginFacts) -> Declared {
+    let PluginFacts { name, provides, depend, .. } = facts;
+    Declared { name: name.clone(), provides: provides.clone(), depend: depend.clone() }
+}
+
 /// A file as a project with one release.
 fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Timestamp) -> Project {
     let Read { size, facts } = read;
     let version = facts.version.clone().filter(|version| !version.trim().is_empty());
     let version = version.unwrap_or_else(|| FALLBACK_VERSION.to_owned());
-    let needs = |name: &String| Dependency {
-        project_id: None,
-        name: Some(name.clone()),
-        version_id: None,
-        kind: DependencyKind::Required,
-    };
     Project {
         key: key.clone(),
         id: key.project.clone(),
@@ -188,8 +190,8 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             loaders: vec!["paper".to_owned()],
             folia: Some(facts.folia),
             java: facts.java.map(u32::from),
-            provides: facts.provides.clone(),
-            dependencies: facts.depend.iter().map(needs).collect(),
+            declared: Some(names(facts)),
+            dependencies: Vec::new(),
             file: Some(Artifact {
                 // By what it is: the end of an address may be anything, `download?id=7` for one.
                 name: format!("{}-{version}.jar", facts.name),

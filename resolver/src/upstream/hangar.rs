@@ -240,7 +240,7 @@ fn read_platform(version: &mut wire::Version, platform: &str, id: String, loader
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         channel: read_channel(&version.channel),
         minecraft,
         loaders,

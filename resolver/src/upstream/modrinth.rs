@@ -82,7 +82,7 @@ fn read_version(version: wire::Version) -> Release {
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         channel: match version.kind.as_str() {
             "release" => Channel::Release,
             "beta" => Channel::Beta,
@@ -104,8 +104,7 @@ fn read_files(mut files: Vec<wire::File>) -> (Option<Artifact>, Vec<FurtherJar>)
     }
     let main = files.swap_remove(files.iter().position(|file| file.primary).unwrap_or(0));
     let further = files.into_iter().filter(is_for_servers).map(read_file);
-    let mut further: Vec<_> =
-        further.map(|file| FurtherJar { file, api_version: None, java: None, folia: None }).collect();
+    let mut further: Vec<_> = further.map(FurtherJar::unread).collect();
     further.sort_by(|a, b| (&a.file.name, &a.file.url).cmp(&(&b.file.name, &b.file.url)));
     further.dedup();
     (Some(read_file(main)), further)

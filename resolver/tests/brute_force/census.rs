@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use resolver::catalog::{DependencyKind, Project, Source};
+use resolver::catalog::{DependencyKind, Project, Release, Source};
 use resolver::software::Software;
 
 use super::oracle::Outcome;
@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::rules::runs;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 16] = [
+const LEAST: [(&str, u64); 19] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -22,6 +22,9 @@ const LEAST: [(&str, u64); 16] = [
     ("a file by its URL", 100),
     ("a file that needs another plugin", 30),
     ("a chosen file", 20),
+    ("a JAR of a site that needs another plugin", 100),
+    ("a chosen release of a site that needs another plugin by its JAR", 15),
+    ("a JAR of one's own that another one needs", 20),
     ("a running release that a newer Paper would have to go below", 20),
     ("a plugin that goes below what runs", 5),
     ("two servers", 30),
@@ -62,8 +65,21 @@ impl Census {
             self.note(installs, request.software == software && !chosen.is_empty());
         }
         self.note("a file by its URL", of(Source::Url).count() > 0);
-        self.note("a file that needs another plugin", of(Source::Url).any(needs));
+        let asks = |release: &Release| release.declared.as_ref().is_some_and(|declared| !declared.depend.is_empty());
+        self.note("a file that needs another plugin", of(Source::Url).any(|project| project.releases.iter().any(asks)));
         self.note("a chosen file", of(Source::Url).any(is_chosen));
+        let sites = || catalog.projects.iter().filter(|project| project.key.source != Source::Url);
+        let asking = || sites().flat_map(|project| &project.releases).filter(|release| asks(release));
+        self.note("a JAR of a site that needs another plugin", asking().next().is_some());
+        let kind = "a chosen release of a site that needs another plugin by its JAR";
+        self.note(kind, asking().any(|release| chosen.contains(&release.id)));
+        let own: Vec<&String> = request.unmanaged.iter().filter_map(|jar| jar.name.as_ref()).collect();
+        let needed =
+            |release: &Release| release.declared.iter().flat_map(|it| &it.depend).any(|name| own.contains(&name));
+        self.note(
+            "a JAR of one's own that another one needs",
+            catalog.projects.iter().flat_map(|project| &project.releases).any(needed),
+        );
         let (mut would, mut does) = (false, false);
         for project in &catalog.projects {
             let Some(running) = project.releases.iter().find(|release| runs(request, release)) else { continue };

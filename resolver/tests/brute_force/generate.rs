@@ -18,7 +18,7 @@ use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::range::Range;
 
 use super::problem::Problem;
-use super::{jars, sites, software};
+use super::{inside, jars, sites, software};
 
 /// Papers that are built together, and what lists name beside them.
 const LINES: [(&[&str], &[&str]); 5] = [
@@ -111,7 +111,8 @@ pub(crate) fn problem(seed: u64) -> Problem {
         projects.push(project);
     }
     sites::scatter(&mut dice, &mut projects);
-    for at in 0..projects.len() {
+    // A file has no page.
+    for at in (0..projects.len()).filter(|at| projects[*at].key.source != Source::Url).collect::<Vec<_>>() {
         link(&mut dice, &mut projects, at);
     }
     let images = if dice.chance(15) { images(&mut dice) } else { Vec::new() };
@@ -128,6 +129,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     let mut problem = Problem { catalog, request, now: now() };
     jars::scatter(&mut Dice::new(!seed), &mut problem, &on_lists);
     own(&mut Dice::new(seed.reverse_bits()), &mut problem);
+    inside::scatter(&mut Dice::new(seed ^ 0x0000_DEBE), &mut problem);
     software::scatter(&mut Dice::new(seed ^ 0x00F0_11A0), &mut problem);
     problem
 }
@@ -226,7 +228,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
         java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
         folia: None,
         loaders: loaders.iter().map(|&loader| loader.to_owned()).collect(),
-        provides: Vec::new(),
+        declared: None,
         dependencies: Vec::new(),
         file: if dice.chance(3) { None } else { Some(file(dice, &id)) },
         further: Vec::new(),
@@ -250,10 +252,6 @@ fn line(dice: &mut Dice, projects: &[Project], at: usize) -> Dependency {
         _ => DependencyKind::Embedded,
     };
     let own = projects[at].key.source;
-    if own == Source::Url {
-        let to = dice.one(projects);
-        return sites::line(dice, own, to, kind);
-    }
     let bare = Dependency { project_id: None, name: None, version_id: None, kind };
     match dice.below(100) {
         0 => return Dependency { project_id: Some("nobody-read-it".to_owned()), ..bare },
@@ -268,7 +266,7 @@ fn line(dice: &mut Dice, projects: &[Project], at: usize) -> Dependency {
         to = if dice.chance(95) { *dice.one(&same) } else { to };
     }
     if own != Source::Modrinth {
-        return sites::line(dice, own, to, kind);
+        return sites::line(dice, to, kind);
     }
     let release = match dice.below(6) {
         0 | 1 => Some(dice.one(&to.releases).id.clone()),

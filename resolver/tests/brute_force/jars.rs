@@ -33,6 +33,7 @@ fn further(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Vec<Fur
         api_version: dice.chance(12).then(|| dice.one(named).parse().unwrap()),
         java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
         folia: None,
+        declared: None,
     });
     jars.collect()
 }

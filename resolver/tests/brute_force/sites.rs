@@ -54,25 +54,14 @@ fn to_file(dice: &mut Dice, project: &mut Project) {
     let name = release.id.clone();
     let file = release.file.get_or_insert_with(|| super::generate::file(dice, &name));
     file.hash.get_or_insert_with(|| format!("sha256:{:b>64}", ""));
-    if dice.chance(30) {
-        release.provides.push(dice.one(&super::generate::NAMES).to_uppercase());
-    }
     project.key = ProjectKey::of_file(&format!("https://files.example/{}", project.name), &"b".repeat(64));
     project.id.clone_from(&project.key.project);
     project.releases.push(release);
 }
 
-/// What a release of Hangar or the JAR of a file says it needs: by name, never in a version.
-pub(crate) fn line(dice: &mut Dice, of: Source, to: &Project, kind: DependencyKind) -> Dependency {
+/// What a release of Hangar says it needs: never in a version.
+pub(crate) fn line(dice: &mut Dice, to: &Project, kind: DependencyKind) -> Dependency {
     let bare = Dependency { project_id: None, name: None, version_id: None, kind };
-    if of == Source::Url {
-        let name = match dice.below(12) {
-            0 => "PlugOfElsewhere".to_owned(),
-            1 => to.key.project.clone(),
-            _ => to.name.to_uppercase(),
-        };
-        return Dependency { name: Some(name), kind: DependencyKind::Required, ..bare };
-    }
     let kind = match kind {
         DependencyKind::Required => DependencyKind::Required,
         DependencyKind::Optional | DependencyKind::Incompatible | DependencyKind::Embedded => DependencyKind::Optional,

@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use jiff::SignedDuration;
-use resolver::catalog::{Artifact, Catalog, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use resolver::catalog::{
+    Artifact, Catalog, Declared, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
+};
 use resolver::facts::Requirement;
 use resolver::request::{Dependencies, Request};
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
+use super::called::Called;
 use super::loading::is_meant_for;
 use super::rules::{Terms, Unknown, place_of, published, runs};
 use super::texts;
@@ -21,6 +24,7 @@ pub(crate) struct Comes<'a> {
     pub(crate) java: Option<u32>,
     pub(crate) api_version: Option<&'a Minecraft>,
     pub(crate) folia: Option<bool>,
+    pub(crate) declared: Option<&'a Declared>,
 }
 
 impl Terms<'_> {
@@ -32,14 +36,15 @@ impl Terms<'_> {
             java: release.java,
             api_version: release.api_version.as_ref(),
             folia: release.folia,
+            declared: release.declared.as_ref(),
         }];
         for jar in &release.further {
             let (java, api_version, folia) = (jar.java, jar.api_version.as_ref(), jar.folia);
-            all.push(Comes { file: &jar.file, java, api_version, folia });
+            all.push(Comes { file: &jar.file, java, api_version, folia, declared: jar.declared.as_ref() });
         }
         if self.software == Software::Velocity {
             // What is inside for Bukkit is nothing to a proxy.
-            all = all.iter().map(|comes| Comes { java: None, api_version: None, ..*comes }).collect();
+            all = all.iter().map(|comes| Comes { java: None, api_version: None, declared: None, ..*comes }).collect();
         }
         let mut wanted: BTreeSet<usize> = BTreeSet::new();
         for names in &self.jars {
@@ -74,11 +79,11 @@ pub(crate) struct Needs<'a> {
     pub(crate) asked: BTreeSet<usize>,
     /// What the Plugins that decide say themselves, by the places of their projects.
     pub(crate) own: BTreeMap<usize, &'a [Requirement]>,
-    /// What the plugins of the server are called, in small letters, by their places: what a JAR may mean.
-    pub(crate) called: BTreeMap<String, usize>,
+    /// What a JAR may mean; `None` while it is not known who takes part.
+    pub(crate) called: Option<Called>,
 }
 
-enum Leads {
+pub(super) enum Leads {
     To(usize),
     /// Could not be read.
     Unread,
@@ -136,18 +141,23 @@ fn built_in(project: &Project, release: &Release) -> Option<(ProjectKey, BuiltIn
     Some((key(guard?), at_least(COMPILED.get(&release.version)?)))
 }
 
-fn is_called(project: &Project, name: &str) -> bool {
+pub(super) fn is_called(project: &Project, name: &str) -> bool {
     [&project.name, &project.id, &project.key.project].into_iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 impl<'a> Needs<'a> {
     /// The projects that these releases need. A faulty release needs nothing.
-    pub(crate) fn by(&self, place: usize, releases: &[&'a Release]) -> Result<BTreeSet<usize>, Unknown> {
+    pub(crate) fn by(
+        &self,
+        place: usize,
+        terms: &Terms<'_>,
+        releases: &[&'a Release],
+    ) -> Result<BTreeSet<usize>, Unknown> {
         let mut needed = BTreeSet::new();
         for release in releases {
-            for leads in self.required(place, release) {
+            for leads in self.required(place, terms, release) {
                 match leads {
-                    Leads::To(other) if self.can_be_met(place, release) => {
+                    Leads::To(other) if self.can_be_met(place, terms, release) => {
                         needed.insert(other);
                     }
                     Leads::Unknown => return Err(Unknown),
@@ -159,8 +169,8 @@ impl<'a> Needs<'a> {
     }
 
     /// Whether everything it requires can be read and is allowed.
-    pub(crate) fn can_be_met(&self, place: usize, release: &Release) -> bool {
-        self.required(place, release).iter().all(|leads| match leads {
+    pub(crate) fn can_be_met(&self, place: usize, terms: &Terms<'_>, release: &Release) -> bool {
+        self.required(place, terms, release).iter().all(|leads| match leads {
             Leads::To(other) => self.request.dependencies == Dependencies::Install || self.asked.contains(other),
             Leads::Unread => runs(self.request, release),
             Leads::Nobody => false,
@@ -168,9 +178,10 @@ impl<'a> Needs<'a> {
         })
     }
 
-    fn required(&self, place: usize, release: &Release) -> Vec<Leads> {
+    fn required(&self, place: usize, terms: &Terms<'_>, release: &Release) -> Vec<Leads> {
         let lines = release.dependencies.iter().filter(|line| line.kind == DependencyKind::Required);
         let mut leads: Vec<Leads> = lines.map(|line| self.line(place, line)).collect();
+        leads.extend(self.by_jars(place, terms, release));
         leads.extend(self.facts(place, release).into_iter().map(|(leads, _)| leads));
         leads
     }
@@ -228,7 +239,7 @@ impl<'a> Needs<'a> {
     }
 
     /// Whether a project has anything for servers of this kind.
-    fn is_for_us(&self, place: usize) -> bool {
+    pub(super) fn is_for_us(&self, place: usize) -> bool {
         self.catalog.projects[place].releases.iter().any(|release| is_meant_for(self.request.software, release))
     }
 
@@ -240,35 +251,8 @@ impl<'a> Needs<'a> {
             .any(|name| name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(&key.project))
     }
 
-    /// What these plugins are called, each name for one of them: names before slugs and what JARs provide, and what is asked
-    /// for before what comes along.
-    pub(crate) fn names(&self, members: impl Iterator<Item = usize>) -> BTreeMap<String, usize> {
-        let mut members: Vec<usize> = members.collect();
-        members.retain(|at| self.is_for_us(*at));
-        members.sort_by_key(|at| (!self.asked.contains(at), &self.catalog.projects[*at].key));
-        let mut names = BTreeMap::new();
-        for at in &members {
-            names.entry(self.catalog.projects[*at].name.to_lowercase()).or_insert(*at);
-        }
-        for at in &members {
-            let project = &self.catalog.projects[*at];
-            let slug = Some(&project.key.project).filter(|_| project.key.source != Source::Url);
-            for name in slug.into_iter().chain(project.releases.iter().flat_map(|release| &release.provides)) {
-                names.entry(name.to_lowercase()).or_insert(*at);
-            }
-        }
-        names
-    }
-
-    fn line(&self, place: usize, line: &Dependency) -> Leads {
+    pub(super) fn line(&self, place: usize, line: &Dependency) -> Leads {
         let source = self.catalog.projects[place].key.source;
-        if source == Source::Url {
-            return match self.called.get(&line.name.clone().unwrap_or_default().to_lowercase()) {
-                Some(other) if *other == place => Leads::Nowhere,
-                Some(other) => Leads::To(*other),
-                None => Leads::Nobody,
-            };
-        }
         let keys: Vec<ProjectKey> = [&line.project_id, &line.name]
             .into_iter()
             .flatten()
@@ -295,7 +279,7 @@ impl<'a> Needs<'a> {
         &self,
         members: &[usize],
         out: &[Vec<&'a Release>],
-        place: usize,
+        (place, terms): (usize, &Terms<'_>),
         release: &'a Release,
     ) -> Vec<Ask<'a>> {
         let member = |leads: &Leads| match leads {
@@ -319,6 +303,10 @@ impl<'a> Needs<'a> {
                 }
                 DependencyKind::Optional | DependencyKind::Embedded => {}
             }
+        }
+        for leads in self.by_jars(place, terms, release) {
+            let Some(of) = member(&leads) else { continue };
+            asks.push(Ask { of, or_absent: false, one_of: out[of].iter().map(|other| other.id.as_str()).collect() });
         }
         for (leads, bound) in self.facts(place, release) {
             let Some(of) = member(&leads) else { continue };

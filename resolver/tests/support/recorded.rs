@@ -102,7 +102,7 @@ fn release(version: ModrinthVersion) -> Release {
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         channel: match version.version_type.as_str() {
             "release" => Channel::Release,
             "beta" => Channel::Beta,

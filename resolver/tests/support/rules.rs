@@ -13,6 +13,7 @@ use resolver::request::{
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
+use super::called::Called;
 use super::loading::{has_list, loads};
 use super::needs::{Ask, Needs};
 use super::own_jars;
@@ -191,6 +192,12 @@ fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
     says.releases.is_empty() || says.releases.contains(&release.version)
 }
 
+/// The objects and the terms of what is asked for, by place.
+type Asked<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
+
+/// Who needs whom, by place.
+type Edges = BTreeMap<usize, BTreeSet<usize>>;
+
 /// Who takes part.
 #[derive(Clone, Copy)]
 struct Membership<'a> {
@@ -207,44 +214,12 @@ impl<'a> Membership<'a> {
             request: self.request,
             asked: asked.keys().copied().collect(),
             own: asked.iter().map(|(place, (_, terms))| (*place, terms.requires)).collect(),
-            called: BTreeMap::new(),
+            called: None,
         };
-        let mut terms: BTreeMap<usize, Terms<'a>> =
-            asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
-        // Who is needed by a release that may be used takes part, and may be as young and as unstable as who needs it:
-        // again and again, until nothing is loosened any more.
-        let edges = loop {
-            let mut loosened = terms.clone();
-            needs.called = needs.names(terms.keys().copied());
-            let mut edges: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-            for (place, own) in &terms {
-                let judged = self.judge(*place, own, &needs);
-                let wanted = needs.by(*place, &judged.ripe)?;
-                let channel = self.as_unstable_as(*place, own, judged.channel);
-                for needed in wanted.iter().filter(|needed| !asked.contains_key(needed)) {
-                    let known = loosened.entry(*needed).or_insert_with(|| Terms {
-                        software: own.software,
-                        channel,
-                        delay: own.delay,
-                        says: None,
-                        pin: None,
-                        jars: vec![&[]],
-                        requires: &[],
-                        may_go_down: own.may_go_down,
-                        held: false,
-                        together: self.together(*needed, &asked),
-                    });
-                    known.channel = known.channel.min(channel);
-                    known.delay = known.delay.min(own.delay);
-                    known.may_go_down |= own.may_go_down;
-                }
-                edges.insert(*place, wanted);
-            }
-            if loosened == terms {
-                break edges;
-            }
-            terms = loosened;
-        };
+        // A JAR says names only: first who comes without that, then who of them is meant.
+        let (terms, _) = self.close(&asked, &needs)?;
+        needs.called = Some(Called::among(&needs, &terms));
+        let (terms, edges) = self.close(&asked, &needs)?;
         let mut ranked: Vec<usize> = asked.keys().copied().collect();
         ranked.sort_by_key(|place| asked[place].0[0]);
         ranked.extend(self.dependencies_in_order(&terms, &asked, &edges));
@@ -259,13 +234,54 @@ impl<'a> Membership<'a> {
             .collect();
         let out: Vec<Vec<&'a Release>> = members.iter().map(|member| self.out(member.place)).collect();
         for member in &mut members {
-            member.asks =
-                member.usable.iter().map(|release| needs.asks(&ranked, &out, member.place, release)).collect();
+            member.asks = member
+                .usable
+                .iter()
+                .map(|release| needs.asks(&ranked, &out, (member.place, &member.terms), release))
+                .collect();
         }
         Ok(members)
     }
 
-    fn asked(self) -> Result<BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>, Unknown> {
+    /// Who is needed by a release that may be used takes part, and may be as young and as unstable as who needs it: again and
+    /// again, until nothing is loosened any more.
+    fn close(self, asked: &Asked<'a>, needs: &Needs<'a>) -> Result<(BTreeMap<usize, Terms<'a>>, Edges), Unknown> {
+        let mut terms: BTreeMap<usize, Terms<'a>> =
+            asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
+        loop {
+            let mut loosened = terms.clone();
+            let mut edges = Edges::new();
+            for (place, own) in &terms {
+                let judged = self.judge(*place, own, needs);
+                let wanted = needs.by(*place, own, &judged.ripe)?;
+                let channel = self.as_unstable_as(*place, own, judged.channel);
+                for needed in wanted.iter().filter(|needed| !asked.contains_key(needed)) {
+                    let known = loosened.entry(*needed).or_insert_with(|| Terms {
+                        software: own.software,
+                        channel,
+                        delay: own.delay,
+                        says: None,
+                        pin: None,
+                        jars: vec![&[]],
+                        requires: &[],
+                        may_go_down: own.may_go_down,
+                        held: false,
+                        together: self.together(*needed, asked),
+                    });
+                    known.channel = known.channel.min(channel);
+                    known.delay = known.delay.min(own.delay);
+                    known.may_go_down |= own.may_go_down;
+                }
+                edges.insert(*place, wanted);
+            }
+            if loosened == terms {
+                return Ok((terms, edges));
+            }
+            terms = loosened;
+        }
+    }
+
+    fn asked(self) -> Result<Asked<'a>, Unknown> {
         let mut groups: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
         for wish in &self.request.plugins {
             groups.entry(place_of(self.catalog, &wish.key).ok_or(Unknown)?).or_default().push(wish);
@@ -301,7 +317,7 @@ impl<'a> Membership<'a> {
             };
             (place, (wishes.iter().map(|wish| wish.object.as_str()).collect(), terms))
         });
-        let mut asked: BTreeMap<usize, (Vec<&'a str>, Terms<'a>)> = decided.collect();
+        let mut asked: Asked<'a> = decided.collect();
         let places: Vec<usize> = asked.keys().copied().collect();
         for place in places {
             let together = self.together(place, &asked);
@@ -311,11 +327,7 @@ impl<'a> Membership<'a> {
     }
 
     /// What is asked for and belongs to a project: known to, or because a Plugin says so, in either direction.
-    fn together(
-        self,
-        place: usize,
-        asked: &BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>,
-    ) -> Vec<(usize, SignedDuration)> {
+    fn together(self, place: usize, asked: &Asked<'a>) -> Vec<(usize, SignedDuration)> {
         let projects = &self.catalog.projects;
         let means = |name: &str, at: usize| {
             let project = &projects[at];
@@ -410,7 +422,7 @@ impl<'a> Membership<'a> {
             .filter(|release| sound(release) && (!terms.held || runs(self.request, release)))
             .filter(|release| exempt(release) || by_rule(release) && !below(release))
             .collect();
-        let usable = ripe.iter().copied().filter(|release| needs.can_be_met(place, release)).collect();
+        let usable = ripe.iter().copied().filter(|release| needs.can_be_met(place, terms, release)).collect();
         Judged { channel, ripe, usable }
     }
 
@@ -422,12 +434,7 @@ impl<'a> Membership<'a> {
     }
 
     /// Dependents before what they need; of several that are free (or in a cycle) the first by name.
-    fn dependencies_in_order(
-        self,
-        terms: &BTreeMap<usize, Terms<'a>>,
-        asked: &BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>,
-        edges: &BTreeMap<usize, BTreeSet<usize>>,
-    ) -> Vec<usize> {
+    fn dependencies_in_order(self, terms: &BTreeMap<usize, Terms<'a>>, asked: &Asked<'a>, edges: &Edges) -> Vec<usize> {
         let mut waiting: Vec<usize> = terms.keys().copied().filter(|place| !asked.contains_key(place)).collect();
         let project = |place: &usize| &self.catalog.projects[*place];
         waiting.sort_by_key(|place| (&project(place).name, &project(place).id));

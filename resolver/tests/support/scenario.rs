@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
-    Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, OtherSoftware,
-    Owner, PaperVersion, Project, ProjectKey, Release, Source,
+    BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, OtherSoftware, Owner, Project, ProjectKey,
+    Source,
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
@@ -16,6 +16,8 @@ use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 use serde::Deserialize;
+
+use super::published::{ReleaseFields, day, papers};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,81 +156,6 @@ struct Says {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReleaseFields {
-    /// The version, where several releases share one: the key of the table is then the id.
-    version: Option<String>,
-    minecraft: Option<toml::Value>,
-    published: Option<String>,
-    channel: Option<Channel>,
-    loaders: Option<Vec<String>>,
-    #[serde(default)]
-    needs: Vec<String>,
-    #[serde(default)]
-    incompatible: Vec<String>,
-    /// Of a file: what its JAR needs, by name; the least Minecraft; further names.
-    #[serde(default)]
-    depend: Vec<String>,
-    api_version: Option<Minecraft>,
-    /// What its class files need.
-    java: Option<u32>,
-    /// Whether its JAR says that Folia may load it.
-    folia: Option<bool>,
-    #[serde(default)]
-    provides: Vec<String>,
-    #[serde(default)]
-    optional: Vec<String>,
-    #[serde(default)]
-    embedded: Vec<String>,
-    /// Required, by a name that the source does not have.
-    #[serde(default)]
-    outside: Vec<String>,
-    #[serde(default = "yes")]
-    hash: bool,
-    #[serde(default = "yes")]
-    file: bool,
-    /// What its further JARs are called, without version and `.jar`, and what their class files need.
-    #[serde(default)]
-    further: BTreeMap<String, FurtherFields>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FurtherFields {
-    java: Option<u32>,
-    api_version: Option<Minecraft>,
-    #[serde(default = "yes")]
-    hash: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-#[derive(Default)]
-struct PaperFields {
-    published: Option<String>,
-    channel: Option<BuildChannel>,
-    java: Option<u32>,
-    #[serde(default)]
-    unsupported: bool,
-    /// Instead of the one build 7.
-    builds: Option<Vec<BuildFields>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BuildFields {
-    number: u32,
-    published: Option<String>,
-    channel: Option<BuildChannel>,
-    #[serde(default = "yes")]
-    hash: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
     pub(crate) solvable: bool,
     pub(crate) paper: Option<String>,
@@ -252,27 +179,12 @@ pub(crate) struct Expect {
     pub(crate) fetch: Vec<String>,
 }
 
-/// A day, or an instant.
-fn day(text: Option<&str>) -> Timestamp {
-    let text = text.unwrap_or("2024-01-01");
-    text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
-}
-
 fn delay(text: Option<&str>) -> SignedDuration {
     text.map_or(SignedDuration::ZERO, |text| {
         let (number, unit) = text.split_at(text.len() - 1);
         let hours: i64 = number.parse().unwrap();
         SignedDuration::from_hours(if unit == "d" { hours * 24 } else { hours })
     })
-}
-
-fn artifact(name: &str, hash: bool) -> Artifact {
-    Artifact {
-        name: format!("{name}.jar"),
-        url: format!("https://files.example/{name}.jar"),
-        size: Some(1),
-        hash: hash.then(|| format!("sha256:{:a<64}", "")),
-    }
 }
 
 fn image(tag: &str) -> ImageTag {
@@ -286,57 +198,6 @@ fn image(tag: &str) -> ImageTag {
 
 /// The tables of a catalog that are no plugins.
 const SOFTWARE: [&str; 3] = ["minecraft", "folia", "velocity"];
-
-fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
-    let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
-    versions
-        .map(|version| {
-            let fields: Option<PaperFields> = table.get(version).map(|fields| fields.clone().try_into().unwrap());
-            let fields = fields.unwrap_or_default();
-            let build = |number, published: Option<&str>, channel: Option<BuildChannel>, hash| Build {
-                number,
-                published: day(published),
-                channel: channel.unwrap_or(BuildChannel::Stable),
-                file: artifact(&format!("{called}-{version}-{number}"), hash),
-            };
-            PaperVersion {
-                minecraft: version.parse().unwrap(),
-                java: fields.java,
-                jvm_flags: Vec::new(),
-                unsupported: fields.unsupported,
-                builds: match &fields.builds {
-                    None => vec![build(7, fields.published.as_deref(), fields.channel, true)],
-                    Some(builds) => {
-                        builds.iter().map(|b| build(b.number, b.published.as_deref(), b.channel, b.hash)).collect()
-                    }
-                },
-            }
-        })
-        .collect()
-}
-
-fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecraft> {
-    let keep = |keep: &dyn Fn(&Minecraft) -> bool| {
-        all.iter().map(|paper| paper.minecraft.clone()).filter(|minecraft| keep(minecraft)).collect()
-    };
-    match expression {
-        None => keep(&|_| true),
-        Some(toml::Value::Array(list)) => {
-            list.iter().map(|version| version.as_str().unwrap().parse().unwrap()).collect()
-        }
-        Some(value) => {
-            let text = value.as_str().unwrap();
-            let version = |prefix: &str| text.strip_prefix(prefix).map(|rest| rest.parse::<Minecraft>().unwrap());
-            if let Some(least) = version(">=") {
-                keep(&|minecraft| *minecraft >= least)
-            } else if let Some(most) = version("<=") {
-                keep(&|minecraft| *minecraft <= most)
-            } else {
-                panic!("`{text}` is neither a list nor >= nor <=")
-            }
-        }
-    }
-}
 
 impl Scenario {
     fn id(&self, project: &str) -> String {
@@ -379,52 +240,16 @@ impl Scenario {
         let paper = papers(&self.catalog["minecraft"], "paper");
         let projects =
             self.catalog.iter().filter(|(name, _)| !SOFTWARE.contains(&name.as_str())).map(|(name, releases)| {
+                let shown = self.names.get(name).unwrap_or(name);
                 let releases = releases.iter().map(|(version, fields)| {
                     let fields: ReleaseFields = fields.clone().try_into().unwrap();
-                    let lines = |texts: &[String], kind| -> Vec<Dependency> {
-                        texts.iter().map(|text| self.dependency(text, kind)).collect()
-                    };
-                    let outside = fields.outside.iter().chain(&fields.depend).map(|name| Dependency {
-                        project_id: None,
-                        name: Some(name.clone()),
-                        version_id: None,
-                        kind: DependencyKind::Required,
-                    });
-                    let mut dependencies = lines(&fields.needs, DependencyKind::Required);
-                    dependencies.extend(lines(&fields.optional, DependencyKind::Optional));
-                    dependencies.extend(lines(&fields.incompatible, DependencyKind::Incompatible));
-                    dependencies.extend(lines(&fields.embedded, DependencyKind::Embedded));
-                    dependencies.extend(outside);
-                    let further = fields.further.into_iter().map(|(called, jar)| FurtherJar {
-                        file: artifact(&format!("{called}-{version}"), jar.hash),
-                        api_version: jar.api_version,
-                        java: jar.java,
-                        folia: None,
-                    });
-                    Release {
-                        id: format!("{name}-{version}"),
-                        further: further.collect(),
-                        version: fields.version.unwrap_or_else(|| version.clone()),
-                        published: (!self.is_file(name)).then(|| day(fields.published.as_deref())),
-                        channel: fields.channel.unwrap_or(Channel::Release),
-                        minecraft: if self.is_file(name) {
-                            Vec::new()
-                        } else {
-                            listed(fields.minecraft.as_ref(), &paper)
-                        },
-                        api_version: fields.api_version,
-                        java: fields.java,
-                        folia: fields.folia,
-                        provides: fields.provides,
-                        loaders: fields.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
-                        dependencies,
-                        file: fields.file.then(|| artifact(&format!("{name}-{version}"), fields.hash)),
-                    }
+                    let lines = fields.lines(|text, kind| self.dependency(text, kind));
+                    fields.release((name, shown), version, lines, self.is_file(name), &paper)
                 });
                 Project {
                     key: self.key(name),
                     id: self.id(name),
-                    name: self.names.get(name).cloned().unwrap_or_else(|| name.clone()),
+                    name: shown.clone(),
                     read_at: self.at,
                     releases: releases.collect(),
                 }

@@ -385,7 +385,7 @@ fn warned(warning: &Warning, software: Software) -> String {
             "{plugin} {version} is taken to need {needs} {at_least} or newer: a guess from their dates, no page states it."
         ),
         Warning::OutsideDependency { plugin, needs } => {
-            format!("{plugin} needs {needs}, which its source does not have; I believe that you put it there.")
+            format!("{plugin} needs {needs}, which is not managed here; I believe that you put it there.")
         }
         Warning::SeveralObjects { objects, decides } => {
             format!("Plugins {} ask for the same project; {decides} decides.", list(objects, 6))

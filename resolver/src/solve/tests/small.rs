@@ -55,7 +55,7 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         channel: Channel::Release,
         minecraft: minecraft.iter().map(|&at| PAPERS[at].parse().unwrap()).collect(),
         loaders: vec!["paper".to_owned()],

@@ -5,7 +5,7 @@ use fixtures::jar::{self, Entry, PluginYml};
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::catalog::{DependencyKind, FALLBACK_VERSION};
+use crate::catalog::{Declared, FALLBACK_VERSION};
 use crate::upstream::Problem;
 
 /// A server with JARs, trusted because it has the origin of an upstream.
@@ -58,9 +58,9 @@ async fn a_file_is_brought_once_and_known_for_ever() {
     let release = &project.releases[0];
     assert_eq!((release.version.as_str(), release.published), ("2.1", None));
     assert_eq!(release.api_version.as_ref().map(ToString::to_string).as_deref(), Some("1.21"));
-    assert_eq!((release.minecraft.len(), &release.provides), (0, &vec!["Rules".to_owned()]));
-    let needs: Vec<_> = release.dependencies.iter().map(|it| (it.name.as_deref(), it.kind)).collect();
-    assert_eq!(needs, [(Some("Vault"), DependencyKind::Required)], "what it can do without is nobody's concern");
+    let declared = release.declared.as_ref().unwrap();
+    assert_eq!((release.minecraft.len(), &declared.provides), (0, &vec!["Rules".to_owned()]));
+    assert_eq!(declared.depend, ["Vault"], "what it can do without is nobody's concern");
     let file = release.file.as_ref().unwrap();
     assert_eq!((file.name.as_str(), &file.url, file.size), ("HouseRules-2.1.jar", &url, Some(rules().len() as u64)));
     assert_eq!(file.hash.as_deref(), Some(format!("sha256:{sha256}").as_str()));
@@ -159,6 +159,8 @@ async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
     let dir = tempfile::tempdir().unwrap();
     let mut yml = PluginYml::new("Claims", "3");
     yml.api_version = Some("1.21".to_owned());
+    yml.provides = vec!["Regions".to_owned()];
+    yml.depend = vec!["Vault".to_owned()];
     let bytes = jar::plugin_with(&yml, 25, &[]);
     let sha256 = hash_of(&bytes);
     let release = |id: &str, hash: &str| {
@@ -202,4 +204,8 @@ async fn a_jar_that_was_downloaded_before_teaches_what_no_page_says() {
         (module.java, module.api_version.as_ref().map(ToString::to_string)),
         (Some(25), Some("1.21".to_owned()))
     );
+    let (provides, depend) = (vec!["Regions".to_owned()], vec!["Vault".to_owned()]);
+    let declared = Some(Declared { name: "Claims".to_owned(), provides, depend });
+    assert_eq!((&catalog.projects[0].releases[0].declared, &module.declared), (&declared, &declared));
+    assert_eq!(catalog.projects[0].releases[1].declared, None);
 }

@@ -106,7 +106,7 @@ fn release(random: &mut Random, style: Style, project: usize, number: usize) -> 
         api_version: None,
         java: None,
         folia: None,
-        provides: Vec::new(),
+        declared: None,
         dependencies: dependencies
             .into_iter()
             .filter(|&(_, to, _)| to != project)

@@ -1,0 +1,76 @@
+//! Pure. What stands in the JARs of random problems: their names, and whom they do not load without. By dice of their own, so that
+//! all else of a problem stays what it was before there were any.
+
+use resolver::catalog::{Declared, Dependency, DependencyKind, Source};
+use resolver::unmanaged::UnmanagedJar;
+
+use super::generate::{Dice, NAMES};
+use super::problem::Problem;
+
+/// Who may be needed and is never managed.
+const ELSEWHERE: &str = "PlugOfElsewhere";
+
+/// Lets JARs be read: those of files always, the others in some problems, of which some releases are known then.
+pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
+    let read = *dice.one(&[0, 0, 0, 70, 100]);
+    let called: Vec<(Source, String, String)> = (problem.catalog.projects.iter())
+        .map(|project| (project.key.source, project.id.clone(), project.name.clone()))
+        .collect();
+    for project in &mut problem.catalog.projects {
+        let (source, name) = (project.key.source, project.name.clone());
+        for release in &mut project.releases {
+            if source == Source::Url || dice.chance(read) {
+                release.declared = Some(declared(dice, &name, &called));
+            }
+            for jar in &mut release.further {
+                if dice.chance(read) {
+                    let stem = jar.file.name.split('-').next().unwrap().to_owned();
+                    jar.declared = Some(declared(dice, &stem, &called));
+                }
+            }
+            let lines = release.declared.iter().flat_map(|declared| declared.depend.clone()).collect::<Vec<_>>();
+            for name in lines {
+                // What a JAR needs, its page mostly has, as often as not as an optional one.
+                let known = called.iter().find(|(of, _, other)| *of == source && other.eq_ignore_ascii_case(&name));
+                let id = match known {
+                    Some((_, id, _)) => id.clone(),
+                    None if dice.chance(10) => "nobody-read-it".to_owned(),
+                    None => continue,
+                };
+                if source == Source::Modrinth && dice.chance(50) {
+                    let kind =
+                        *dice.one(&[DependencyKind::Optional, DependencyKind::Optional, DependencyKind::Required]);
+                    release.dependencies.push(Dependency { project_id: Some(id), name: None, version_id: None, kind });
+                }
+            }
+        }
+    }
+    own(dice, &mut problem.request.unmanaged);
+}
+
+fn declared(dice: &mut Dice, name: &str, called: &[(Source, String, String)]) -> Declared {
+    let count = *dice.one(&[0, 0, 0, 1, 1, 2]);
+    let needed = |dice: &mut Dice| match dice.below(12) {
+        0 => ELSEWHERE.to_owned(),
+        1 => dice.one(&NAMES).to_string(),
+        _ => dice.one(called).2.to_uppercase(),
+    };
+    Declared {
+        name: if dice.chance(90) { name.to_owned() } else { dice.one(&NAMES).to_uppercase() },
+        provides: if dice.chance(15) { vec![dice.one(&NAMES).to_uppercase()] } else { Vec::new() },
+        depend: (0..count).map(|_| needed(dice)).collect(),
+    }
+}
+
+/// Names for JARs of people's own, and now and then one more that runs on everything.
+fn own(dice: &mut Dice, unmanaged: &mut Vec<UnmanagedJar>) {
+    let named = |dice: &mut Dice| if dice.chance(50) { ELSEWHERE } else { *dice.one(&NAMES) }.to_owned();
+    for jar in unmanaged.iter_mut() {
+        jar.name = dice.chance(80).then(|| named(dice));
+    }
+    if dice.chance(20) {
+        let (name, provides) = (Some(named(dice)), if dice.chance(30) { vec![named(dice)] } else { Vec::new() });
+        let (file, sha256) = ("economy.jar".to_owned(), Some("of economy.jar".to_owned()));
+        unmanaged.push(UnmanagedJar { file, sha256, sha512: None, name, provides, trusted: vec!["*".to_owned()] });
+    }
+}

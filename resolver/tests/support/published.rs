@@ -1,0 +1,221 @@
+//! Pure. What a scenario file says is published, and the part of a catalog that it means.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use resolver::catalog::{
+    Artifact, Build, BuildChannel, Channel, Declared, Dependency, DependencyKind, FurtherJar, PaperVersion, Release,
+};
+use resolver::version::Minecraft;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReleaseFields {
+    /// The version, where several releases share one: the key of the table is then the id.
+    version: Option<String>,
+    minecraft: Option<toml::Value>,
+    published: Option<String>,
+    channel: Option<Channel>,
+    loaders: Option<Vec<String>>,
+    #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
+    incompatible: Vec<String>,
+    /// What its JAR says, if it was read (that of a file always is): its name, else that of the project; who it needs, by name;
+    /// the least Minecraft; further names.
+    called: Option<String>,
+    #[serde(default)]
+    depend: Vec<String>,
+    api_version: Option<Minecraft>,
+    /// What its class files need.
+    java: Option<u32>,
+    /// Whether its JAR says that Folia may load it.
+    folia: Option<bool>,
+    #[serde(default)]
+    provides: Vec<String>,
+    #[serde(default)]
+    optional: Vec<String>,
+    #[serde(default)]
+    embedded: Vec<String>,
+    /// Required, by a name that the source does not have.
+    #[serde(default)]
+    outside: Vec<String>,
+    #[serde(default = "yes")]
+    hash: bool,
+    #[serde(default = "yes")]
+    file: bool,
+    /// What its further JARs are called, without version and `.jar`, and what their class files need.
+    #[serde(default)]
+    further: BTreeMap<String, FurtherFields>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FurtherFields {
+    called: Option<String>,
+    #[serde(default)]
+    depend: Vec<String>,
+    java: Option<u32>,
+    api_version: Option<Minecraft>,
+    #[serde(default = "yes")]
+    hash: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Default)]
+struct PaperFields {
+    published: Option<String>,
+    channel: Option<BuildChannel>,
+    java: Option<u32>,
+    #[serde(default)]
+    unsupported: bool,
+    /// Instead of the one build 7.
+    builds: Option<Vec<BuildFields>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BuildFields {
+    number: u32,
+    published: Option<String>,
+    channel: Option<BuildChannel>,
+    #[serde(default = "yes")]
+    hash: bool,
+}
+
+/// A day, or an instant.
+pub(crate) fn day(text: Option<&str>) -> Timestamp {
+    let text = text.unwrap_or("2024-01-01");
+    text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
+}
+
+fn artifact(name: &str, hash: bool) -> Artifact {
+    Artifact {
+        name: format!("{name}.jar"),
+        url: format!("https://files.example/{name}.jar"),
+        size: Some(1),
+        hash: hash.then(|| format!("sha256:{:a<64}", "")),
+    }
+}
+
+pub(crate) fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
+    let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
+    versions
+        .map(|version| {
+            let fields: Option<PaperFields> = table.get(version).map(|fields| fields.clone().try_into().unwrap());
+            let fields = fields.unwrap_or_default();
+            let build = |number, published: Option<&str>, channel: Option<BuildChannel>, hash| Build {
+                number,
+                published: day(published),
+                channel: channel.unwrap_or(BuildChannel::Stable),
+                file: artifact(&format!("{called}-{version}-{number}"), hash),
+            };
+            PaperVersion {
+                minecraft: version.parse().unwrap(),
+                java: fields.java,
+                jvm_flags: Vec::new(),
+                unsupported: fields.unsupported,
+                builds: match &fields.builds {
+                    None => vec![build(7, fields.published.as_deref(), fields.channel, true)],
+                    Some(builds) => {
+                        builds.iter().map(|b| build(b.number, b.published.as_deref(), b.channel, b.hash)).collect()
+                    }
+                },
+            }
+        })
+        .collect()
+}
+
+fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecraft> {
+    let keep = |keep: &dyn Fn(&Minecraft) -> bool| {
+        all.iter().map(|paper| paper.minecraft.clone()).filter(|minecraft| keep(minecraft)).collect()
+    };
+    match expression {
+        None => keep(&|_| true),
+        Some(toml::Value::Array(list)) => {
+            list.iter().map(|version| version.as_str().unwrap().parse().unwrap()).collect()
+        }
+        Some(value) => {
+            let text = value.as_str().unwrap();
+            let version = |prefix: &str| text.strip_prefix(prefix).map(|rest| rest.parse::<Minecraft>().unwrap());
+            if let Some(least) = version(">=") {
+                keep(&|minecraft| *minecraft >= least)
+            } else if let Some(most) = version("<=") {
+                keep(&|minecraft| *minecraft <= most)
+            } else {
+                panic!("`{text}` is neither a list nor >= nor <=")
+            }
+        }
+    }
+}
+
+/// What a JAR declares, if anything is said about it.
+fn declared(called: Option<String>, provides: &[String], depend: &[String], else_called: &str) -> Option<Declared> {
+    let read = called.is_some() || !provides.is_empty() || !depend.is_empty();
+    read.then(|| Declared {
+        name: called.unwrap_or_else(|| else_called.to_owned()),
+        provides: provides.to_vec(),
+        depend: depend.to_vec(),
+    })
+}
+
+impl ReleaseFields {
+    /// The lines of its page.
+    pub(crate) fn lines(&self, line: impl Fn(&str, DependencyKind) -> Dependency) -> Vec<Dependency> {
+        let kinds = [
+            (&self.needs, DependencyKind::Required),
+            (&self.optional, DependencyKind::Optional),
+            (&self.incompatible, DependencyKind::Incompatible),
+            (&self.embedded, DependencyKind::Embedded),
+        ];
+        let lines = kinds.iter().flat_map(|(texts, kind)| texts.iter().map(|text| line(text, *kind)));
+        let outside = self.outside.iter().map(|name| Dependency {
+            project_id: None,
+            name: Some(name.clone()),
+            version_id: None,
+            kind: DependencyKind::Required,
+        });
+        lines.chain(outside).collect()
+    }
+
+    /// The release called `version` of the project `(name, what people call it)`, with these lines on its page.
+    pub(crate) fn release(
+        self,
+        (name, shown): (&str, &str),
+        version: &str,
+        dependencies: Vec<Dependency>,
+        is_file: bool,
+        papers: &[PaperVersion],
+    ) -> Release {
+        let further = self.further.into_iter().map(|(called, jar)| FurtherJar {
+            file: artifact(&format!("{called}-{version}"), jar.hash),
+            api_version: jar.api_version,
+            java: jar.java,
+            folia: None,
+            declared: declared(jar.called, &[], &jar.depend, &called),
+        });
+        // A file is always read.
+        let called = self.called.or_else(|| is_file.then(|| shown.to_owned()));
+        Release {
+            id: format!("{name}-{version}"),
+            further: further.collect(),
+            version: self.version.unwrap_or_else(|| version.to_owned()),
+            published: (!is_file).then(|| day(self.published.as_deref())),
+            channel: self.channel.unwrap_or(Channel::Release),
+            minecraft: if is_file { Vec::new() } else { listed(self.minecraft.as_ref(), papers) },
+            api_version: self.api_version,
+            java: self.java,
+            folia: self.folia,
+            declared: declared(called, &self.provides, &self.depend, shown),
+            loaders: self.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
+            dependencies,
+            file: self.file.then(|| artifact(&format!("{name}-{version}"), self.hash)),
+        }
+    }
+}
