@@ -8,7 +8,7 @@ use crate::facts::UsedFact;
 use crate::shelf::World;
 use crate::software::Software;
 use crate::solve::joint::company::Company;
-use crate::solve::provider::Meter;
+use crate::solve::meter::Meter;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 

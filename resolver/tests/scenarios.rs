@@ -11,7 +11,9 @@ use resolver::explain::{Explanation, WhyNot, human};
 use resolver::lock::LockedPlugin;
 use resolver::request::Request;
 use resolver::version::Minecraft;
-use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, why_not};
+use resolver::{
+    Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, resolve_within, why_not,
+};
 use serde::Deserialize;
 
 #[path = "support/checker.rs"]
@@ -88,14 +90,14 @@ impl Scenario {
         let catalog = self.catalog();
         let requests = self.requests();
         if let [request] = requests.as_slice() {
-            let answer = resolve(&catalog, request, self.at);
+            let answer = resolve_within(&catalog, request, self.at, self.budget());
             let why = |target: &Minecraft| why_not(&catalog, request, target, self.at);
             return vec![check(self.at, &catalog, request, &self.expect, &answer, &why)];
         }
         let expected = std::iter::once(&self.expect).chain(self.server.values().map(|another| &another.expect));
-        let answers = resolve_fleet(&catalog, &requests, self.at, Budget::default());
+        let answers = resolve_fleet(&catalog, &requests, self.at, self.budget());
         let fleet = Fleet::read(&catalog, &requests, self.at);
-        let decided = fleet.decide(Budget::default());
+        let decided = fleet.decide(self.budget());
         (requests.iter().zip(expected))
             .map(|(request, expect)| {
                 let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
@@ -194,14 +196,15 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
 
 /// Everything that a scenario's answers say, and as of when.
 fn explanations(table: toml::Table) -> datatest_stable::Result<Vec<(Explanation, Timestamp)>> {
-    let (catalog, requests, target, at) = if table.contains_key("problem") {
+    let (catalog, requests, target, at, budget) = if table.contains_key("problem") {
         let Verbatim { name: _, at, problem: Parts { request, catalog }, expect, _why } = table.try_into()?;
-        (catalog, vec![request], expect.why_not, at)
+        (catalog, vec![request], expect.why_not, at, Budget::default())
     } else {
         let scenario: Scenario = table.try_into()?;
-        (scenario.catalog(), scenario.requests(), scenario.expect.why_not.clone(), scenario.at)
+        let (target, budget) = (scenario.expect.why_not.clone(), scenario.budget());
+        (scenario.catalog(), scenario.requests(), target, scenario.at, budget)
     };
-    let answers = resolve_fleet(&catalog, &requests, at, Budget::default());
+    let answers = resolve_fleet(&catalog, &requests, at, budget);
     let mut said: Vec<(Explanation, Timestamp)> = answers
         .into_iter()
         .map(|(_, answer)| (answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation), at))

@@ -8,7 +8,8 @@ use crate::explain::{self, Explanation};
 use crate::request::Request;
 use crate::shelf::World;
 use crate::shelf::table::{Seat, Tables};
-use crate::solve::provider::{Chosen, Meter, Question};
+use crate::solve::meter::Meter;
+use crate::solve::provider::{Chosen, Question};
 
 mod aside;
 pub(crate) mod company;

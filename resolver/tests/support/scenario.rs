@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use resolver::Budget;
 use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, FurtherJar, ImageTag, OtherSoftware,
     Owner, PaperVersion, Project, ProjectKey, Release, Source,
@@ -27,6 +28,8 @@ pub(crate) struct Scenario {
     pub(crate) at: Timestamp,
     #[serde(default)]
     policy: Policy,
+    #[serde(default)]
+    budget: Limits,
     pub(crate) request: Wanted,
     catalog: BTreeMap<String, toml::Table>,
     /// Real ids, where the solve knows them.
@@ -56,6 +59,14 @@ pub(crate) struct Scenario {
     /// Further servers of the same namespace; the one above is `lobby`. Without any it is solved alone.
     #[serde(default)]
     pub(crate) server: BTreeMap<String, Another>,
+}
+
+/// What the question may cost, where that is not the usual.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Limits {
+    steps: Option<u64>,
+    words: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -339,6 +350,11 @@ fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecra
 }
 
 impl Scenario {
+    pub(crate) fn budget(&self) -> Budget {
+        let usual = Budget::default();
+        Budget { steps: self.budget.steps.unwrap_or(usual.steps), words: self.budget.words.unwrap_or(usual.words) }
+    }
+
     fn id(&self, project: &str) -> String {
         self.ids.get(project).cloned().unwrap_or_else(|| format!("id-{project}"))
     }
