@@ -27,7 +27,7 @@ struct Set {
     heading: &'static str,
 }
 
-const SETS: [Set; 7] = [
+const SETS: [Set; 8] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
     Set {
         name: "Because",
@@ -40,6 +40,7 @@ const SETS: [Set; 7] = [
     Set { name: "Listing", field: "listing", tag: "known", heading: "How it is known that a release runs on a Paper" },
     Set { name: "Warning", field: "warnings", tag: "warning", heading: "What was assumed, or should be known" },
     Set { name: "HintStep", field: "steps", tag: "do", heading: "What can be done" },
+    Set { name: "Awaited", field: "waits", tag: "await", heading: "Who would have to release or list what" },
 ];
 
 /// What an answer lists that could not be made for lack of metadata, and what the page says of that.
@@ -127,7 +128,7 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
 /// The part of an answer that is about the set: hints, or all but the hints.
 fn excerpt<'a>(set: &Set, text: &'a str) -> &'a str {
     let (facts, hints) = text.find(HINTS).map_or((text, ""), |at| text.split_at(at));
-    if set.name == "HintStep" { hints.trim_end() } else { facts.trim_end() }
+    if ["HintStep", "Awaited"].contains(&set.name) { hints.trim_end() } else { facts.trim_end() }
 }
 
 fn one_line(description: &Value) -> String {
