@@ -124,6 +124,10 @@ fn check(
         Err(unsolvable) => human::render(&unsolvable.explanation(), at),
     };
     assert_eq!(answer.is_ok(), expect.solvable, "{text}");
+    assert_survives_json(&match answer {
+        Ok(resolution) => resolution.explanation.clone(),
+        Err(unsolvable) => unsolvable.explanation(),
+    });
     if let Ok(resolution) = answer {
         if let Some(paper) = &expect.paper {
             assert_eq!(resolution.lock.minecraft.as_str(), paper, "{text}");
@@ -152,6 +156,7 @@ fn check(
     }
     if let Some(target) = &expect.why_not {
         let why = why_not(target).unwrap();
+        assert_survives_json(&Explanation::WhyNot(why.clone()));
         text.push_str("\n-- why not ");
         text.push_str(target.as_str());
         text.push_str("? --\n");
@@ -164,6 +169,12 @@ fn check(
         assert!(!text.contains(never.as_str()), "`{never}` is in:\n{text}");
     }
     text
+}
+
+/// What is written as JSON is read as what was written.
+fn assert_survives_json(explanation: &Explanation) {
+    let text = serde_json::to_string(explanation).unwrap();
+    assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
 }
 
 /// The page of all reasons and hints is what the scenarios say, and there is none that no scenario shows.
