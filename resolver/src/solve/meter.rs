@@ -86,3 +86,21 @@ impl Clashes {
         self.0[plugin].set(statistics.conflict_count());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_clashed_most_is_first_then_the_name_decides_over_all_searches() {
+        let meter = Meter::new(Budget::default());
+        let names = ["warps", "shop", "claims", "motd", "chat"];
+        let search = |counts: [u32; 5]| {
+            meter.keep(&Clashes(counts.map(Cell::new).to_vec()), |plugin| names[plugin]);
+            meter.gave_up().clashing
+        };
+        assert_eq!(search([0; 5]), [""; 0]);
+        assert_eq!(search([2, 2, 0, 0, 1]), ["shop", "warps", "chat"]);
+        assert_eq!(search([0, 0, 4, 0, 1]), ["claims", "chat", "shop"]);
+    }
+}
