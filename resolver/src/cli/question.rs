@@ -96,7 +96,7 @@ impl Question {
             let answers = asked_about.filter_map(|request| {
                 let is_out = out_since(catalog, request.software, target, self.at).is_some();
                 let answer = decided.readiness(&request.server, target)?;
-                Some(answer.map(|why| if is_out || !why.exists { why } else { why.to_come() }))
+                Some(answer.map(|why| if is_out || !why.exists { why } else { why.before_it_is_out() }))
             });
             answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
         } else if let Some(target) = &self.why_not {

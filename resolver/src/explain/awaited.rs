@@ -68,12 +68,12 @@ fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, mine
         return None;
     }
     // Where the user's own word stands against it, no list helps.
-    let overrules = |says: &&CompatibilityOverride| match says.mode {
+    let stands_against = |says: &&CompatibilityOverride| match says.mode {
         OverrideMode::Add => false,
         OverrideMode::Replace => !says.minecraft.is_empty(),
         OverrideMode::Remove => says.minecraft.iter().any(|pattern| glob::matches(pattern, minecraft)),
     };
-    let overruled = shelf.rules.compatibility.filter(overrules);
+    let overruled = shelf.rules.compatibility.filter(stands_against);
     if overruled.is_some_and(|says| says.releases.is_empty()) {
         return None;
     }

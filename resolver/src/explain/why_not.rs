@@ -78,7 +78,7 @@ pub struct PluginState {
 impl WhyNot {
     /// The same about a version that has no build yet: how it will be judged is not known, nor what would then run.
     #[cfg(feature = "cli")]
-    pub(crate) fn to_come(self) -> Self {
+    pub(crate) fn before_it_is_out(self) -> Self {
         let nearest_possible = self.nearest_possible.filter(|nearest| nearest.minecraft != self.target);
         Self { to_come: true, possible: false, unusable: None, hints: Vec::new(), nearest_possible, ..self }
     }

@@ -114,7 +114,7 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
             for (field, value) in fields {
                 let held = if let Value::Array(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
                 if field == set.field {
-                    let word = |one: &'_ Value| if set.tag.is_empty() { one.clone() } else { one[set.tag].clone() };
+                    let word = |one: &Value| if set.tag.is_empty() { one.clone() } else { one[set.tag].clone() };
                     words.extend(held.iter().filter_map(|one| word(one).as_str().map(str::to_owned)));
                 }
                 find(value, set, words);
