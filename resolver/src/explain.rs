@@ -8,10 +8,11 @@ use crate::facts::UsedFact;
 use crate::shelf::World;
 use crate::software::Software;
 use crate::solve::joint::company::Company;
-use crate::solve::provider::Meter;
+use crate::solve::meter::Meter;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
+mod awaited;
 pub mod few;
 mod hint;
 mod holder;
@@ -23,17 +24,20 @@ pub mod svg;
 pub(crate) mod target;
 pub(crate) mod together;
 mod warning;
+mod why_not;
 pub(crate) mod words;
 pub(crate) mod yes;
 
+pub use awaited::Awaited;
 pub(crate) use hint::apply_to_others;
-pub(crate) use holder::up_to;
+pub(crate) use holder::{last_release, up_to};
 pub use image::{ChosenImage, ImageChoice};
 pub use refusal::{
-    Down, Hint, HintStep, Impossible, OneVersion, PaperPin, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
-    Unanswerable, WhyNot,
+    Allowance, Down, Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
+    Unanswerable,
 };
 pub use warning::Warning;
+pub use why_not::{PaperPin, PluginState, WhyNot};
 
 /// What every part of an explanation asks of.
 pub(crate) struct Asked<'x, 'a> {
@@ -62,6 +66,12 @@ pub enum Explanation {
 }
 
 impl Holder {
+    /// Whether all that is missing is that somebody lists it.
+    pub(crate) fn waits_for_a_list(&self) -> bool {
+        let overridden = self.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
+        self.pinned.is_none() && self.nearly.is_none() && self.together_with.is_empty() && !overridden
+    }
+
     /// Whether the plugin of this name cannot be had because of it.
     pub(crate) fn stops(&self, name: &str) -> bool {
         self.name == name || self.together_with.iter().chain(&self.needed_by).any(|other| other == name)
@@ -139,6 +149,9 @@ pub struct Solved {
     /// What can be done; each was proven by solving with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+    /// Who would have to release or list what. Not proven: it changes nothing of yours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Awaited>,
     /// Set when lists were read after the instant of the question: older text is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
@@ -347,6 +360,9 @@ pub struct Holder {
     /// The version that the user pinned, when that is what holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
+    /// When its authors last published anything, where all that is missing is that they list something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_since: Option<Timestamp>,
     /// When its list was read.
     pub read_at: Timestamp,
 }

@@ -176,7 +176,8 @@ pub struct CompatibilityOverride {
 }
 
 /// What an override does with a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub enum OverrideMode {
     /// Adds to it. What our hints write.
     Add,

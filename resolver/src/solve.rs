@@ -15,10 +15,12 @@ use crate::version::Minecraft;
 pub(crate) mod answer;
 mod best_case;
 pub(crate) mod joint;
+pub(crate) mod meter;
 pub(crate) mod provider;
 pub(crate) mod set;
 
-use provider::{Chosen, Meter, Question, find, prove};
+use meter::Meter;
+use provider::{Chosen, Question, find, prove};
 use set::IndexSet;
 
 /// The chosen set, and why it is that one.
@@ -40,7 +42,7 @@ pub enum Unsolvable {
     #[error("the metadata at hand cannot answer the request for `{}`", .0.server)]
     Unanswerable(Box<Unanswerable>),
     /// The search was given up within its budget.
-    #[error("the search was given up after {} steps", .0.steps)]
+    #[error("{0}")]
     GaveUp(GaveUp),
 }
 
@@ -63,14 +65,30 @@ impl Unsolvable {
     }
 }
 
-/// The search took more steps than its budget allows. Says nothing about whether an answer exists.
+/// The search took more than its budget allows. Says nothing about whether an answer exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[error("the search was given up after {steps} steps")]
+#[error("{}", explain::few::gave_up(self))]
 pub struct GaveUp {
     /// Steps taken (choices and dependency look-ups).
     pub steps: u64,
+    /// What was used up.
+    pub limit: Limit,
+    /// The plugins that were in each other's way most often, at most three, by the names people know, worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clashing: Vec<String>,
+}
+
+/// What a search may use up. See [`Budget`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Limit {
+    /// The steps that a question may take.
+    Steps,
+    /// The memory that a question may take.
+    Memory,
 }
 
 /// How much a question may cost, in what can be counted: time would make the answer depend on the machine.

@@ -11,7 +11,9 @@ use resolver::explain::{Explanation, WhyNot, human};
 use resolver::lock::LockedPlugin;
 use resolver::request::Request;
 use resolver::version::Minecraft;
-use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, why_not};
+use resolver::{
+    Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, resolve_within, why_not,
+};
 use serde::Deserialize;
 
 #[path = "support/called.rs"]
@@ -92,14 +94,14 @@ impl Scenario {
         let catalog = self.catalog();
         let requests = self.requests();
         if let [request] = requests.as_slice() {
-            let answer = resolve(&catalog, request, self.at);
+            let answer = resolve_within(&catalog, request, self.at, self.budget());
             let why = |target: &Minecraft| why_not(&catalog, request, target, self.at);
             return vec![check(self.at, &catalog, request, &self.expect, &answer, &why)];
         }
         let expected = std::iter::once(&self.expect).chain(self.server.values().map(|another| &another.expect));
-        let answers = resolve_fleet(&catalog, &requests, self.at, Budget::default());
+        let answers = resolve_fleet(&catalog, &requests, self.at, self.budget());
         let fleet = Fleet::read(&catalog, &requests, self.at);
-        let decided = fleet.decide(Budget::default());
+        let decided = fleet.decide(self.budget());
         (requests.iter().zip(expected))
             .map(|(request, expect)| {
                 let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
@@ -126,6 +128,10 @@ fn check(
         Err(unsolvable) => human::render(&unsolvable.explanation(), at),
     };
     assert_eq!(answer.is_ok(), expect.solvable, "{text}");
+    assert_survives_json(&match answer {
+        Ok(resolution) => resolution.explanation.clone(),
+        Err(unsolvable) => unsolvable.explanation(),
+    });
     if let Ok(resolution) = answer {
         if let Some(paper) = &expect.paper {
             assert_eq!(resolution.lock.minecraft.as_str(), paper, "{text}");
@@ -154,6 +160,7 @@ fn check(
     }
     if let Some(target) = &expect.why_not {
         let why = why_not(target).unwrap();
+        assert_survives_json(&Explanation::WhyNot(why.clone()));
         text.push_str("\n-- why not ");
         text.push_str(target.as_str());
         text.push_str("? --\n");
@@ -166,6 +173,12 @@ fn check(
         assert!(!text.contains(never.as_str()), "`{never}` is in:\n{text}");
     }
     text
+}
+
+/// What is written as JSON is read as what was written.
+fn assert_survives_json(explanation: &Explanation) {
+    let text = serde_json::to_string(explanation).unwrap();
+    assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
 }
 
 /// The page of all reasons and hints is what the scenarios say, and there is none that no scenario shows.
@@ -198,14 +211,15 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
 
 /// Everything that a scenario's answers say, and as of when.
 fn explanations(table: toml::Table) -> datatest_stable::Result<Vec<(Explanation, Timestamp)>> {
-    let (catalog, requests, target, at) = if table.contains_key("problem") {
+    let (catalog, requests, target, at, budget) = if table.contains_key("problem") {
         let Verbatim { name: _, at, problem: Parts { request, catalog }, expect, _why } = table.try_into()?;
-        (catalog, vec![request], expect.why_not, at)
+        (catalog, vec![request], expect.why_not, at, Budget::default())
     } else {
         let scenario: Scenario = table.try_into()?;
-        (scenario.catalog(), scenario.requests(), scenario.expect.why_not.clone(), scenario.at)
+        let (target, budget) = (scenario.expect.why_not.clone(), scenario.budget());
+        (scenario.catalog(), scenario.requests(), target, scenario.at, budget)
     };
-    let answers = resolve_fleet(&catalog, &requests, at, Budget::default());
+    let answers = resolve_fleet(&catalog, &requests, at, budget);
     let mut said: Vec<(Explanation, Timestamp)> = answers
         .into_iter()
         .map(|(_, answer)| (answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation), at))

@@ -102,6 +102,10 @@ pub(super) struct Explain {
     /// Ask why a server does not run this Minecraft version; exits with 0 if it can
     #[arg(long, value_name = "VERSION")]
     pub(super) why_not: Option<Minecraft>,
+    /// Ask which plugins are ready for this Minecraft version, which are not, and since when they are silent; it need not be
+    /// out yet
+    #[arg(long, value_name = "VERSION", conflicts_with = "why_not")]
+    pub(super) target: Option<Minecraft>,
     /// What if nobody asked for this plugin? Can be repeated
     #[arg(long, value_name = "PLUGIN")]
     pub(super) without: Vec<String>,
@@ -117,7 +121,7 @@ pub(super) struct Explain {
     /// Write all that the answer rests on into this file, for somebody else to replay
     #[arg(long, value_name = "FILE")]
     pub(super) save_problem: Option<PathBuf>,
-    /// Answer a question that was saved; `--at`, `--why-not`, `--without` and `--assume` change it
+    /// Answer a question that was saved; `--at`, `--why-not`, `--target`, `--without` and `--assume` change it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "catalog", "save_problem"])]
     pub(super) problem: Option<PathBuf>,
 }

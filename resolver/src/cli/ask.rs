@@ -28,12 +28,14 @@ use crate::{needed_projects, upstream};
 
 /// `resolver explain`.
 pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
-    let Explain { reading, at, why_not, without, assume, format, catalog, save_problem, problem } = explain;
+    let Explain { reading, at, why_not, target, without, assume, format, catalog, save_problem, problem } = explain;
     if let Some(file) = problem {
         let mut problem = Problem::read(file).map_err(|error| Said::nothing_but(vec![in_words(&error)]))?;
         let question = &mut problem.question;
         question.at = at.unwrap_or(question.at);
-        question.why_not = why_not.clone().or_else(|| question.why_not.take());
+        if why_not.is_some() || target.is_some() {
+            (question.why_not, question.target) = (why_not.clone(), target.clone());
+        }
         question.without.extend(without.iter().cloned());
         question.assume.extend(assume.iter().cloned());
         let (answered, _) = problem.question.ask(&problem.catalog, &problem.requests);
@@ -47,6 +49,7 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         now,
         at: at.unwrap_or(now),
         why_not: why_not.clone(),
+        target: target.clone(),
         without: without.clone(),
         assume: assume.clone(),
         servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },

@@ -296,6 +296,7 @@ fn problem() -> String {
         now: at,
         at,
         why_not: Some("1.21.11".parse().unwrap()),
+        target: None,
         servers: vec!["games/lobby".to_owned()],
         without: Vec::new(),
         assume: Vec::new(),

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::gathered;
+use super::ready::out_since;
 use super::supposed::{self, Assumed, Supposed};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::Explanation;
@@ -24,6 +25,9 @@ pub(super) struct Question {
     /// The Minecraft version asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why_not: Option<Minecraft>,
+    /// The Minecraft version that plugins are to be ready for, if that is the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<Minecraft>,
     /// The servers asked about; none named: all. The others are decided about together with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) servers: Vec<String>,
@@ -49,7 +53,7 @@ pub(super) struct Answered {
 impl Question {
     /// The answer for each server, and the projects that it lacks still.
     pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Vec<ProjectKey>) {
-        let Self { now, at, why_not: _, servers: _, without, assume } = self;
+        let Self { now, at, why_not, target, servers: _, without, assume } = self;
         let mut mistakes = Vec::new();
         let mut supposed = Supposed::default();
         // A catalog is big, and usually nothing is supposed.
@@ -63,7 +67,8 @@ impl Question {
                 }
             }
             for assumed in assume {
-                match supposed::release(&mut world.0, &world.1, assumed, (*now).min(*at), self.why_not.as_ref()) {
+                let about = why_not.as_ref().or(target.as_ref());
+                match supposed::release(&mut world.0, &world.1, assumed, (*now).min(*at), about) {
                     Ok(release) => supposed.assumed.push(release),
                     Err(mistake) => mistakes.push(mistake),
                 }
@@ -84,7 +89,17 @@ impl Question {
         };
         let is_asked_about = |request: &&Request| self.servers.is_empty() || self.servers.contains(&request.server);
         let asked_about = requests.iter().filter(is_asked_about);
-        let explanations = if let Some(target) = &self.why_not {
+        let explanations = if let Some(target) = &self.target {
+            let to_come = supposed::with_versions_to_come(catalog, target, self.at);
+            let fleet = Fleet::read(to_come.as_ref().unwrap_or(catalog), requests, self.at);
+            let decided = fleet.decide(Budget::default());
+            let answers = asked_about.filter_map(|request| {
+                let is_out = out_since(catalog, request.software, target, self.at).is_some();
+                let answer = decided.readiness(&request.server, target)?;
+                Some(answer.map(|why| if is_out || !why.exists { why } else { why.before_it_is_out() }))
+            });
+            answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
+        } else if let Some(target) = &self.why_not {
             let fleet = Fleet::read(catalog, requests, self.at);
             let decided = fleet.decide(Budget::default());
             let answers = asked_about.filter_map(|request| decided.why_not(&request.server, target));

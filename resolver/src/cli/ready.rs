@@ -11,8 +11,8 @@ use super::gathered::{end_of, gather};
 use super::table::table;
 use super::{End, Said, ask, supposed};
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::words::{date, list};
-use crate::explain::{Holder, WhyNot, few, human};
+use crate::explain::words::{date, list, silent_since};
+use crate::explain::{Holder, WhyNot, few, human, last_release};
 use crate::request::Request;
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -158,21 +158,20 @@ fn board(catalog: &Catalog, whys: &[&WhyNot], target: &Minecraft, at: Timestamp)
 }
 
 /// When the first build of a version came out.
-fn out_since(catalog: &Catalog, software: Software, target: &Minecraft, at: Timestamp) -> Option<Timestamp> {
+pub(super) fn out_since(catalog: &Catalog, software: Software, target: &Minecraft, at: Timestamp) -> Option<Timestamp> {
     let versions = catalog.versions(software).iter().filter(|version| version.minecraft == *target);
     let builds = versions.flat_map(|version| &version.builds);
     builds.map(|build| build.published).filter(|published| *published <= at).min()
 }
 
 fn not_ready_row(catalog: &Catalog, holder: &Holder, at: Timestamp) -> NotReady {
-    let releases = catalog.project(&holder.key).into_iter().flat_map(|project| &project.releases);
     NotReady {
         name: holder.name.clone(),
         key: holder.key.clone(),
         newest: holder.newest.as_ref().map(|newest| newest.version.clone()),
         listed_up_to: holder.newest.as_ref().and_then(|newest| newest.up_to.clone()),
         why: few::holder(holder),
-        last_release: releases.filter_map(|release| release.published).filter(|published| *published <= at).max(),
+        last_release: catalog.project(&holder.key).and_then(|project| last_release(project, at)),
         servers: BTreeSet::new(),
     }
 }
@@ -220,7 +219,7 @@ fn human_board(board: &Board) -> String {
 
 fn not_ready_cells(row: &NotReady) -> Vec<String> {
     let NotReady { name, key: _, newest, listed_up_to: _, why, last_release, servers } = row;
-    let silent = last_release.map(|last| format!("silent since {}", date(last))).unwrap_or_default();
+    let silent = last_release.map(silent_since).unwrap_or_default();
     let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
     let named = newest.as_ref().map_or_else(|| name.clone(), |newest| format!("{name} {newest}"));
     vec![named, why.clone(), silent, format!("on {}", list(&servers, 3))]

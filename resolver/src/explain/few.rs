@@ -2,6 +2,7 @@
 
 use super::words::{build_channel, channel, date, list, names};
 use super::{Because, Holder, OneVersion};
+use crate::solve::{GaveUp, Limit};
 use crate::unusable::Unusable;
 
 /// Why something may not be used.
@@ -49,6 +50,20 @@ pub fn because(because: &Because) -> String {
         Because::OneVersion { one_version: shared } => one_version(shared),
         Because::Others { with, facts: _ } => format!("does not go with {}", list(with, 3)),
     }
+}
+
+/// That a search was given up, and what made it hard.
+pub fn gave_up(gave_up: &GaveUp) -> String {
+    let GaveUp { steps, limit, clashing } = gave_up;
+    let within = match limit {
+        Limit::Steps => format!("within {steps} steps"),
+        Limit::Memory => format!("in the memory that a question may take, after {steps} steps"),
+    };
+    let clashing = match clashing.as_slice() {
+        [] => String::new(),
+        names => format!("; {} kept clashing", list(names, names.len())),
+    };
+    format!("no answer was found {within}{clashing}")
 }
 
 /// That plugins are one version on several servers.

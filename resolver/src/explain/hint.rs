@@ -3,17 +3,17 @@
 use jiff::Timestamp;
 
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, Nearly, NewerPaper,
-    NewerRelease, OneVersion, Proposal, Reason, Unfollowed, WhyNot,
+    Allowance, Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Holder, Impossible, ListedRelease, Nearly,
+    NewerPaper, NewerRelease, OneVersion, Proposal, Reason, Unfollowed, WhyNot,
 };
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::{Says, UsedFact};
-use crate::request::{OverrideMode, PaperWish, Request};
+use crate::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
 use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;
 use crate::solve::{BareAnswer, outcome};
 use crate::unusable::Unusable;
-use crate::version::Minecraft;
+use crate::version::{Minecraft, glob};
 
 mod applied;
 
@@ -206,7 +206,10 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
     if holder.object.is_none() && holder.nearly.as_ref().is_some_and(down) {
         return allow_down(asked, &holder.name);
     }
-    let Some(object) = holder.object.as_deref() else { return Vec::new() };
+    let Some(object) = holder.object.as_deref() else {
+        let newest = holder.newest.as_ref().filter(|_| holder.waits_for_a_list());
+        return newest.map(|newest| allow_needed(asked, &holder.name, minecraft, &newest.version)).unwrap_or_default();
+    };
     if holder.pinned.is_some() {
         return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
     }
@@ -233,22 +236,57 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
     steps
 }
 
+/// The override that lets a release run on a Minecraft version. One that is there keeps its mode and what else it says.
 fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
     let wish = request.plugins.iter().find(|wish| wish.object == object)?;
-    let (mut minecraft_versions, mut releases) = match &wish.compatibility {
-        None => (Vec::new(), Vec::new()),
-        Some(says) if says.mode == OverrideMode::Add && !says.releases.is_empty() => {
-            (says.minecraft.clone(), says.releases.clone())
-        }
-        // The field is taken: what it says now would be lost.
-        Some(_) => return None,
+    let object = object.to_owned();
+    let Some(CompatibilityOverride { mode, minecraft: versions, releases }) = &wish.compatibility else {
+        let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
+        return Some(HintStep::AllowMinecraft { object, minecraft_versions, releases });
     };
-    minecraft_versions.push(minecraft.to_string());
-    minecraft_versions.dedup();
-    if !releases.iter().any(|known| known == release) {
+    let mode = *mode;
+    if mode == OverrideMode::Remove {
+        let (taken, minecraft_versions): (Vec<String>, Vec<String>) =
+            versions.iter().cloned().partition(|pattern| glob::matches(pattern, minecraft));
+        // Else its page does not list it, and to add it would lose what the field says now.
+        return (!taken.is_empty()).then(|| match minecraft_versions.as_slice() {
+            [] => HintStep::DropOverride { object },
+            _ => HintStep::ChangeOverride { object, mode, minecraft_versions, releases: releases.clone() },
+        });
+    }
+    let (mut minecraft_versions, mut releases) = (versions.clone(), releases.clone());
+    // To replace a list without saying by what is to allow all.
+    if !(mode == OverrideMode::Replace && versions.is_empty()) {
+        minecraft_versions.push(minecraft.to_string());
+        minecraft_versions.dedup();
+    }
+    // Without any it is about all releases.
+    if !releases.is_empty() && !releases.iter().any(|known| known == release) {
         releases.push(release.to_owned());
     }
-    Some(HintStep::AllowMinecraft { object: object.to_owned(), minecraft_versions, releases })
+    Some(match mode {
+        OverrideMode::Add => HintStep::AllowMinecraft { object, minecraft_versions, releases },
+        OverrideMode::Replace | OverrideMode::Remove => {
+            HintStep::ChangeOverride { object, mode, minecraft_versions, releases }
+        }
+    })
+}
+
+/// The Plugin to write for what nobody asks for, so that this release of it may run on a Minecraft version.
+fn allow_needed(asked: &Asked<'_, '_>, plugin: &str, minecraft: &Minecraft, release: &str) -> Vec<HintStep> {
+    let shelves = &asked.world.shelves;
+    let Some(shelf) = shelves.iter().find(|shelf| shelf.name() == plugin) else { return Vec::new() };
+    let objects = asked_for_it(asked, plugin);
+    let Some(object) = objects.first() else { return Vec::new() };
+    let projects = [(plugin.to_owned(), shelf.project.key.clone())];
+    let HintStep::AddPlugins { mut plugins } = propose(asked.world.request, object, &projects) else {
+        return Vec::new();
+    };
+    for proposal in &mut plugins {
+        let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
+        proposal.allows = Some(Allowance { minecraft_versions, releases });
+    }
+    vec![HintStep::AddPlugins { plugins }]
 }
 
 fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
@@ -289,8 +327,13 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
     }
 }
 
-/// The Plugins that may let a plugin go down that nobody asks for: those that need it, directly or through others.
+/// The Plugins that may let a plugin go down that nobody asks for.
 fn allow_down(asked: &Asked<'_, '_>, plugin: &str) -> Vec<HintStep> {
+    asked_for_it(asked, plugin).into_iter().map(|object| HintStep::AllowDowngrade { object }).collect()
+}
+
+/// The Plugins that need a plugin, directly or through others.
+fn asked_for_it(asked: &Asked<'_, '_>, plugin: &str) -> Vec<String> {
     let shelves = &asked.world.shelves;
     let mut needed: Vec<usize> = (0..shelves.len()).filter(|&at| shelves[at].name() == plugin).collect();
     let mut looked_at = 0;
@@ -303,8 +346,7 @@ fn allow_down(asked: &Asked<'_, '_>, plugin: &str) -> Vec<HintStep> {
         let more: Vec<usize> = (0..shelves.len()).filter(needs).collect();
         needed.extend(more);
     }
-    let objects = needed.iter().filter_map(|&at| shelves[at].object());
-    objects.map(|object| HintStep::AllowDowngrade { object: object.to_owned() }).collect()
+    needed.iter().filter_map(|&at| shelves[at].object()).map(str::to_owned).collect()
 }
 
 /// The Plugins to write for what the one called `object` needs: for the same servers, as unstable as that one.
@@ -316,6 +358,7 @@ fn propose(request: &Request, object: &str, projects: &[(String, ProjectKey)]) -
         key: key.clone(),
         channel: beside.map_or(Channel::Release, |wish| wish.channel),
         selector: beside.and_then(|wish| wish.selector.clone()).unwrap_or_else(|| "{}".to_owned()),
+        allows: None,
     };
     HintStep::AddPlugins { plugins: projects.iter().map(proposal).collect() }
 }
@@ -405,6 +448,12 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
         Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
             let allow = papers.last().and_then(|span| allow(request, object, &span.to, &newest.version));
             allow.into_iter().chain(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
+        }
+        Reason::NotListed { object: None, plugin, newest: Some(newest), papers, .. }
+            if newest.refuses.is_none() && !newest.overridden =>
+        {
+            let allow = papers.last().map(|span| allow_needed(asked, plugin, &span.to, &newest.version));
+            allow.unwrap_or_default()
         }
         Reason::ReleasesUnusable { object: None, plugin, unusable: Unusable::Older { .. }, .. } => {
             allow_down(asked, plugin)

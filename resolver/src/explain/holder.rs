@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::{Asked, Holder, ListedRelease, Nearly};
-use crate::catalog::Release;
+use crate::catalog::{Project, Release};
 use crate::facts::UsedFact;
 use crate::shelf::{LinkKind, World};
 use crate::solve::GaveUp;
@@ -117,7 +118,15 @@ pub(super) fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, pa
             unusable: stocked.unusable.clone()?,
         })
     });
+    if holder.waits_for_a_list() {
+        holder.silent_since = last_release(shelf.project, asked.world.now);
+    }
     holder
+}
+
+/// When the authors of a project last published anything.
+pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestamp> {
+    project.releases.iter().filter_map(|release| release.published).filter(|published| *published <= now).max()
 }
 
 /// A release would do, but what it needs has none: then that one holds.
@@ -174,6 +183,7 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
         facts: Vec::new(),
         needed_by: Vec::new(),
         pinned: None,
+        silent_since: None,
         read_at: shelf.project.read_at,
     }
 }

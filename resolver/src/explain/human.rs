@@ -5,9 +5,10 @@
 
 use jiff::Timestamp;
 
-use super::{Explanation, PaperName, Unanswerable};
+use super::{Explanation, PaperName, Unanswerable, few};
 use crate::foreign::visible;
 use crate::software::Software;
+use crate::solve::GaveUp;
 use crate::version::Minecraft;
 
 mod hint;
@@ -24,11 +25,7 @@ pub fn render(explanation: &Explanation, now: Timestamp) -> String {
         Explanation::Impossible(impossible) => no::impossible(&mut page, impossible),
         Explanation::WhyNot(why) => target::why_not(&mut page, why),
         Explanation::Unanswerable(unanswerable) => page.unanswerable(unanswerable),
-        Explanation::GaveUp(gave_up) => page.line(&format!(
-            "no answer was found within {} steps. This says nothing about whether there is one; pin a plugin or the server to \
-             make the question smaller, and please report it.",
-            gave_up.steps
-        )),
+        Explanation::GaveUp(gave_up) => page.gave_up(gave_up),
     }
     page.text
 }
@@ -71,6 +68,17 @@ impl Page {
             let day = read_at.to_zoned(jiff::tz::TimeZone::UTC).date();
             self.line(&format!("lists as read on {day}; older text is not recorded"));
         }
+    }
+
+    fn gave_up(&mut self, gave_up: &GaveUp) {
+        self.line(&format!("{}. This says nothing about whether there is one.", few::gave_up(gave_up)));
+        let what = match gave_up.clashing.as_slice() {
+            [] => "a plugin or the server",
+            [_] => "it",
+            _ => "one of them",
+        };
+        let field = if gave_up.clashing.is_empty() { "`spec.version`" } else { "`spec.version` on its Plugin" };
+        self.line(&format!("Pin {what} ({field}) to make the question smaller, and please report it."));
     }
 
     fn unanswerable(&mut self, unanswerable: &Unanswerable) {

@@ -8,7 +8,7 @@ use pubgrub::{DerivationTree, External, VersionSet};
 use super::holder::{listed, smallest, up_to};
 use super::target::nearest;
 use super::yes::lists_read_later;
-use super::{Asked, Impossible, Reason, RunningNow, Span, hint};
+use super::{Asked, Impossible, Reason, RunningNow, Span, awaited, hint};
 use crate::request::PaperWish;
 use crate::shelf::{LinkKind, World};
 use crate::solve::provider::{Failure, Package, Proof, Question, find, solve};
@@ -36,9 +36,11 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof)
         reasons,
         more,
         hints: Vec::new(),
+        waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
     impossible.hints = hint::for_impossible(asked, &impossible);
+    impossible.waits = awaited::by_reasons(world, &impossible.reasons);
     impossible
 }
 

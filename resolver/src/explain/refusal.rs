@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, ListedRelease, PaperName};
+use super::{Awaited, ListedRelease, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
-use crate::request::Hold;
+use crate::request::{Hold, OverrideMode};
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -50,6 +50,22 @@ pub enum HintStep {
         minecraft_versions: Vec<String>,
         /// The whole value of `releases`: the one release it is about after those that are there.
         releases: Vec<String>,
+    },
+    /// `compatibilityOverride` of a Plugin that has one in another mode, which stays: another value of it.
+    ChangeOverride {
+        /// Plugin object.
+        object: String,
+        /// The mode that it has.
+        mode: OverrideMode,
+        /// The whole value of `minecraftVersions`.
+        minecraft_versions: Vec<String>,
+        /// The whole value of `releases`.
+        releases: Vec<String>,
+    },
+    /// Take `compatibilityOverride` away from a Plugin.
+    DropOverride {
+        /// Plugin object.
+        object: String,
     },
     /// `spec.updateDelay: 0s` on a Plugin.
     NoPluginDelay {
@@ -174,6 +190,20 @@ pub struct Proposal {
     pub channel: Channel,
     /// `spec.instanceSelector` as one line of JSON: that of the plugin that needs it.
     pub selector: String,
+    /// `spec.compatibilityOverride` with `mode: Add`, where its page lists too little.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allows: Option<Allowance>,
+}
+
+/// What a proposed Plugin adds to a list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Allowance {
+    /// `minecraftVersions`
+    pub minecraft_versions: Vec<String>,
+    /// `releases`
+    pub releases: Vec<String>,
 }
 
 /// The no: why nothing meets the request.
@@ -197,6 +227,9 @@ pub struct Impossible {
     /// What can be done; each was proven by solving with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+    /// Who would have to release or list what. Not proven: it changes nothing of yours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Awaited>,
     /// Set when lists were read after the instant of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
@@ -407,58 +440,6 @@ pub struct Span {
     pub from: Minecraft,
     /// The newest; may be the same.
     pub to: Minecraft,
-}
-
-/// The answer to "why not this Paper?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WhyNot {
-    /// The server as the request names it.
-    pub server: String,
-    /// What it runs as; absent for Paper. Whatever is called Paper here is of this.
-    #[serde(default, skip_serializing_if = "Software::is_paper")]
-    pub software: Software,
-    /// The Minecraft version asked about.
-    pub target: Minecraft,
-    /// Whether nothing speaks against it.
-    pub possible: bool,
-    /// Whether Paper has a build of it at all.
-    pub exists: bool,
-    /// Real ones next to it, when it does not exist.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nearest: Vec<Minecraft>,
-    /// Why the Paper itself may not be used, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unusable: Option<Unusable>,
-    /// A pin that stands against it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<PaperPin>,
-    /// Plugins that have a release for it.
-    pub ready: Vec<String>,
-    /// Plugins that do not.
-    pub holders: Vec<Holder>,
-    /// Set when the server could have it alone: the plugins that are one version on several servers and hold it so.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub one_version: Vec<OneVersion>,
-    /// The newest that can be had, if anything can.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nearest_possible: Option<PaperName>,
-    /// What can be done; each was proven by solving with it applied.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<Hint>,
-}
-
-/// A pin of Paper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PaperPin {
-    /// `spec.version`
-    pub version: Minecraft,
-    /// `spec.build`
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub build: Option<u32>,
 }
 
 /// Why no metadata answers the question.

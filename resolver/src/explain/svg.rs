@@ -37,12 +37,12 @@ fn section(explanation: &Explanation) -> Section {
         Explanation::WhyNot(why) => yes::why_not(why),
         Explanation::Impossible(no) => impossible(no),
         Explanation::Unanswerable(unknown) => unanswerable(unknown),
-        Explanation::GaveUp(GaveUp { steps }) => Section::titled(format!("no answer was found within {steps} steps")),
+        Explanation::GaveUp(gave_up) => given_up(gave_up),
     }
 }
 
 fn impossible(no: &Impossible) -> Section {
-    let Impossible { server, software, running, reasons, more, hints: _, lists_read_later: _ } = no;
+    let Impossible { server, software, running, reasons, more, hints: _, waits: _, lists_read_later: _ } = no;
     let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
     section.left_head = "what rules it out";
     section.left = reasons.iter().map(|reason| reason::card(*software, reason)).collect();
@@ -52,6 +52,16 @@ fn impossible(no: &Impossible) -> Section {
         section.right.push(Card::new(Kind::Chosen, named(&running.paper), ""));
         let plugins = running.plugins.iter();
         section.right.extend(plugins.map(|(name, version)| Card::new(Kind::Chosen, format!("{name} {version}"), "")));
+    }
+    section
+}
+
+fn given_up(gave_up: &GaveUp) -> Section {
+    let GaveUp { steps: _, limit: _, clashing } = gave_up;
+    let mut section = Section::titled(few::gave_up(&GaveUp { clashing: Vec::new(), ..gave_up.clone() }));
+    if !clashing.is_empty() {
+        section.left_head = "kept clashing";
+        section.left = clashing.iter().map(|name| Card::new(Kind::Holds, name, "")).collect();
     }
     section
 }

@@ -1,8 +1,10 @@
 //! Pure. "Why not this Paper?": which plugins are ready for it and which are not.
 
+use pubgrub::VersionSet;
+
 use super::holder::{describe, holders};
 use super::yes::paper_pin;
-use super::{Asked, Holder, WhyNot, hint, together};
+use super::{Asked, Holder, PluginState, WhyNot, awaited, hint, together};
 use crate::solve::decide;
 use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
@@ -34,11 +36,14 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
         },
         unusable,
         pinned,
+        to_come: false,
         ready: ready.map(str::to_owned).collect(),
         holders,
+        plugins: Vec::new(),
         one_version: Vec::new(),
         nearest_possible,
         hints: Vec::new(),
+        waits: Vec::new(),
     };
     if let (true, Some(company), Some(place)) = (why.possible, asked.company, place)
         && matches!(company.verdict(), Verdict::Member(_) | Verdict::Aside)
@@ -48,7 +53,31 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
         why.one_version = together::held(asked, company, place);
     }
     why.hints = hint::for_target(asked, &why);
+    why.waits = awaited::by_holders(world, &why.holders, target);
     why
+}
+
+/// Each plugin that is asked for, by what was found out about the version.
+pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
+    let world = asked.world;
+    let Some(place) = world.papers.iter().position(|paper| paper.version.minecraft == why.target) else {
+        return Vec::new();
+    };
+    let whole = Question::whole(world, IndexSet::of([place + 1]));
+    let state = |at: usize| {
+        let shelf = &world.shelves[at];
+        let would_do = shelf.supports[place].intersection(&shelf.usable).intersection(&whole.root[at]);
+        let newest = would_do.highest(shelf.releases.len()).and_then(|index| index.checked_sub(1));
+        let is_ready = why.ready.iter().any(|name| name == shelf.name());
+        let newest = newest.filter(|_| is_ready).map(|newest| shelf.releases[newest].release);
+        PluginState {
+            name: shelf.name().to_owned(),
+            version: newest.map(|release| release.version.clone()),
+            published: newest.and_then(|release| release.published),
+            silent_since: why.holders.iter().find(|h| h.name == shelf.name()).and_then(|holder| holder.silent_since),
+        }
+    };
+    whole.insisted().into_iter().map(state).collect()
 }
 
 /// Holders as if the Paper itself could be used: the question is about the plugins.

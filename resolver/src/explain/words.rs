@@ -39,6 +39,11 @@ pub(super) fn of(published: Option<Timestamp>) -> String {
     published.map_or_else(|| "a file by its URL".to_owned(), |at| format!("of {}", date(at)))
 }
 
+/// `silent since 6 October 2025`
+pub(crate) fn silent_since(at: Timestamp) -> String {
+    format!("silent since {}", date(at))
+}
+
 /// `7 days`, `36 hours`
 pub(super) fn duration(length: SignedDuration) -> String {
     let (days, hours, minutes) = (length.as_hours() / 24, length.as_hours(), length.as_mins());

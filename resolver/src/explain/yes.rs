@@ -5,7 +5,7 @@ use pubgrub::VersionSet;
 use super::holder::{bare, holders, up_to};
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin, Solved,
-    Unfollowed, Warning, hint, image, together,
+    Unfollowed, Warning, awaited, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::facts::UsedFact;
@@ -30,6 +30,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let unfollowed: Vec<Unfollowed> =
         decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
     let hints = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
+    let waits = awaited::by_newer(world, &paper.minecraft, &newer_paper, &unfollowed);
     Solved {
         server: world.request.server.clone(),
         software: world.request.software,
@@ -42,6 +43,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
         bounds: used_facts(world, decision),
         warnings: warnings(world, decision),
         hints,
+        waits,
         lists_read_later: lists_read_later(asked),
     }
 }

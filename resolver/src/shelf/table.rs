@@ -40,6 +40,8 @@ pub(crate) struct Tables<'a> {
 /// A project's releases, oldest first (index is place plus 1), and what each that may be used asks of other projects:
 /// [`Link::to`] is the place of a project in the catalog.
 pub(crate) struct Listing<'a> {
+    /// The name people know.
+    pub(crate) name: &'a str,
     pub(crate) releases: Vec<&'a Release>,
     pub(crate) links: Vec<Vec<Link>>,
 }
@@ -232,6 +234,7 @@ impl<'a> Desk<'a> {
         }
         let running = &self.running;
         let listing = self.projects.entry(member.place).or_insert_with(|| Listing {
+            name: &member.project.name,
             releases: listed(member.project, self.now, |release| running.contains(release.id.as_str())),
             links: Vec::new(),
         });

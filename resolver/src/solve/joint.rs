@@ -8,7 +8,9 @@ use crate::explain::{self, Explanation};
 use crate::request::Request;
 use crate::shelf::World;
 use crate::shelf::table::{Seat, Tables};
-use crate::solve::provider::{Chosen, Meter, Question};
+use crate::solve::meter::Meter;
+use crate::solve::provider::{Chosen, Question};
+use crate::version::Minecraft;
 
 mod aside;
 pub(crate) mod company;
@@ -157,11 +159,23 @@ impl<'a> Decided<'_, 'a> {
     }
 
     /// Why a server does not run `target`, seen with the others of its group; `None`: it is none of this fleet.
-    pub fn why_not(
+    pub fn why_not(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
+        self.asked_about(server, |asked| explain::target::explain(asked, target))
+    }
+
+    /// The same with the state of each plugin: who is ready for `target`, who is not, and since when they are silent.
+    pub fn readiness(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
+        self.asked_about(server, |asked| {
+            let why = explain::target::explain(asked, target);
+            explain::WhyNot { plugins: explain::target::states(asked, &why), ..why }
+        })
+    }
+
+    fn asked_about<T>(
         &self,
         server: &str,
-        target: &crate::version::Minecraft,
-    ) -> Option<Result<explain::WhyNot, Unsolvable>> {
+        answer: impl FnOnce(&explain::Asked<'_, '_>) -> T,
+    ) -> Option<Result<T, Unsolvable>> {
         let (group, seat) = self.place_of(server)?;
         let request = self.request(group, seat);
         let company = self.company(group, seat);
@@ -172,7 +186,7 @@ impl<'a> Decided<'_, 'a> {
         let meter = Meter::new(self.budget);
         let asked =
             explain::Asked { catalog: self.fleet.catalog, world: &world, meter: &meter, company: company.as_ref() };
-        Some(Ok(explain::target::explain(&asked, target)))
+        Some(Ok(answer(&asked)))
     }
 
     /// Whether the servers that go together share a plugin in a release below what runs on a server that was set aside:

@@ -4,14 +4,14 @@
 //! on Paper. The root names every package, and priorities are constant ranks: with both, the first solution pubgrub
 //! finds is the best one in the order of the ranks (checked against brute force; `solver-notes.md`, section 2).
 
-use std::cell::Cell;
 use std::fmt;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
+use super::GaveUp;
 use super::best_case::BestCase;
-use super::set::{Index, IndexSet, words_taken};
-use super::{Budget, GaveUp};
+use super::meter::{Clashes, Meter};
+use super::set::{Index, IndexSet};
 use crate::shelf::{Class, World, class_of};
 use crate::unusable::Unusable;
 
@@ -135,40 +135,11 @@ pub(crate) enum Failure {
     GaveUp(GaveUp),
 }
 
-/// Counts what all solves of one question cost together.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    left: Cell<u64>,
-    /// What [`words_taken`] gave at the start.
-    words: u64,
-    budget: Budget,
-}
-
-impl Meter {
-    pub(crate) fn new(budget: Budget) -> Self {
-        Self { left: Cell::new(budget.steps), words: words_taken(), budget }
-    }
-
-    /// Whether nothing can be solved any more.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.left.get() == 0 || words_taken().wrapping_sub(self.words) > self.budget.words
-    }
-
-    /// One more step.
-    pub(crate) fn step(&self) -> Result<(), GaveUp> {
-        let left = self.left.get();
-        if self.is_spent() {
-            return Err(GaveUp { steps: self.budget.steps - left });
-        }
-        self.left.set(left - 1);
-        Ok(())
-    }
-}
-
 struct Provider<'x, 'a> {
     world: &'x World<'a>,
     question: &'x Question,
     meter: &'x Meter,
+    clashes: Clashes,
 }
 
 /// The best answer to a question, if there is one: what [`solve`] gives, without a proof where there is none.
@@ -197,15 +168,17 @@ pub(crate) fn prove(world: &World<'_>, question: &Question, meter: &Meter) -> Re
 
 /// Searches for the answer to a question among all of its Papers, so that the proof that there is none says why not each.
 pub(crate) fn solve(world: &World<'_>, question: &Question, meter: &Meter) -> Result<Chosen, Failure> {
-    let provider = Provider { world, question, meter };
-    let selected = match pubgrub::resolve(&provider, Package::Root, Index::One(1)) {
+    let provider = Provider { world, question, meter, clashes: Clashes::none(world.shelves.len()) };
+    let found = pubgrub::resolve(&provider, Package::Root, Index::One(1));
+    meter.keep(&provider.clashes, |shelf| world.shelves[shelf].name());
+    let selected = match found {
         Ok(selected) => selected,
         Err(PubGrubError::NoSolution(proof)) => return Err(Failure::None(Box::new(proof))),
         Err(
-            PubGrubError::ErrorRetrievingDependencies { source, .. }
-            | PubGrubError::ErrorChoosingVersion { source, .. }
-            | PubGrubError::ErrorInShouldCancel(source),
-        ) => return Err(Failure::GaveUp(source)),
+            PubGrubError::ErrorRetrievingDependencies { .. }
+            | PubGrubError::ErrorChoosingVersion { .. }
+            | PubGrubError::ErrorInShouldCancel(_),
+        ) => return Err(Failure::GaveUp(meter.gave_up())),
     };
     let place = |package| match selected.get(&package) {
         Some(Index::One(index)) => usize::from(*index).checked_sub(1),
@@ -249,7 +222,10 @@ impl DependencyProvider for Provider<'_, '_> {
     type Err = GaveUp;
 
     /// A constant rank: anything that depends on the course of the search loses the best answer.
-    fn prioritize(&self, package: &Package, _: &IndexSet, _: &PackageResolutionStatistics) -> u32 {
+    fn prioritize(&self, package: &Package, _: &IndexSet, statistics: &PackageResolutionStatistics) -> u32 {
+        if let Package::Plugin(at) = package {
+            self.clashes.saw(*at, statistics);
+        }
         match package {
             Package::Root => u32::MAX,
             Package::Paper => u32::MAX - 1,

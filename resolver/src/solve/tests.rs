@@ -191,7 +191,9 @@ fn a_search_beyond_its_budget_is_given_up_and_says_so() {
     let problem = small::many_betas(5);
     let answer =
         resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3, ..Budget::default() });
-    assert_eq!(answer.unwrap_err(), Unsolvable::GaveUp(GaveUp { steps: 3 }));
+    // Too early for a conflict.
+    let gave_up = GaveUp { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
+    assert_eq!(answer.unwrap_err(), Unsolvable::GaveUp(gave_up));
 }
 
 #[test]
@@ -200,8 +202,24 @@ fn a_search_beyond_its_memory_is_given_up_after_few_steps() {
     let answer = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
     let plenty = Budget { words: u64::MAX, ..Budget::default() };
     assert!(matches!(answer(plenty), Err(Unsolvable::NoSolution(_))));
-    let Err(Unsolvable::GaveUp(GaveUp { steps })) = answer(Budget { words: 100, ..plenty }) else {
+    let Err(Unsolvable::GaveUp(GaveUp { steps, limit: Limit::Memory, .. })) = answer(Budget { words: 100, ..plenty })
+    else {
         panic!("60 releases on each side of a ladder take more than 100 words");
     };
     assert!(steps < 1_000, "{steps}");
+}
+
+#[test]
+fn what_was_given_up_names_who_was_in_the_way_most_often() {
+    let problem = small::ladder(60);
+    for steps in [200, 500] {
+        let budget = Budget { steps, ..Budget::default() };
+        let Err(Unsolvable::GaveUp(mut gave_up)) =
+            resolve_within(&problem.catalog, &problem.request, problem.now, budget)
+        else {
+            panic!("a ladder of 60 rungs takes more than {steps} steps");
+        };
+        gave_up.clashing.sort();
+        assert_eq!(gave_up, GaveUp { steps, limit: Limit::Steps, clashing: vec!["A".to_owned(), "B".to_owned()] });
+    }
 }

@@ -163,6 +163,16 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
         };
         match step {
             HintStep::WaitUntil { at } => changed.now = *at,
+            HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => {
+                on(object, &|wish| {
+                    wish.compatibility = Some(CompatibilityOverride {
+                        mode: *mode,
+                        minecraft: minecraft_versions.clone(),
+                        releases: releases.clone(),
+                    });
+                });
+            }
+            HintStep::DropOverride { object } => on(object, &|wish| wish.compatibility = None),
             HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
             HintStep::ServerChannel { channel } => request.channel = *channel,
             HintStep::UnpinImage => request.image = None,
@@ -184,7 +194,11 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
                         version: VersionWish::Auto,
                         delay: request.delay,
                         channel: plugin.channel,
-                        compatibility: None,
+                        compatibility: plugin.allows.as_ref().map(|allows| CompatibilityOverride {
+                            mode: OverrideMode::Add,
+                            minecraft: allows.minecraft_versions.clone(),
+                            releases: allows.releases.clone(),
+                        }),
                         requires: Vec::new(),
                         allow_downgrade: false,
                         hold: None,

@@ -41,6 +41,22 @@ fn why_not_something_that_can_be_had_exits_with_0() {
 }
 
 #[test]
+fn a_target_says_of_each_plugin_whether_it_is_ready_and_since_when_it_is_silent() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let target = |version: &str, more: &[&str]| {
+        desk.run(&[&["explain", "-f", "lobby.yaml", "--target", version], more].concat())
+    };
+    assert_shown("target", &target("1.21.11", &[]));
+    assert_shown("target-json", &target("1.21.11", &["--format", "json"]));
+    assert_shown("target-possible", &target("1.21.10", &[]));
+    // Not out at the instant of the question, and never.
+    assert_shown("target-to-come", &target("26.9", &[]));
+    assert_shown("target-to-come-svg", &target("26.9", &["--format", "svg"]));
+    assert_shown("target-unknown", &target("1.20.9", &[]));
+    assert_shown("target-and-why-not", &target("1.21.11", &["--why-not", "1.21.11"]));
+}
+
+#[test]
 fn a_past_instant_is_answered_from_lists_as_read_later_and_says_so() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("at-past", &desk.run(&["explain", "-f", "lobby.yaml", "--at", "2025-10-20"]));

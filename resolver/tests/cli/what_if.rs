@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use resolver::explain::Explanation;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::{Desk, NOW, assert_shown, lobby, plugin, server};
 
 const EXPLAIN: [&str; 3] = ["explain", "-f", "lobby.yaml"];
@@ -17,6 +21,28 @@ fn a_release_that_is_assumed_frees_what_its_plugin_holds_and_is_marked() {
     );
     // It exists, and would only have to be listed.
     assert_shown("assume-listed", &desk.run(&[&EXPLAIN[..], &["--assume", "GriefPrevention=16.18.5"]].concat()));
+}
+
+/// As the schema describes an answer about a world that is not.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WhatIf {
+    answer: String,
+    supposed: Value,
+    then: Explanation,
+}
+
+#[test]
+fn an_answer_about_a_world_that_is_not_survives_json() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let suppose = ["--assume", "griefprevention=17.0", "--without", "discordsrv", "--format", "json"];
+    for question in [&[][..], &["--why-not", "1.21.11"], &["--target", "26.9"]] {
+        let output = desk.command(&[&EXPLAIN[..], &suppose, question].concat()).output().unwrap();
+        let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let read: WhatIf = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(read.answer, "whatIf", "{question:?}");
+        assert_eq!(serde_json::to_value(&read).unwrap(), written, "{question:?}");
+    }
 }
 
 #[test]
@@ -70,6 +96,7 @@ fn a_saved_question_gets_the_same_bytes_elsewhere() {
         &[][..],
         &["--format", "json"],
         &["--why-not", "1.21.11"],
+        &["--target", "26.9"],
         &["--at", "2025-10-20"],
         &["--without", "griefprevention", "--assume", "discordsrv=2.0"],
     ] {

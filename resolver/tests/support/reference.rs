@@ -21,13 +21,13 @@ struct Set {
     name: &'static str,
     /// The field of the data that holds one of it.
     field: &'static str,
-    /// The field that tells which.
+    /// The field that tells which; empty where the word itself stands there.
     tag: &'static str,
     /// What the page says of it.
     heading: &'static str,
 }
 
-const SETS: [Set; 6] = [
+const SETS: [Set; 8] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
     Set {
         name: "Because",
@@ -36,10 +36,15 @@ const SETS: [Set; 6] = [
         heading: "Why a newer release was not chosen although the plugin was",
     },
     Set { name: "Reason", field: "reasons", tag: "reason", heading: "Why nothing meets the request" },
+    Set { name: "Limit", field: "limit", tag: "", heading: "Given up" },
     Set { name: "Listing", field: "listing", tag: "known", heading: "How it is known that a release runs on a Paper" },
     Set { name: "Warning", field: "warnings", tag: "warning", heading: "What was assumed, or should be known" },
     Set { name: "HintStep", field: "steps", tag: "do", heading: "What can be done" },
+    Set { name: "Awaited", field: "waits", tag: "await", heading: "Who would have to release or list what" },
 ];
+
+/// What an answer lists that could not be made for lack of metadata, and what the page says of that.
+const MISSING: (&str, [&str; 2]) = ("Metadata missing", ["fetch", "unread"]);
 
 /// Where the part with the hints begins.
 const HINTS: &str = "what you can do";
@@ -56,18 +61,33 @@ pub(crate) fn page(schema: &Value, answers: &[Answer]) -> (String, Vec<String>) 
         writeln!(page, "\n## {}", set.heading).unwrap();
         let shown = shortest(set, answers);
         for variant in schema["$defs"][set.name]["oneOf"].as_array().unwrap() {
-            let word = variant["properties"][set.tag]["const"].as_str().unwrap();
-            writeln!(page, "\n### `{word}`\n\n{}", one_line(&variant["description"])).unwrap();
-            match shown.get(word) {
-                Some(answer) => {
-                    let text = excerpt(set, &answer.text);
-                    writeln!(page, "\n```text\n{text}\n```\n\n`{}`", answer.scenario).unwrap();
-                }
-                None => missing.push(format!("{} {word}", set.name)),
-            }
+            let holds_it = if set.tag.is_empty() { variant } else { &variant["properties"][set.tag] };
+            let word = holds_it["const"].as_str().unwrap();
+            let example = shown.get(word).map(|answer| (excerpt(set, &answer.text), *answer));
+            entry(&mut page, word, &variant["description"], example);
+            missing.extend(example.is_none().then(|| format!("{} {word}", set.name)));
         }
     }
+    let (heading, fields) = MISSING;
+    writeln!(page, "\n## {heading}").unwrap();
+    let kinds = schema["$defs"]["Explanation"]["oneOf"].as_array().unwrap();
+    let kind = kinds.iter().find(|kind| kind["properties"]["answer"]["const"] == "unanswerable").unwrap();
+    for field in fields {
+        let has_it = |answer: &&Answer| answer.data["answer"] == "unanswerable" && answer.data[field].is_array();
+        let shortest = answers.iter().filter(has_it).min_by_key(|answer| (answer.text.len(), &answer.scenario));
+        let example = shortest.map(|answer| (answer.text.trim_end(), answer));
+        entry(&mut page, field, &kind["properties"][field]["description"], example);
+        missing.extend(example.is_none().then(|| format!("unanswerable {field}")));
+    }
     (page, missing)
+}
+
+/// A word with what it means and an example.
+fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&str, &Answer)>) {
+    writeln!(page, "\n### `{word}`\n\n{}", one_line(description)).unwrap();
+    if let Some((text, Answer { scenario, .. })) = example {
+        writeln!(page, "\n```text\n{text}\n```\n\n`{scenario}`").unwrap();
+    }
 }
 
 /// Per word the answer that shows it with the fewest letters.
@@ -94,7 +114,8 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
             for (field, value) in fields {
                 let held = if let Value::Array(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
                 if field == set.field {
-                    words.extend(held.iter().filter_map(|one| one[set.tag].as_str()).map(str::to_owned));
+                    let word = |one: &Value| if set.tag.is_empty() { one.clone() } else { one[set.tag].clone() };
+                    words.extend(held.iter().filter_map(|one| word(one).as_str().map(str::to_owned)));
                 }
                 find(value, set, words);
             }
@@ -107,7 +128,7 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
 /// The part of an answer that is about the set: hints, or all but the hints.
 fn excerpt<'a>(set: &Set, text: &'a str) -> &'a str {
     let (facts, hints) = text.find(HINTS).map_or((text, ""), |at| text.split_at(at));
-    if set.name == "HintStep" { hints.trim_end() } else { facts.trim_end() }
+    if ["HintStep", "Awaited"].contains(&set.name) { hints.trim_end() } else { facts.trim_end() }
 }
 
 fn one_line(description: &Value) -> String {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use resolver::Budget;
 use resolver::catalog::{
     BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, OtherSoftware, Owner, Project, ProjectKey,
     Source,
@@ -29,6 +30,8 @@ pub(crate) struct Scenario {
     pub(crate) at: Timestamp,
     #[serde(default)]
     policy: Policy,
+    #[serde(default)]
+    budget: Limits,
     pub(crate) request: Wanted,
     catalog: BTreeMap<String, toml::Table>,
     /// Real ids, where the solve knows them.
@@ -58,6 +61,14 @@ pub(crate) struct Scenario {
     /// Further servers of the same namespace; the one above is `lobby`. Without any it is solved alone.
     #[serde(default)]
     pub(crate) server: BTreeMap<String, Another>,
+}
+
+/// What the question may cost, where that is not the usual.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Limits {
+    steps: Option<u64>,
+    words: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -200,6 +211,11 @@ fn image(tag: &str) -> ImageTag {
 const SOFTWARE: [&str; 3] = ["minecraft", "folia", "velocity"];
 
 impl Scenario {
+    pub(crate) fn budget(&self) -> Budget {
+        let usual = Budget::default();
+        Budget { steps: self.budget.steps.unwrap_or(usual.steps), words: self.budget.words.unwrap_or(usual.words) }
+    }
+
     fn id(&self, project: &str) -> String {
         self.ids.get(project).cloned().unwrap_or_else(|| format!("id-{project}"))
     }

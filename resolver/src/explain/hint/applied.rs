@@ -23,6 +23,14 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
                 releases: releases.clone(),
             });
         }),
+        HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => on(object, &|wish| {
+            wish.compatibility = Some(CompatibilityOverride {
+                mode: *mode,
+                minecraft: minecraft_versions.clone(),
+                releases: releases.clone(),
+            });
+        }),
+        HintStep::DropOverride { object } => on(object, &|wish| wish.compatibility = None),
         HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
         HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
         HintStep::Release { object, by } => on(object, &|wish| wish.hold = wish.hold.filter(|holds| holds != by)),
@@ -56,7 +64,11 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
                 channel: plugin.channel,
                 allow_downgrade: false,
                 hold: None,
-                compatibility: None,
+                compatibility: plugin.allows.as_ref().map(|allows| CompatibilityOverride {
+                    mode: OverrideMode::Add,
+                    minecraft: allows.minecraft_versions.clone(),
+                    releases: allows.releases.clone(),
+                }),
                 requires: Vec::new(),
                 delay_together: Vec::new(),
                 selector: Some(plugin.selector.clone()),
@@ -79,6 +91,8 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
 pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
     match step {
         HintStep::AllowMinecraft { .. }
+        | HintStep::ChangeOverride { .. }
+        | HintStep::DropOverride { .. }
         | HintStep::NoPluginDelay { .. }
         | HintStep::AllowDowngrade { .. }
         | HintStep::Release { object: _, by: Hold::Plugin }

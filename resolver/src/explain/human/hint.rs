@@ -1,23 +1,22 @@
 //! Pure. Hints as text: the exact field and value.
 
 use super::super::words::{build_channel, channel, in_a_shell, instant};
-use super::super::{Hint, HintStep, Proposal};
+use super::super::{Allowance, Awaited, Hint, HintStep, Proposal};
 use super::{Page, named, short};
 use crate::catalog::Channel;
-use crate::request::Hold;
+use crate::request::{Hold, OverrideMode};
 
-/// The section with all of them.
-pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_listed: bool) {
-    if hints.is_empty() && !told_when_listed {
+/// More plugins that are waited for are counted, not listed.
+const MOST_AWAITED: usize = 5;
+
+/// The section with all of them, and last what only others can do.
+pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], waits: &[Awaited]) {
+    if hints.is_empty() && waits.is_empty() {
         return;
     }
     page.gap();
     page.line("what you can do");
     let mut rows = Vec::new();
-    let waits = hints.iter().any(|hint| hint.steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. })));
-    if told_when_listed && !waits {
-        rows.push(("wait".to_owned(), vec!["nothing to do; you are told when it is listed".to_owned()]));
-    }
     for hint in hints {
         let mut lines: Vec<String> =
             hint.steps.iter().flat_map(|step| field(step).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
@@ -26,12 +25,29 @@ pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], told_when_l
             .no_way_back_to
             .as_ref()
             .map_or_else(String::new, |from| format!(" One-way: the world cannot return to {from}."));
-        let waits = matches!(hint.steps.as_slice(), [HintStep::WaitUntil { .. }]);
-        let goes = if waits { "can then run" } else { "would then run" };
+        let only_waits = matches!(hint.steps.as_slice(), [HintStep::WaitUntil { .. }]);
+        let goes = if only_waits { "can then run" } else { "would then run" };
         lines.push(format!("{} {goes} {would}.{one_way}", short(server)));
         rows.push((head(&hint.steps).to_owned(), lines));
     }
+    if !waits.is_empty() {
+        let mut lines: Vec<String> = waits.iter().take(MOST_AWAITED).map(awaited).collect();
+        if waits.len() > MOST_AWAITED {
+            lines.push(format!("and {} more", waits.len() - MOST_AWAITED));
+        }
+        lines.push("Nothing to do; you are told.".to_owned());
+        rows.push(("wait".to_owned(), lines));
+    }
     page.table(&rows);
+}
+
+fn awaited(awaited: &Awaited) -> String {
+    match awaited {
+        Awaited::Listed { plugin, release, minecraft } => {
+            format!("for {plugin} to list {minecraft} for {release}, or to release for it")
+        }
+        Awaited::Released { plugin, minecraft } => format!("for {plugin} to release for {minecraft}"),
+    }
 }
 
 fn head(steps: &[HintStep]) -> &'static str {
@@ -58,6 +74,13 @@ pub(super) fn field(step: &HintStep) -> String {
             quoted(minecraft_versions),
             quoted(releases)
         ),
+        HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => format!(
+            "on Plugin {object}:  compatibilityOverride: {{enabled: true, mode: {}, minecraftVersions: {}, releases: {}}}",
+            mode_word(*mode),
+            quoted(minecraft_versions),
+            quoted(releases)
+        ),
+        HintStep::DropOverride { object } => format!("remove `spec.compatibilityOverride` from Plugin {object}"),
         HintStep::NoPluginDelay { object } => format!("set `spec.updateDelay: 0s` on Plugin {object}"),
         HintStep::NoServerDelay => "set `spec.updateDelay: 0s` on the server".to_owned(),
         HintStep::AllowDowngrade { object } => {
@@ -102,14 +125,29 @@ pub(super) fn field(step: &HintStep) -> String {
 
 /// A proposed Plugin as one line of YAML.
 fn manifest(plugin: &Proposal) -> String {
-    let Proposal { object, namespace, key, channel: least, selector } = plugin;
+    let Proposal { object, namespace, key, channel: least, selector, allows } = plugin;
+    let allows = allows.as_ref().map_or_else(String::new, |Allowance { minecraft_versions, releases }| {
+        let (versions, releases) = (quoted(minecraft_versions), quoted(releases));
+        format!(
+            ", compatibilityOverride: {{enabled: true, mode: Add, minecraftVersions: {versions}, releases: {releases}}}"
+        )
+    });
     let namespace = namespace.as_ref().map_or_else(String::new, |namespace| format!(", namespace: {namespace}"));
     let least = if *least == Channel::Release { String::new() } else { format!("channel: {}, ", channel(*least)) };
     format!(
         "{{apiVersion: nightshift.dev/v1alpha1, kind: Plugin, metadata: {{name: {object}{namespace}}}, spec: {{source: \
-         {{type: {}, project: \"{}\"}}, {least}updateStrategy: auto, instanceSelector: {selector}}}}}",
+         {{type: {}, project: \"{}\"}}, {least}updateStrategy: auto, instanceSelector: {selector}{allows}}}}}",
         key.source, key.project
     )
+}
+
+/// As the field spells it.
+fn mode_word(mode: OverrideMode) -> &'static str {
+    match mode {
+        OverrideMode::Add => "Add",
+        OverrideMode::Replace => "Replace",
+        OverrideMode::Remove => "Remove",
+    }
 }
 
 fn quoted(texts: &[String]) -> String {

@@ -1,8 +1,8 @@
 //! Pure. The text of "why not this Paper?".
 
-use super::super::WhyNot;
-use super::super::words::{self, nearest_are};
-use super::yes::{holder_table, one_versions};
+use super::super::words::{self, nearest_are, of};
+use super::super::{PluginState, WhyNot};
+use super::yes::{one_versions, silent_holder_table};
 use super::{Page, hint, named, short};
 
 /// Writes it.
@@ -16,6 +16,7 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     }
     if why.possible {
         page.line(&format!("{server} can run {software} {target}: nothing speaks against it."));
+        ready_table(page, &why.plugins);
         return;
     }
     let all = why.ready.len() + why.holders.len();
@@ -26,16 +27,33 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
         (ready, all) => format!(": {ready} of {all} plugins are ready"),
     };
     page.line(&format!("{server} cannot run {software} {target} yet{ready}"));
+    if why.to_come {
+        page.line(&format!("  {software} {target}: there is no build of it yet; this is as if there were one"));
+    }
     if let Some(unusable) = &why.unusable {
         page.line(&format!("  {software} {target}: {}", words::unusable(unusable)));
     }
     if let Some(pin) = &why.pinned {
         page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
     }
-    holder_table(page, &why.holders, target);
+    silent_holder_table(page, &why.holders, target);
     one_versions(page, &why.one_version);
+    ready_table(page, &why.plugins);
     if let Some(nearest) = &why.nearest_possible {
         page.line(&format!("nearest you can have: {}", named(nearest)));
     }
-    hint::section(page, &why.server, &why.hints, false);
+    hint::section(page, &why.server, &why.hints, &why.waits);
+}
+
+/// The plugins that are ready, each with the release that is.
+fn ready_table(page: &mut Page, plugins: &[PluginState]) {
+    let row = |plugin: &PluginState| {
+        let version = plugin.version.as_ref()?;
+        Some((format!("{} {version}", plugin.name), vec![of(plugin.published)]))
+    };
+    let rows: Vec<_> = plugins.iter().filter_map(row).collect();
+    if !rows.is_empty() {
+        page.line("ready");
+        page.table(&rows);
+    }
 }

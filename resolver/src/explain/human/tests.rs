@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::super::{Span, words};
 use super::*;
-use crate::solve::GaveUp;
+use crate::solve::{GaveUp, Limit};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -46,6 +46,19 @@ fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
 
 #[test]
 fn a_search_that_was_given_up_claims_nothing() {
-    let text = render(&Explanation::GaveUp(GaveUp { steps: 9 }), at("2026-01-20T18:00:00Z"));
-    assert!(text.contains("says nothing about whether there is one"), "{text}");
+    let given_up = |limit, names: &[&str]| {
+        let clashing = names.iter().map(|&name| name.to_owned()).collect();
+        render(&Explanation::GaveUp(GaveUp { steps: 9, limit, clashing }), at("2026-01-20T18:00:00Z"))
+    };
+    assert_eq!(
+        given_up(Limit::Steps, &[]),
+        "no answer was found within 9 steps. This says nothing about whether there is one.\n\
+         Pin a plugin or the server (`spec.version`) to make the question smaller, and please report it.\n"
+    );
+    assert_eq!(
+        given_up(Limit::Memory, &["A", "B"]),
+        "no answer was found in the memory that a question may take, after 9 steps; A and B kept clashing. This says \
+         nothing about whether there is one.\n\
+         Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
+    );
 }

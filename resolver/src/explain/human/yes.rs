@@ -49,19 +49,12 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
             page.line(&format!("  {}", warned(warning, solved.software)));
         }
     }
-    let held = solved.newer_paper.first().is_some_and(|newer| newer.held_by.iter().any(waits_for_a_list));
-    hint::section(page, &solved.server, &solved.hints, held);
+    hint::section(page, &solved.server, &solved.hints, &solved.waits);
     page.lists_read_later(solved.lists_read_later);
 }
 
 fn bound(used: &UsedFact) -> (String, Vec<String>) {
     (format!("{} {}", used.plugin, used.version), vec![words::fact(used)])
-}
-
-/// Whether all that is missing is that somebody lists it.
-fn waits_for_a_list(holder: &Holder) -> bool {
-    let overridden = holder.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
-    holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty() && !overridden
 }
 
 fn newer_build(newer: &NewerBuild, chosen: &ChosenPaper) -> String {
@@ -224,11 +217,26 @@ const MOST_HOLDERS: usize = 8;
 
 /// The holders and how we know.
 pub(super) fn holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
-    let rows: Vec<_> =
-        holders.iter().take(MOST_HOLDERS).map(|h| (holder_name(h), holder_lines(h, minecraft, page))).collect();
-    page.table(&rows);
-    if holders.len() > MOST_HOLDERS {
-        page.line(&format!("  and {} more", holders.len() - MOST_HOLDERS));
+    let row = |holder: &Holder| (holder_name(holder), holder_lines(holder, minecraft, page));
+    let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
+    holder_rows(page, &rows, holders.len());
+}
+
+/// The same, and since when their authors have been silent.
+pub(super) fn silent_holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
+    let row = |holder: &Holder| {
+        let mut lines = holder_lines(holder, minecraft, page);
+        lines.extend(holder.silent_since.map(|at| format!("{}.", sentence(&words::silent_since(at)))));
+        (holder_name(holder), lines)
+    };
+    let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
+    holder_rows(page, &rows, holders.len());
+}
+
+fn holder_rows(page: &mut Page, rows: &[(String, Vec<String>)], of: usize) {
+    page.table(rows);
+    if of > rows.len() {
+        page.line(&format!("  and {} more", of - rows.len()));
     }
 }
 
@@ -278,7 +286,7 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) -> Vec<String
             };
             lines.push(format!("{} {would}, but {}.", nearly.version, but(&nearly.unusable)));
         }
-        None if holder.newest.is_some() && waits_for_a_list(holder) && refuses.is_none() => {
+        None if holder.newest.is_some() && holder.waits_for_a_list() && refuses.is_none() => {
             lines.push(format!("Nobody has said that it fails on {minecraft}."));
         }
         None => {}

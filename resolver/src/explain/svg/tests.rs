@@ -3,6 +3,7 @@
 use super::draw::{WIDTH, picture};
 use super::section::{Card, Kind, MOST, Section};
 use super::*;
+use crate::solve::Limit;
 
 /// An element: its name and its attributes, unescaped.
 type Element = (String, Vec<(String, String)>);
@@ -201,8 +202,9 @@ fn jars_of_ones_own_that_hold_have_a_card_and_a_line() {
 
 #[test]
 fn a_thousand_servers_are_twenty() {
-    let none = Explanation::GaveUp(GaveUp { steps: 7 });
+    let none = Explanation::GaveUp(GaveUp { steps: 7, limit: Limit::Steps, clashing: vec!["Shop".to_owned()] });
     let (_, words) = parsed(&render(&vec![none; 1_000], &[]));
+    assert_eq!(words.matches("\nShop\n").count(), SERVERS, "{words}");
     assert_eq!(words.matches("\nno answer was found within 7 steps\n").count(), SERVERS);
     assert!(words.contains("20 of 1000 servers; the others are not drawn"), "{words}");
 }

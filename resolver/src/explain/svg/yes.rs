@@ -66,13 +66,27 @@ pub(super) fn solved(solved: &Solved) -> Section {
 
 /// The version asked about, and who is ready for it.
 pub(super) fn why_not(why: &WhyNot) -> Section {
-    let WhyNot { server, software, target, possible, exists, unusable, pinned, ready, holders, one_version, .. } = why;
+    let WhyNot {
+        server,
+        software,
+        target,
+        possible,
+        exists,
+        to_come,
+        unusable,
+        pinned,
+        ready,
+        holders,
+        one_version,
+        ..
+    } = why;
     let can = if *possible { "can run" } else { "cannot run" };
     let mut picture = Picture::new(format!("{} {can} {software} {target}", short(server)));
     picture.section.left_head = "plugins";
     picture.section.right_head = "asked about";
     let note = match (unusable, pinned) {
         _ if !exists => format!("there is no such {software}"),
+        _ if *to_come => "no build of it yet".to_owned(),
         (Some(unusable), _) => few::unusable(unusable),
         (None, Some(pin)) => format!("you pinned {software} {}", pin.version),
         (None, None) if *possible => "nothing speaks against it".to_owned(),

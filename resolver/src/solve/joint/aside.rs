@@ -18,7 +18,7 @@ use crate::catalog::{Catalog, Release};
 use crate::request::PaperWish;
 use crate::shelf::World;
 use crate::shelf::table::{Place, Seat, Tables};
-use crate::solve::provider::Meter;
+use crate::solve::meter::Meter;
 use crate::solve::set::IndexSet;
 use crate::solve::{GaveUp, decide as decide_alone};
 

@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::shelf::World;
 use crate::shelf::paper::candidates;
 use crate::shelf::table::{Place, Seat, Tables};
-use crate::solve::provider::Meter;
+use crate::solve::meter::Meter;
 use crate::solve::set::IndexSet;
 use crate::solve::{BareAnswer, GaveUp, outcome};
 use crate::version::Minecraft;

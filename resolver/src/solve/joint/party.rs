@@ -9,7 +9,7 @@ use pubgrub::VersionSet;
 use super::provider::Settled;
 use crate::shelf::table::{Seat, Tables};
 use crate::solve::GaveUp;
-use crate::solve::provider::Meter;
+use crate::solve::meter::Meter;
 use crate::solve::set::IndexSet;
 
 /// Servers, by name, and what can be chosen for them.

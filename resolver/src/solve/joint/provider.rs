@@ -13,7 +13,7 @@ use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, Pub
 
 use super::party::{Known, Party};
 use crate::solve::GaveUp;
-use crate::solve::provider::Meter;
+use crate::solve::meter::{Clashes, Meter};
 use crate::solve::set::{Index, IndexSet};
 
 /// What takes part.
@@ -49,6 +49,7 @@ struct Provider<'p, 'x, 'a> {
     meter: &'p Meter,
     /// Whether the root demands everything itself.
     flat: bool,
+    clashes: Clashes,
 }
 
 /// The best there is for the party; `None`: nothing.
@@ -61,24 +62,26 @@ pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settl
     if let Some(settled) = party.clone().straight_on(seen, &mut known, meter)? {
         return Ok(Some(settled));
     }
-    search(&Provider { party: &party, meter, flat: false })
+    search(&party, meter, false)
 }
 
 /// The same without narrowing the domains and without a package for each server: what those compare with who measure.
 pub(crate) fn solve_flat(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
-    search(&Provider { party, meter, flat: true })
+    search(party, meter, true)
 }
 
-fn search(provider: &Provider<'_, '_, '_>) -> Result<Option<Settled>, GaveUp> {
-    let party = provider.party;
-    let selected = match pubgrub::resolve(provider, Package::Root, Index::one(1)) {
+fn search(party: &Party<'_, '_>, meter: &Meter, flat: bool) -> Result<Option<Settled>, GaveUp> {
+    let provider = Provider { party, meter, flat, clashes: Clashes::none(party.slots.len()) };
+    let found = pubgrub::resolve(&provider, Package::Root, Index::one(1));
+    meter.keep(&provider.clashes, |slot| party.tables.projects[&party.slots[slot].project].name);
+    let selected = match found {
         Ok(selected) => selected,
         Err(PubGrubError::NoSolution(_)) => return Ok(None),
         Err(
-            PubGrubError::ErrorRetrievingDependencies { source, .. }
-            | PubGrubError::ErrorChoosingVersion { source, .. }
-            | PubGrubError::ErrorInShouldCancel(source),
-        ) => return Err(source),
+            PubGrubError::ErrorRetrievingDependencies { .. }
+            | PubGrubError::ErrorChoosingVersion { .. }
+            | PubGrubError::ErrorInShouldCancel(_),
+        ) => return Err(meter.gave_up()),
     };
     let index = |package| match selected.get(&package) {
         Some(Index::One(index)) => usize::from(*index),
@@ -137,7 +140,10 @@ impl DependencyProvider for Provider<'_, '_, '_> {
     type Err = GaveUp;
 
     /// A constant rank: anything that depends on the course of the search loses the best answer.
-    fn prioritize(&self, package: &Package, _: &IndexSet, _: &PackageResolutionStatistics) -> usize {
+    fn prioritize(&self, package: &Package, _: &IndexSet, statistics: &PackageResolutionStatistics) -> usize {
+        if let Package::Plugin(slot) = package {
+            self.clashes.saw(*slot, statistics);
+        }
         let seats = self.party.seats.len();
         usize::MAX
             - match package {

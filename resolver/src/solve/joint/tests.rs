@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::explain::human;
 use crate::request::VersionWish;
+use crate::solve::Limit;
 
 mod brute;
 mod small;
@@ -166,6 +167,7 @@ fn a_group_beyond_its_budget_is_given_up_for_all_of_it_and_says_so() {
     let budget = Budget { steps: 1, ..Budget::default() };
     let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
     for (server, answer) in answers {
-        assert_eq!(answer, Err(Unsolvable::GaveUp(GaveUp { steps: 3 })), "{server}");
+        let gave_up = GaveUp { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
+        assert_eq!(answer, Err(Unsolvable::GaveUp(gave_up)), "{server}");
     }
 }

@@ -1,0 +1,104 @@
+//! Pure. What only others can do: who would have to release or list what.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Holder, ListedRelease, NewerPaper, Reason, Unfollowed};
+use crate::catalog::Source;
+use crate::request::{CompatibilityOverride, OverrideMode};
+use crate::shelf::World;
+use crate::version::{Minecraft, glob};
+
+/// What the authors of a plugin would have to do. Nothing of the user's is changed by it, so nothing was proven.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "await", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Awaited {
+    /// List the Minecraft version for a release that there is, or release something for it.
+    Listed {
+        /// Plugin name.
+        plugin: String,
+        /// Its newest release that may be used.
+        release: String,
+        /// The Minecraft version.
+        minecraft: Minecraft,
+    },
+    /// Release something for the Minecraft version: nothing that there is would do, whatever its page says.
+    Released {
+        /// Plugin name.
+        plugin: String,
+        /// The Minecraft version.
+        minecraft: Minecraft,
+    },
+}
+
+/// What the next newer Paper waits for, and the plugins that were left behind on the chosen one.
+pub(super) fn by_newer(
+    world: &World<'_>,
+    chosen: &Minecraft,
+    newer: &[NewerPaper],
+    unfollowed: &[Unfollowed],
+) -> Vec<Awaited> {
+    let held = newer.first().map_or_else(Vec::new, |newer| by_holders(world, &newer.held_by, &newer.minecraft));
+    let left = unfollowed.iter().filter_map(|left| by_holder(world, &left.holder, chosen));
+    once(held.into_iter().chain(left))
+}
+
+/// What these holders wait for.
+pub(super) fn by_holders(world: &World<'_>, holders: &[Holder], minecraft: &Minecraft) -> Vec<Awaited> {
+    once(holders.iter().filter_map(|holder| by_holder(world, holder, minecraft)))
+}
+
+/// What would take away some of these facts.
+pub(super) fn by_reasons(world: &World<'_>, reasons: &[Reason]) -> Vec<Awaited> {
+    once(reasons.iter().filter_map(|reason| {
+        let Reason::NotListed { plugin, papers, newest, .. } = reason else { return None };
+        awaited(world, plugin, newest.as_ref(), &papers.last()?.to)
+    }))
+}
+
+fn by_holder(world: &World<'_>, holder: &Holder, minecraft: &Minecraft) -> Option<Awaited> {
+    let is_free = holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty();
+    if is_free { awaited(world, &holder.name, holder.newest.as_ref(), minecraft) } else { None }
+}
+
+fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, minecraft: &Minecraft) -> Option<Awaited> {
+    let shelf = world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
+    // Nobody lists anything for a file by its URL, nor releases another one there.
+    if shelf.project.key.source == Source::Url {
+        return None;
+    }
+    // Where the user's own word stands against it, no list helps.
+    let stands_against = |says: &&CompatibilityOverride| match says.mode {
+        OverrideMode::Add => false,
+        OverrideMode::Replace => !says.minecraft.is_empty(),
+        OverrideMode::Remove => says.minecraft.iter().any(|pattern| glob::matches(pattern, minecraft)),
+    };
+    let overruled = shelf.rules.compatibility.filter(stands_against);
+    if overruled.is_some_and(|says| says.releases.is_empty()) {
+        return None;
+    }
+    let is_open = |newest: &&ListedRelease| {
+        newest.refuses.is_none() && !overruled.is_some_and(|says| says.releases.contains(&newest.version))
+    };
+    let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());
+    Some(match newest.filter(is_open) {
+        Some(newest) => Awaited::Listed { plugin, release: newest.version.clone(), minecraft },
+        None => Awaited::Released { plugin, minecraft },
+    })
+}
+
+/// Each of them once, by the name of the plugin.
+fn once(awaited: impl Iterator<Item = Awaited>) -> Vec<Awaited> {
+    let mut awaited: Vec<Awaited> = awaited.collect();
+    awaited.sort_by(|a, b| (a.plugin(), a).cmp(&(b.plugin(), b)));
+    awaited.dedup();
+    awaited
+}
+
+impl Awaited {
+    fn plugin(&self) -> &str {
+        match self {
+            Self::Listed { plugin, .. } | Self::Released { plugin, .. } => plugin,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Pure. What the solves of one question cost together, and who made them expensive.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use pubgrub::PackageResolutionStatistics;
+
+use super::set::words_taken;
+use super::{Budget, GaveUp, Limit};
+
+/// Further plugins are rarely why a search is long, and nobody would look at them.
+const MOST_CLASHING: usize = 3;
+
+/// Counts what all solves of one question cost together.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    left: Cell<u64>,
+    /// What [`words_taken`] gave at the start.
+    words: u64,
+    budget: Budget,
+    /// How often plugins stood in a conflict, by the name people know, over all searches that have ended.
+    clashes: RefCell<BTreeMap<String, u64>>,
+}
+
+impl Meter {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { left: Cell::new(budget.steps), words: words_taken(), budget, clashes: RefCell::default() }
+    }
+
+    /// Whether nothing can be solved any more.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.get() == 0 || self.takes_too_much()
+    }
+
+    fn takes_too_much(&self) -> bool {
+        words_taken().wrapping_sub(self.words) > self.budget.words
+    }
+
+    /// One more step.
+    pub(crate) fn step(&self) -> Result<(), GaveUp> {
+        if self.is_spent() {
+            return Err(self.gave_up());
+        }
+        self.left.set(self.left.get() - 1);
+        Ok(())
+    }
+
+    /// Keeps what a search has seen of conflicts.
+    pub(super) fn keep<'n>(&self, clashes: &Clashes, name: impl Fn(usize) -> &'n str) {
+        let mut known = self.clashes.borrow_mut();
+        let seen = clashes.0.iter().enumerate().filter(|(_, count)| count.get() > 0);
+        for (plugin, count) in seen {
+            match known.get_mut(name(plugin)) {
+                Some(known) => *known += u64::from(count.get()),
+                None => {
+                    known.insert(name(plugin).to_owned(), u64::from(count.get()));
+                }
+            }
+        }
+    }
+
+    /// That the search ends here, as far as is known.
+    pub(super) fn gave_up(&self) -> GaveUp {
+        let clashes = self.clashes.borrow();
+        let mut most: Vec<(&String, &u64)> = clashes.iter().collect();
+        // The map is in the order of the names, and this keeps it for equal counts.
+        most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        GaveUp {
+            steps: self.budget.steps - self.left.get(),
+            limit: if self.takes_too_much() { Limit::Memory } else { Limit::Steps },
+            clashing: most.into_iter().take(MOST_CLASHING).map(|(name, _)| name.clone()).collect(),
+        }
+    }
+}
+
+/// How often each plugin of one search stood in a conflict.
+pub(super) struct Clashes(Vec<Cell<u32>>);
+
+impl Clashes {
+    pub(super) fn none(plugins: usize) -> Self {
+        Self(vec![Cell::new(0); plugins])
+    }
+
+    /// What pubgrub has counted so far. It tells when it asks for a rank, which is after each conflict of the plugin.
+    pub(super) fn saw(&self, plugin: usize, statistics: &PackageResolutionStatistics) {
+        self.0[plugin].set(statistics.conflict_count());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_clashed_most_is_first_then_the_name_decides_over_all_searches() {
+        let meter = Meter::new(Budget::default());
+        let names = ["warps", "shop", "claims", "motd", "chat"];
+        let search = |counts: [u32; 5]| {
+            meter.keep(&Clashes(counts.map(Cell::new).to_vec()), |plugin| names[plugin]);
+            meter.gave_up().clashing
+        };
+        assert_eq!(search([0; 5]), [""; 0]);
+        assert_eq!(search([2, 2, 0, 0, 1]), ["shop", "warps", "chat"]);
+        assert_eq!(search([0, 0, 4, 0, 1]), ["claims", "chat", "shop"]);
+    }
+}
