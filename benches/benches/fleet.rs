@@ -34,6 +34,8 @@ fn ten_thousand(catalog: &Catalog) {
     let (decided, decide) = cost(|| fleet.decide(Budget::default()));
     assert_eq!(decided.together().len(), requests.len(), "the yes must be a yes for all");
     say(&format!("10,000 servers that share 20 plugins: read {read}; decide {decide}"));
+    let both = Cost { peak: read.peak + decide.peak, took: read.took + decide.took };
+    within("10,000 servers", &both, Duration::from_secs(1), 300);
 }
 
 /// 10,000 servers in 500 groups of 20; one gets another plugin. What was decided about the other groups stays.
@@ -71,6 +73,19 @@ const HARD: &str = "NIGHTSHIFT_HARD_QUESTION";
 /// Makes a question and answers it: what the answer cost, and what came of it.
 type Hard = fn() -> (Cost, String);
 
+/// What it may take to decide about 1,000 servers that share plugins, in MiB above their tables. Their time is criterion's to measure: one
+/// run on a shared machine wavers too much for the 60 ms of the design.
+const LARGEST_FLEET: u64 = 32;
+
+/// A cost beyond its bound ends the bench: a figure that is only printed is read by nobody.
+fn within(what: &str, cost: &Cost, longest: Duration, largest: u64) {
+    assert!(
+        cost.took <= longest && cost.peak <= largest,
+        "{what}: {cost}, and at most {:.0} ms and {largest} MiB are allowed",
+        longest.as_secs_f64() * 1000.0
+    );
+}
+
 /// Questions that no search answers quickly: each has to end, with an answer or without.
 const HARD_QUESTIONS: [(&str, Hard); 5] = [
     ("ladder of 2", || of_one(ladder(2))),
@@ -100,8 +115,8 @@ fn of_many((catalog, requests): (Catalog, Vec<Request>)) -> (Cost, String) {
 fn answer_hard(name: &str) {
     let (_, question) = HARD_QUESTIONS.into_iter().find(|(known, _)| *known == name).expect("a name from the list");
     let (cost, end) = question();
-    let over = if cost.took > LONGEST || cost.peak > LARGEST { "  !!! more than 2 s or 256 MiB" } else { "" };
-    say(&format!("{name}: {cost} {end}{over}"));
+    say(&format!("{name}: {cost} {end}"));
+    within(name, &cost, LONGEST, LARGEST);
 }
 
 /// Each in a process of its own.
@@ -124,6 +139,7 @@ fn fleets(criterion: &mut Criterion) {
     let (decided, cost_of_deciding) = cost(|| read.decide(PLENTY));
     assert_eq!(decided.together().len(), SERVERS, "the yes must be a yes for all");
     say(&format!("decide: {cost_of_deciding}"));
+    within("1,000 servers", &cost_of_deciding, LONGEST, LARGEST_FLEET);
     let other = Fleet::read(&catalog, &impossible, at());
     let (decided_otherwise, cost_of_one_aside) = cost(|| other.decide(PLENTY));
     assert_eq!(decided_otherwise.together().len(), SERVERS - 1, "exactly one cannot go with the others");

@@ -48,7 +48,7 @@ fn six_plugins(dir: &Path, work: bool) {
     let json = fs::read(dir.join("catalog.json")).expect("the first process wrote it");
     let catalog: Catalog = serde_json::from_slice(&json).expect("as written");
     if work {
-        answer(&catalog, &recorded::request(&recorded::SIX, PaperWish::Auto), recorded::at());
+        answer(&catalog, &recorded::request(&worlds::SIX, PaperWish::Auto), recorded::at());
     }
 }
 
@@ -167,7 +167,7 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let at = recorded::at();
     let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at)).expect("a free port on loopback");
-    let catalog = runtime.block_on(recorded::catalog(&recorded::SIX, state.public_url()));
+    let catalog = runtime.block_on(recorded::catalog(&worlds::SIX, state.public_url()));
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     fs::write(dir.path().join("catalog.json"), json).expect("a directory of ours");
     fs::write(dir.path().join("lobby.yaml"), MANIFESTS).expect("a directory of ours");

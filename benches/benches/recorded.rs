@@ -1,23 +1,25 @@
 //! Edge (reads). The recorded catalog: what the replaying upstream gives on 20 January 2026, and requests for it.
 
-use benches::worlds;
+use benches::worlds::{self, ON_HANGAR};
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, ProjectKey};
+use resolver::catalog::{Catalog, ProjectKey, Source};
 use resolver::request::{PaperWish, Request, VersionWish};
 use resolver::upstream::{Fetcher, Settings, Upstreams, Wanted};
-
-/// Six plugins that are recorded.
-pub(crate) const SIX: [&str; 6] =
-    ["viabackwards", "viaversion", "discordsrv", "griefprevention", "chunky", "multiverse-core"];
 
 /// The instant of every question.
 pub(crate) fn at() -> Timestamp {
     worlds::at()
 }
 
-/// One server that wants these projects of Modrinth.
+/// One server that wants these projects.
 pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
-    let wishes = plugins.iter().map(|project| worlds::wish(project, VersionWish::Latest));
+    let wishes = plugins.iter().map(|project| {
+        let mut wish = worlds::wish(project, VersionWish::Latest);
+        if *project == ON_HANGAR {
+            wish.key.source = Source::Hangar;
+        }
+        wish
+    });
     worlds::request("games/lobby".to_owned(), paper, wishes.collect())
 }
 

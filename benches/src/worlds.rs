@@ -30,6 +30,12 @@ pub fn at() -> Timestamp {
     Timestamp::constant(1_768_910_400, 0)
 }
 
+/// Six plugins that are recorded with files for Paper.
+pub const SIX: [&str; 6] =
+    ["viabackwards", "viaversion", "discordsrv", "griefprevention", "multiverse-core", ON_HANGAR];
+/// The one of them that is Hangar's; all others are Modrinth's.
+pub const ON_HANGAR: &str = "BlueMap";
+
 /// The same numbers in each run (splitmix64).
 struct Random(u64);
 

@@ -19,6 +19,7 @@ pub(crate) mod meter;
 pub(crate) mod provider;
 pub(crate) mod set;
 
+use joint::company::Company;
 use meter::Meter;
 use provider::{Chosen, Question, find, prove};
 use set::IndexSet;
@@ -128,6 +129,18 @@ pub fn resolve_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<Resolution, Unsolvable> {
+    resolve_beside(catalog, request, now, budget, None)
+}
+
+/// As [`resolve_within`], of a server that has no part in what its group does as long as there is nothing for it: what is
+/// hinted at is tried with the others, who are there again when it has been followed.
+pub(crate) fn resolve_beside(
+    catalog: &Catalog,
+    request: &Request,
+    now: Timestamp,
+    budget: Budget,
+    company: Option<&Company<'_, '_>>,
+) -> Result<Resolution, Unsolvable> {
     let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
     let meter = Meter::new(budget);
     let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
@@ -140,6 +153,7 @@ pub fn resolve_within(
     // Also with strategy `latest`: the proof of the whole request says it better than that of Paper alone.
     let question = Question::whole(&world, papers(&world));
     let proof = prove(&world, &question, &meter).map_err(Unsolvable::GaveUp)?;
+    let asked = explain::Asked { company, ..asked };
     Err(Unsolvable::NoSolution(Box::new(explain::no::explain(&asked, &question, &proof))))
 }
 

@@ -23,6 +23,8 @@ mod inside;
 mod jars;
 #[path = "brute_force/joint.rs"]
 mod joint;
+#[path = "brute_force/joint_hints.rs"]
+mod joint_hints;
 #[path = "support/loading.rs"]
 mod loading;
 #[path = "support/needs.rs"]
@@ -47,6 +49,8 @@ mod sites;
 mod software;
 #[path = "support/texts.rs"]
 mod texts;
+#[path = "brute_force/waiting.rs"]
+mod waiting;
 
 use census::Census;
 use oracle::Outcome;

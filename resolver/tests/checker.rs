@@ -14,12 +14,18 @@ use resolver::verify::{Broken, Unmet, broken_facts, unmet};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
+#[path = "checker/alone.rs"]
+mod alone;
 #[path = "support/called.rs"]
 mod called;
 #[path = "support/checker.rs"]
 mod checker;
+#[path = "support/further.rs"]
+mod further;
 #[path = "support/loading.rs"]
 mod loading;
+#[path = "checker/minimums.rs"]
+mod minimums;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "support/own_jars.rs"]
@@ -51,6 +57,12 @@ const DAYS: [&str; 12] = [
     "2026-08-01",
 ];
 const FOUR: [&str; 4] = ["viaversion", "viabackwards", "discordsrv", "griefprevention"];
+
+/// More that are asked for together, and how their answers are called. The last three are known by git tags only.
+const MORE: [(&str, &[&str]); 2] = [
+    ("four-that-go-on-on-twelve-days", &["viaversion", "viabackwards", "multiverse-core", "BlueMap"]),
+    ("worlds-on-twelve-days", &["griefprevention", "multiverse-core", "worldedit", "worldguard", "essentialsx"]),
+];
 
 fn at(day: &str) -> Timestamp {
     format!("{day}T18:00:00Z").parse().unwrap()
@@ -99,31 +111,52 @@ fn rows(table: &mut String, papers: &[(&Minecraft, String)]) {
     }
 }
 
-#[test]
-fn every_recorded_paper_has_the_same_set_as_ever_on_twelve_days() {
-    let catalog = mostly_releases();
-    let mut table = String::new();
-    for day in DAYS {
-        writeln!(table, "{day}").unwrap();
-        for (name, strategy) in [("auto", PaperWish::Auto), ("latest", PaperWish::Latest)] {
-            let request = request(strategy, &FOUR);
-            let paper = resolve_within(&catalog, &request, at(day), Budget { steps: 400, ..Budget::default() })
-                .map_or_else(|_| "-".to_owned(), |resolution| resolution.lock.minecraft.to_string());
-            writeln!(table, "  {:20} {}", format!("{name} {paper}"), chosen(&catalog, &request, day)).unwrap();
-        }
-        let out = catalog.paper.iter().filter(|paper| paper.builds.iter().any(|build| build.published <= at(day)));
-        let pinned: Vec<(&Minecraft, String)> = out
-            .map(|paper| {
-                let pin = PaperWish::Pin { version: paper.minecraft.clone() };
-                (&paper.minecraft, chosen(&catalog, &request(pin, &FOUR), day))
-            })
-            .collect();
-        rows(&mut table, &pinned);
-    }
+/// Compares a text with the one that was looked at.
+fn saved(name: &str, text: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!("chosen-on-twelve-days", table));
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+/// What a day has for a set: by each strategy, and on each Paper that was out.
+fn page(catalog: &Catalog, plugins: &[&str], day: &str) -> String {
+    let ask = |paper: PaperWish| {
+        let mut request = request(paper, &[]);
+        request.plugins.extend(plugins.iter().map(|slug| further::wish(slug)));
+        request
+    };
+    let mut table = format!("{day}\n");
+    for (name, strategy) in [("auto", PaperWish::Auto), ("latest", PaperWish::Latest)] {
+        let request = ask(strategy);
+        let paper = resolve_within(catalog, &request, at(day), Budget { steps: 400, ..Budget::default() })
+            .map_or_else(|_| "-".to_owned(), |resolution| resolution.lock.minecraft.to_string());
+        writeln!(table, "  {:20} {}", format!("{name} {paper}"), chosen(catalog, &request, day)).unwrap();
+    }
+    let out = catalog.paper.iter().filter(|paper| paper.builds.iter().any(|build| build.published <= at(day)));
+    let pinned: Vec<(&Minecraft, String)> = out
+        .map(|paper| {
+            let pin = PaperWish::Pin { version: paper.minecraft.clone() };
+            (&paper.minecraft, chosen(catalog, &ask(pin), day))
+        })
+        .collect();
+    rows(&mut table, &pinned);
+    table
+}
+
+#[test]
+fn every_recorded_paper_has_the_same_set_as_ever_on_twelve_days() {
+    let catalog = mostly_releases();
+    saved("chosen-on-twelve-days", &DAYS.map(|day| page(&catalog, &FOUR, day)).concat());
+}
+
+#[test]
+fn more_sets_are_on_every_recorded_paper_what_they_were_on_twelve_days() {
+    let all = further::all(mostly_releases());
+    let catalogs = DAYS.map(|day| (day, further::as_of(&all, at(day))));
+    for (name, plugins) in MORE {
+        saved(name, &catalogs.each_ref().map(|(day, catalog)| page(catalog, plugins, day)).concat());
+    }
 }
 
 /// `5.2.0` as three numbers.

@@ -41,7 +41,7 @@ fn small() -> Catalog {
         paper.builds.drain(..paper.builds.len().saturating_sub(2));
     }
     for project in &mut catalog.projects {
-        project.releases.retain(|release| release.channel == Channel::Release);
+        project.releases.retain(|release| release.channel == Channel::Release && release.published <= Some(now()));
         project.releases.truncate(5);
     }
     catalog

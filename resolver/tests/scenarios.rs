@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a scenario that cannot be read has to fail")]
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
@@ -181,14 +181,18 @@ fn assert_survives_json(explanation: &Explanation) {
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
 }
 
-/// The page of all reasons and hints is what the scenarios say, and there is none that no scenario shows.
-fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
-    let mut files: Vec<_> =
+fn scenario_files() -> std::io::Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> =
         std::fs::read_dir("tests/scenarios")?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
+    Ok(files)
+}
+
+/// The page of all reasons and hints is what the scenarios say, and there is none that no scenario shows.
+fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     let mut answers = Vec::new();
-    for file in &files {
+    for file in &scenario_files()? {
         let name = file.file_stem().unwrap().to_str().unwrap();
         for (explanation, at) in explanations(toml::from_str(&std::fs::read_to_string(file)?)?)? {
             let (data, text) = (serde_json::to_value(&explanation)?, human::render(&explanation, at));
@@ -230,7 +234,29 @@ fn explanations(table: toml::Table) -> datatest_stable::Result<Vec<(Explanation,
     Ok(said)
 }
 
+/// The rows of the list of features that the solve, its words and its locks answer for.
+const ROWS: [&str; 25] = [
+    "H02", "L060", "L061", "L062", "L063", "L064", "L065", "L066", "L067", "L068", "L074", "W01", "W02", "W04", "W10",
+    "W11", "W22", "W24", "W25", "W28", "F01", "F02", "F03", "F14", "F20",
+];
+
+/// Each row is cited: in the `why` of a scenario that shows it, or at the head of the tests of locks (this path), which no
+/// scenario writes.
+fn every_row_is_cited(path: &Path) -> datatest_stable::Result<()> {
+    let mut cited = std::fs::read_to_string(path)?.lines().next().unwrap_or_default().to_owned();
+    for file in scenario_files()? {
+        let table: toml::Table = toml::from_str(&std::fs::read_to_string(file)?)?;
+        cited.push(' ');
+        cited.push_str(table["why"].as_str().unwrap());
+    }
+    let words: BTreeSet<&str> = cited.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let missing: Vec<&str> = ROWS.into_iter().filter(|row| !words.contains(row)).collect();
+    assert_eq!(missing, [""; 0], "no scenario cites these");
+    Ok(())
+}
+
 datatest_stable::harness! {
     { test = scenario, root = "tests/scenarios", pattern = r"\.toml$" },
     { test = page_of_reasons, root = "../docs/reference", pattern = r"reasons-and-hints\.md$" },
+    { test = every_row_is_cited, root = "tests/cli", pattern = r"locks\.rs$" },
 }

@@ -256,4 +256,6 @@ fn compare(lock: &Lock, draft: &Draft, files: &[PluginFile], doubts: &mut Vec<Do
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;

@@ -16,6 +16,8 @@ use super::question::Question;
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
 use crate::lock::FormatVersion;
 
+mod facts;
+
 /// One of everything that is looked at.
 const GOOD: &str = r#"# A server and its plugins
 apiVersion: nightshift.dev/v1alpha1

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Budget, Decision, GaveUp, Resolution, Unsolvable, answer, resolve_within, unanswerable};
+use super::{Budget, Decision, GaveUp, Resolution, Unsolvable, answer, resolve_beside, resolve_within, unanswerable};
 use crate::catalog::{Catalog, Release};
 use crate::explain::{self, Explanation};
 use crate::request::Request;
@@ -241,7 +241,7 @@ impl<'a> Decided<'_, 'a> {
             return resolve_within(catalog, request, now, self.budget);
         };
         let choice = match company.verdict() {
-            Verdict::Alone => return resolve_within(catalog, request, now, self.budget),
+            Verdict::Alone => return resolve_beside(catalog, request, now, self.budget, Some(&company)),
             Verdict::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
             // What the others run is too old for it: plugins rarely read what a newer release of them wrote.
             Verdict::Aside if self.is_below(group, seat) => {

@@ -85,7 +85,7 @@ impl NotARange {
 
     /// The text, and below it a `^` at the place; two lines.
     pub fn pointed(&self) -> String {
-        let text: String = self.text.chars().take(MOST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text: String = self.text.chars().take(MOST).collect();
         format!("    {text}\n    {:1$}^", "", self.at)
     }
 }
@@ -199,7 +199,8 @@ impl FromStr for Range {
 
     fn from_str(text: &str) -> Result<Self, NotARange> {
         let letters: Vec<char> = text.chars().collect();
-        let refused = |at: usize, fault| Err(NotARange { text: text.to_owned(), at, fault });
+        let refused =
+            |at: usize, fault| Err(NotARange { text: letters.iter().copied().map(shown).collect(), at, fault });
         if letters.len() > MOST {
             return refused(MOST, RangeFault::TooLong);
         }
@@ -217,6 +218,15 @@ impl FromStr for Range {
             from += part.len() + 1;
         }
         Ok(Self { written: text.trim().into(), terms })
+    }
+}
+
+/// A letter as it may be printed: none that moves a cursor or ends the line.
+fn shown(letter: char) -> char {
+    match letter {
+        _ if !letter.is_control() => letter,
+        _ if letter.is_whitespace() => ' ',
+        _ => '\u{fffd}',
     }
 }
 
@@ -244,9 +254,9 @@ fn term(letters: &[char]) -> Result<Term, (usize, RangeFault)> {
         let fault = match letter {
             _ if letter.is_ascii_alphanumeric() => continue,
             '.' | '-' | '+' | '_' | '*' if place > 0 => continue,
-            _ if place == 0 => RangeFault::NoComparison(letter),
+            _ if place == 0 => RangeFault::NoComparison(shown(letter)),
             _ if letter.is_whitespace() => RangeFault::NoComma,
-            _ => RangeFault::NoVersionText(letter),
+            _ => RangeFault::NoVersionText(shown(letter)),
         };
         return Err((at + place, fault));
     }
@@ -366,6 +376,8 @@ mod tests {
             (">=7.5, <7.4", 7, "no version meets this"),
             (">7.4, <=7.4", 6, "no version meets this"),
             ("ä", 0, "`ä` begins neither"),
+            (">=7.4\t<7.5", 5, "`>=7.4 <7.5` is no version range"),
+            (">=7.4\u{1b}[2J", 5, "`\u{fffd}` stands in no version"),
         ] {
             let error = text.parse::<Range>().unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");

@@ -1,10 +1,10 @@
 //! Pure. What must hold for every answer and every word said about it, on random small problems.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use resolver::explain::{Explanation, Hint, HintStep, Impossible, human};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Unlisted,
-    VersionWish,
+    CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
+    Unlisted, VersionWish,
 };
 use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve};
@@ -127,42 +127,22 @@ fn what_projects_are_called_changes_nothing_but_their_names_in_lock_and_json() {
     });
 }
 
-#[test]
-fn waiting_never_takes_a_release_away() {
-    always(3_000_000, |problem| {
-        let later = problem.now + SignedDuration::from_hours(24 * 30);
-        // Nothing new comes out in the meantime: what is published later is not there at all.
-        let mut still = problem.clone();
-        for project in &mut still.catalog.projects {
-            project.releases.retain(|release| release.published <= Some(problem.now));
-        }
-        for version in &mut still.catalog.paper {
-            version.builds.retain(|build| build.published <= problem.now);
-        }
-        let (Ok(now), Ok(then)) = (answer(&still), resolve(&still.catalog, &still.request, later)) else {
-            return match (answer(&still), resolve(&still.catalog, &still.request, later)) {
-                (Ok(now), Err(then @ Unsolvable::NoSolution(_))) => Err(format!("{:?} only for now: {then}", now.lock)),
-                _ => Ok(()),
-            };
-        };
-        if then.lock.minecraft < now.lock.minecraft {
-            return Err(format!("Paper {} now and {} later", now.lock.minecraft, then.lock.minecraft));
-        }
-        Ok(())
-    });
-}
-
 /// Does to a request what a hint says, as the owner of the objects would.
 fn followed(problem: &Problem, hint: &Hint) -> Problem {
     let mut changed = problem.clone();
-    for step in &hint.steps {
-        let request = &mut changed.request;
+    take(&mut changed.request, &mut changed.now, &hint.steps);
+    changed
+}
+
+/// The same to a request alone.
+pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep]) {
+    for step in steps {
         let mut on = |object: &str, change: &dyn Fn(&mut PluginWish)| {
             let wishes = request.plugins.iter_mut();
             wishes.filter(|wish| wish.object == object).for_each(change);
         };
         match step {
-            HintStep::WaitUntil { at } => changed.now = *at,
+            HintStep::WaitUntil { at } => *now = *at,
             HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => {
                 on(object, &|wish| {
                     wish.compatibility = Some(CompatibilityOverride {
@@ -230,7 +210,6 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
             HintStep::Release { object, by: _ } => on(object, &|wish| wish.hold = None),
             HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
             HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
-            // One server alone is never offered it.
             HintStep::PluginPerServer { object } => on(object, &|wish| wish.version = VersionWish::Auto),
             HintStep::UnpinPlugin { object } => on(object, &|wish| wish.version = VersionWish::Auto),
             HintStep::PinPlugin { object, version } => {
@@ -238,7 +217,6 @@ fn followed(problem: &Problem, hint: &Hint) -> Problem {
             }
         }
     }
-    changed
 }
 
 /// The hint as promised: what the server would run then, and that this is another answer.

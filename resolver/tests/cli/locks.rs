@@ -1,4 +1,4 @@
-//! Edge (reads). Locks: written down, and compared.
+//! Edge (reads). Locks: written down, and compared (row F03).
 
 use std::fs;
 

@@ -1,4 +1,6 @@
 //! Edge (reads). The recorded answers of fixtures/recorded as a catalog, read for tests only, without HTTP; and what is asked of them.
+//! After 20 January 2026, where the recorded lists of `ViaVersion` and `ViaBackwards` end, they go on with what was derived from git
+//! tags: so 26.x has releases (`fixtures/recorded/README.md`, "Modrinth").
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +16,10 @@ use resolver::unmanaged::UnmanagedPlugins;
 use serde::Deserialize;
 
 /// When the recorded lists were read.
-const READ_AT: &str = "2026-01-21T18:00:00Z";
+pub(crate) const READ_AT: &str = "2026-01-21T18:00:00Z";
+
+/// Whose recorded lists go on with what was derived from tags.
+const DERIVED: [&str; 2] = ["viaversion", "viabackwards"];
 
 #[derive(Deserialize)]
 struct Version {
@@ -24,7 +29,7 @@ struct Version {
 }
 
 #[derive(Deserialize)]
-struct ModrinthVersion {
+pub(crate) struct ModrinthVersion {
     id: String,
     version_number: String,
     version_type: String,
@@ -57,7 +62,7 @@ struct ModrinthProject {
     title: String,
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &str) -> T {
+pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &str) -> T {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/recorded").join(path);
     let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -93,8 +98,15 @@ fn paper() -> Vec<PaperVersion> {
     paper
 }
 
-fn release(version: ModrinthVersion) -> Release {
+/// A checksum for what is known by its tag only: nobody has its file. Another one for each id.
+pub(crate) fn made_up_checksum(id: &str) -> String {
+    let digits: String = id.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha512:{digits:0>128}")
+}
+
+pub(crate) fn release(version: ModrinthVersion) -> Release {
     let file = version.files.into_iter().next();
+    let made_up = made_up_checksum(&version.id);
     Release {
         id: version.id,
         version: version.version_number,
@@ -129,7 +141,7 @@ fn release(version: ModrinthVersion) -> Release {
             name: file.filename,
             url: file.url,
             size: Some(file.size),
-            hash: file.hashes.get("sha512").map(|hash| format!("sha512:{hash}")),
+            hash: Some(file.hashes.get("sha512").map_or(made_up, |hash| format!("sha512:{hash}"))),
         }),
         further: Vec::new(),
     }
@@ -137,7 +149,10 @@ fn release(version: ModrinthVersion) -> Release {
 
 fn project(slug: &str) -> Project {
     let about: ModrinthProject = read(&format!("modrinth/{slug}-project.json"));
-    let versions: Vec<ModrinthVersion> = read(&format!("modrinth/{slug}.json"));
+    let mut versions: Vec<ModrinthVersion> = read(&format!("modrinth/{slug}.json"));
+    if DERIVED.contains(&slug) {
+        versions.extend(read::<Vec<ModrinthVersion>>(&format!("modrinth/{slug}-derived.json")));
+    }
     let mut releases: Vec<Release> = versions.into_iter().map(release).collect();
     releases.sort_by_key(|release| std::cmp::Reverse(release.published));
     Project {
@@ -149,8 +164,7 @@ fn project(slug: &str) -> Project {
     }
 }
 
-/// 66 Paper versions; ViaVersion, ViaBackwards, DiscordSRV and GriefPrevention as recorded, without what was derived
-/// from tags.
+/// 66 Paper versions; ViaVersion, ViaBackwards, DiscordSRV and GriefPrevention.
 pub(crate) fn catalog() -> Catalog {
     Catalog {
         paper: paper(),

@@ -13,13 +13,16 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::folder::{hash_file, shown};
+use super::folder::{hash_file, one_line, shown};
 use crate::catalog::PaperVersion;
 use crate::jar::{Algorithm, Jar};
 use crate::version::Minecraft;
 
 /// The most that is read of one of these files; real ones have a few hundred bytes, manifests a few thousand.
 const LARGEST: u64 = 1 << 20;
+
+/// As much as is shown of a name of software; real ones have a dozen letters.
+const LONGEST_NAME: usize = 64;
 
 /// What the directory says about its Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -108,13 +111,13 @@ impl PaperSeen {
             let path = directory.join(&file);
             let Some((minecraft, software)) = server_jar(&path) else { continue };
             if let Some(software) = software.filter(|software| !is_paper(software)) {
-                self.other.get_or_insert((software, file));
+                self.other.get_or_insert((named(&software), file));
                 continue;
             }
             let Ok([sha256, _]) = hash_file(&path) else { continue };
             self.jars.push(ServerJar { file: file.clone(), hash: format!("{}:{sha256}", Algorithm::Sha256.as_str()) });
-            let named = file.strip_prefix(&format!("paper-{minecraft}-")).and_then(|rest| rest.strip_suffix(".jar"));
-            let build = named.and_then(|build| build.parse().ok());
+            let build = file.strip_prefix(&format!("paper-{minecraft}-")).and_then(|rest| rest.strip_suffix(".jar"));
+            let build = build.and_then(|build| build.parse().ok());
             weak.push(Claim { file, minecraft, build });
         }
         // Of several JARs one with a build in its name says more.
@@ -146,7 +149,7 @@ impl PaperSeen {
         let Some(Told { software, minecraft, build }) = told else { return };
         match software.filter(|software| !is_paper(software)) {
             Some(software) => {
-                self.other.get_or_insert((software, file.to_owned()));
+                self.other.get_or_insert((named(&software), file.to_owned()));
             }
             None => self.claims.push(Claim { file: file.to_owned(), minecraft, build }),
         }
@@ -159,6 +162,11 @@ struct Told {
     software: Option<String>,
     minecraft: Minecraft,
     build: Option<u32>,
+}
+
+/// What a file calls its software, fit to be shown: it may hold anything.
+fn named(software: &str) -> String {
+    one_line(&software.chars().take(LONGEST_NAME).collect::<String>())
 }
 
 fn is_paper(software: &str) -> bool {

@@ -1,0 +1,90 @@
+//! Edge (writes). `resolver explain` from exec to exit, six plugins, warm cache on disk, no request to anybody: this program again, which is the
+//! same command. The reference of the ratio is the same program that only parses `--version`.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use benches::measure::say;
+use benches::worlds::{self, ON_HANGAR, SIX};
+
+/// Set in a process that plays `resolver`, with these arguments.
+const RESOLVER: &str = "NIGHTSHIFT_BENCH_RESOLVER";
+
+/// The instants at which the cache is filled and at which it is read: both within five minutes, so nothing is asked again.
+const FILLED: &str = "2026-01-20T12:00:00Z";
+const ASKED: &str = "2026-01-20T12:01:00Z";
+
+/// Each is run so often; the median counts.
+const RUNS: usize = 60;
+
+/// A server and the six plugins.
+fn manifests() -> String {
+    let (server, _) = include_str!("lobby.yaml").split_once("---").expect("the server comes first");
+    let plugin = |project: &&str| {
+        let site = if *project == ON_HANGAR { "hangar" } else { "modrinth" };
+        let name = project.to_lowercase();
+        format!(
+            "---\napiVersion: nightshift.dev/v1alpha1\nkind: Plugin\nmetadata: {{name: {name}, namespace: games}}\nspec:\n  \
+             source: {{type: {site}, project: {project}}}\n  instanceSelector: {{matchLabels: {{tier: lobby}}}}\n"
+        )
+    };
+    server.to_owned() + &SIX.iter().map(plugin).collect::<String>()
+}
+
+/// This program as `resolver`.
+fn resolver(arguments: &str, dir: &Path, base: &str, now: &str) -> Command {
+    let mut child = Command::new(env::current_exe().expect("this program has a path"));
+    child.env(RESOLVER, arguments).env("XDG_CACHE_HOME", dir).env("NIGHTSHIFT_NOW", now).current_dir(dir);
+    for (upstream, path) in
+        [("FILL", "fill/v3"), ("HANGAR", "hangar/api/v1"), ("MODRINTH", "modrinth/v2"), ("DOCKER_HUB", "docker-hub/v2")]
+    {
+        child.env(format!("NIGHTSHIFT_{upstream}_URL"), format!("{base}/{path}"));
+    }
+    child.stdin(Stdio::null());
+    child
+}
+
+/// How long a run takes, least, median and most; each gives the same bytes.
+fn runs(mut command: Command) -> [Duration; 3] {
+    let mut said: Option<Vec<u8>> = None;
+    let run = |_| {
+        let start = Instant::now();
+        let output = command.output().expect("this program can be run");
+        let took = start.elapsed();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said.get_or_insert_with(|| output.stdout.clone()), &output.stdout, "not the same bytes");
+        took
+    };
+    let mut took: Vec<Duration> = (0..RUNS).map(run).collect();
+    took.sort();
+    [took[0], took[RUNS / 2], took[RUNS - 1]]
+}
+
+fn main() -> ExitCode {
+    if let Ok(arguments) = env::var(RESOLVER) {
+        let arguments = std::iter::once("resolver").chain(arguments.split(' ')).map(Into::into);
+        return resolver::cli::run(arguments.collect::<Vec<_>>(), worlds::at());
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("lobby.yaml"), manifests()).expect("a directory of ours");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (state, serving) = runtime.block_on(fixtures::upstream::spawn(worlds::at())).expect("a free port on loopback");
+    let command = |arguments, now| resolver(arguments, dir.path(), state.public_url(), now);
+    let filled = command("explain -f lobby.yaml", FILLED).output().expect("this program can be run");
+    let text = String::from_utf8_lossy(&filled.stdout).into_owned();
+    assert!(filled.status.success() && text.contains("BlueMap"), "{text}{}", String::from_utf8_lossy(&filled.stderr));
+    // Who asked an upstream now would fail.
+    serving.abort();
+    let reference = runs(command("--version", ASKED));
+    let explain = runs(command("explain -f lobby.yaml", ASKED));
+    for (what, [least, median, most]) in
+        [("reference: resolver --version", reference), ("resolver explain, six plugins", explain)]
+    {
+        let [least, median, most] = [least, median, most].map(|time| time.as_secs_f64() * 1000.0);
+        say(&format!("{what}, exec to exit, {RUNS} runs: {median:.1} ms ({least:.1} to {most:.1})"));
+    }
+    ExitCode::SUCCESS
+}

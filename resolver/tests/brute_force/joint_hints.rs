@@ -1,0 +1,119 @@
+//! Pure. The hints that are given to servers which are solved together, on random small pairs: follow one, ask for both again, and see
+//! the answer that was promised.
+
+use std::cell::Cell;
+
+use resolver::explain::{Explanation, Hint, HintStep, human};
+use resolver::request::Hold;
+use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
+
+use super::checker;
+use super::joint::{self, Pair};
+use super::properties::take;
+
+/// Pairs of the property: each hint is one more solve of two servers.
+const PAIRS: u64 = 3_000;
+
+type Answer = Result<Resolution, Unsolvable>;
+
+/// By name, as the requests of a pair are.
+fn answers(pair: &Pair) -> Vec<Answer> {
+    let answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, Budget::default());
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// What is written on a Plugin counts for each server that it matches; all else for one server.
+fn is_about_a_plugin(step: &HintStep) -> bool {
+    match step {
+        HintStep::AllowMinecraft { .. }
+        | HintStep::NoPluginDelay { .. }
+        | HintStep::PluginChannel { .. }
+        | HintStep::UnpinPlugin { .. }
+        | HintStep::PluginPerServer { .. }
+        | HintStep::DropRequirement { .. }
+        | HintStep::AllowDowngrade { .. }
+        | HintStep::PinPlugin { .. }
+        | HintStep::Release { object: _, by: Hold::Plugin } => true,
+        HintStep::Release { object: _, by: Hold::Server }
+        | HintStep::WaitUntil { .. }
+        | HintStep::NoServerDelay
+        | HintStep::ServerChannel { .. }
+        | HintStep::UnpinServer
+        | HintStep::UnpinImage
+        | HintStep::ImageFollows
+        | HintStep::PinImage { .. }
+        | HintStep::InstallDependencies
+        | HintStep::TrustFiles { .. }
+        | HintStep::WarnUnmanaged
+        | HintStep::AddPlugins { .. }
+        | HintStep::TrustSiblings
+        | HintStep::AssumeUnlisted
+        | HintStep::PinServer { .. } => false,
+    }
+}
+
+/// The pair when the owner of the server at `seat` has followed a hint.
+fn followed(pair: &Pair, seat: usize, hint: &Hint) -> Pair {
+    let (mut requests, mut now) = (pair.requests.clone(), pair.now);
+    take(&mut requests[seat], &mut now, &hint.steps);
+    let shared: Vec<HintStep> = hint.steps.iter().filter(|step| is_about_a_plugin(step)).cloned().collect();
+    take(&mut requests[1 - seat], &mut now, &shared);
+    Pair { catalog: pair.catalog.clone(), requests, now }
+}
+
+/// Whether the answer for a server becomes the promised one, which is another than before.
+fn keeps_its_word(pair: &Pair, seat: usize, before: &Answer, hint: &Hint) -> Result<(), String> {
+    let after = followed(pair, seat, hint);
+    let then = answers(&after).swap_remove(seat).map_err(|no| format!("{:?} leads to: {no}", hint.steps))?;
+    let gives = (&hint.gives.minecraft, hint.gives.build);
+    if gives != (&then.lock.minecraft, then.lock.build) {
+        return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
+    }
+    if let Ok(before) = before
+        && before.lock.plugins == then.lock.plugins
+        && (&before.lock.minecraft, before.lock.build) == gives
+    {
+        return Err(format!("{:?} changes nothing", hint.steps));
+    }
+    let complaints = checker::complaints(&after.catalog, &after.requests[seat], after.now, &then.lock);
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("; ")) }
+}
+
+fn hints(answer: &Answer) -> Vec<Hint> {
+    match answer {
+        Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => solved.hints.clone(),
+        Err(Unsolvable::NoSolution(impossible)) => impossible.hints.clone(),
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+/// The answers for both, in words.
+fn said(pair: &Pair) -> String {
+    let explanation = |answer: Answer| answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation);
+    answers(pair).into_iter().map(|answer| human::render(&explanation(answer), pair.now)).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn each_hint_to_one_of_two_servers_leads_to_what_it_promises() {
+    let (of_yes, of_no, per_server) = (Cell::new(0_u32), Cell::new(0_u32), Cell::new(0_u32));
+    let count = |cell: &Cell<u32>, one: bool| cell.set(cell.get() + u32::from(one));
+    for seed in 17_000_000..17_000_000 + PAIRS {
+        let Some(pair) = joint::pair(seed) else { continue };
+        for (seat, answer) in answers(&pair).iter().enumerate() {
+            for hint in hints(answer) {
+                if let Err(fault) = keeps_its_word(&pair, seat, answer, &hint) {
+                    let server = &pair.requests[seat].server;
+                    panic!(
+                        "seed {seed}, {server}: {fault}\n{}\n-- then --\n{}",
+                        said(&pair),
+                        said(&followed(&pair, seat, &hint))
+                    );
+                }
+                count(if answer.is_ok() { &of_yes } else { &of_no }, true);
+                count(&per_server, hint.steps.iter().any(|step| matches!(step, HintStep::PluginPerServer { .. })));
+            }
+        }
+    }
+    let counts = [of_yes.get(), of_no.get(), per_server.get()];
+    assert!(counts[0] > 150 && counts[1] > 150 && counts[2] > 20, "too few were followed: {counts:?}");
+}

@@ -1,0 +1,215 @@
+//! Pure. What more time does, on random small problems: a held release may be used from the instant that was said, and nothing that
+//! may be used is ever taken away, as long as nothing new comes out.
+
+use std::cell::Cell;
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::explain::{Because, Explanation, Holder, Reason};
+use resolver::facts::Facts;
+use resolver::lock::Lock;
+use resolver::unusable::Unusable;
+use resolver::{Resolution, Unsolvable};
+
+use super::problem::Problem;
+use super::properties::{always, answer, forced, objects_of};
+
+/// The same world in which nothing comes out from now on: what is published later is not there at all.
+fn still(problem: &Problem) -> Problem {
+    let mut still = problem.clone();
+    for project in &mut still.catalog.projects {
+        project.releases.retain(|release| release.published <= Some(problem.now));
+    }
+    for version in &mut still.catalog.paper {
+        version.builds.retain(|build| build.published <= problem.now);
+    }
+    still.catalog.images.retain(|image| image.pushed <= problem.now);
+    still
+}
+
+fn at(problem: &Problem, now: Timestamp) -> Problem {
+    Problem { now, ..problem.clone() }
+}
+
+fn a_month_later(problem: &Problem) -> Problem {
+    at(problem, problem.now + SignedDuration::from_hours(24 * 30))
+}
+
+/// A release that is said to be held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    plugin: String,
+    version: String,
+    ripe_at: Timestamp,
+    /// By its own age; else what came out in the same night is too young.
+    itself: bool,
+}
+
+/// Every release that an answer says is held.
+fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
+    let mut found = Vec::new();
+    let mut note = |plugin: &str, version: &str, unusable: &Unusable| {
+        let (Unusable::HeldBack { ripe_at, .. } | Unusable::HeldBackTogether { ripe_at, .. }) = unusable else {
+            return;
+        };
+        let itself = matches!(unusable, Unusable::HeldBack { .. });
+        found.push(Held { plugin: plugin.to_owned(), version: version.to_owned(), ripe_at: *ripe_at, itself });
+    };
+    match answer {
+        Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
+            for plugin in &solved.plugins {
+                if let Some(newest) = &plugin.newest
+                    && let Because::Unusable { unusable } = &newest.because
+                {
+                    note(&plugin.name, &newest.version, unusable);
+                }
+            }
+            let holders = solved.newer_paper.iter().flat_map(|newer| &newer.held_by);
+            let holders = holders.chain(solved.unfollowed.iter().map(|left| &left.holder));
+            for Holder { name, nearly, .. } in holders {
+                nearly.iter().for_each(|nearly| note(name, &nearly.version, &nearly.unusable));
+            }
+        }
+        Err(Unsolvable::NoSolution(impossible)) => {
+            for reason in &impossible.reasons {
+                if let Reason::ReleasesUnusable { plugin, version, unusable, .. } = reason {
+                    note(plugin, version, unusable);
+                }
+            }
+        }
+        Ok(_) | Err(_) => {}
+    }
+    found
+}
+
+/// The question about one release of a plugin that was asked for: no other release of it is there, nor anything else that it
+/// could depend on. `None`: nobody asked for it, so it is as old as those who need it say; or what it needs stands in a table
+/// that is built in, and may be as young as it.
+fn about(problem: &Problem, held: &Held) -> Option<Problem> {
+    if ["ViaBackwards", "WorldGuard"].contains(&held.plugin.as_str()) {
+        return None;
+    }
+    let objects = objects_of(problem, &held.plugin);
+    let mut alone = problem.clone();
+    alone.request.plugins.retain(|wish| objects.contains(&wish.object));
+    alone.request.facts = Facts::default();
+    alone.request.plugins.iter_mut().for_each(|wish| wish.requires.clear());
+    let delay = alone.request.plugins.first()?.delay;
+    let project = alone.catalog.projects.iter_mut().find(|project| project.name == held.plugin)?;
+    let is_it = |ripe: Timestamp| ripe == held.ripe_at;
+    project.releases.retain(|release| {
+        release.version == held.version && release.published.is_some_and(|published| is_it(published + delay))
+    });
+    project.releases.truncate(1);
+    project.releases.first_mut()?.dependencies.clear();
+    Some(alone)
+}
+
+fn has(answer: &Result<Resolution, Unsolvable>, held: &Held) -> bool {
+    let is_it = |lock: &Lock| lock.plugins.iter().any(|plugin| plugin.name == held.plugin);
+    answer.as_ref().is_ok_and(|resolution| is_it(&resolution.lock))
+}
+
+/// What an answer comes down to.
+fn brief(answer: &Result<Resolution, Unsolvable>) -> Result<String, String> {
+    match answer {
+        Ok(resolution) => Ok(resolution.lock.to_json()),
+        Err(Unsolvable::NoSolution(_)) => Err("no".to_owned()),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+#[test]
+fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
+    let (said, came) = (Cell::new(0_u32), Cell::new(0_u32));
+    always(15_000_000, |problem| {
+        let still = still(problem);
+        for held in held(&answer(&still)) {
+            said.set(said.get() + 1);
+            if held.ripe_at <= still.now {
+                return Err(format!("{held:?} and it is {}", still.now));
+            }
+            let then = self::held(&answer(&at(&still, held.ripe_at)));
+            if then.iter().any(|other| {
+                other.plugin == held.plugin && other.version == held.version && other.ripe_at <= held.ripe_at
+            }) {
+                return Err(format!("{held:?} is held at that instant"));
+            }
+            let Some(alone) = about(&still, &held).filter(|_| held.itself) else { continue };
+            let before = answer(&at(&alone, held.ripe_at - SignedDuration::from_nanos(1)));
+            if has(&before, &held) {
+                return Err(format!("{held:?} is used before"));
+            }
+            let ripe = at(&alone, held.ripe_at);
+            let mut without_delay = ripe.clone();
+            without_delay.request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
+            let (ripe, without_delay) = (answer(&ripe), answer(&without_delay));
+            if brief(&ripe) != brief(&without_delay) {
+                return Err(format!("{held:?}: {:?}, and without a delay {:?}", brief(&ripe), brief(&without_delay)));
+            }
+            came.set(came.get() + u32::from(has(&ripe, &held)));
+        }
+        Ok(())
+    });
+    assert!(said.get() > 50 && came.get() > 25, "{} were held, {} came", said.get(), came.get());
+}
+
+/// The same world with nothing of these plugins and of this Minecraft but what is in the lock. Other Papers say what a list means.
+fn only(problem: &Problem, lock: &Lock) -> Problem {
+    let mut only = problem.clone();
+    // A page that says what a JAR of one's own runs on may lose that release here.
+    only.request.unmanaged.clear();
+    for paper in only.catalog.paper.iter_mut().filter(|paper| paper.minecraft == lock.minecraft) {
+        paper.builds.retain(|build| build.number == lock.build);
+    }
+    for plugin in &lock.plugins {
+        for project in only.catalog.projects.iter_mut().filter(|project| project.id == plugin.project_id) {
+            project.releases.retain(|release| release.id == plugin.release_id);
+        }
+    }
+    only
+}
+
+#[test]
+fn what_may_be_used_now_is_held_at_no_later_time() {
+    let looked_at = Cell::new(0_usize);
+    always(16_000_000, |problem| {
+        let still = still(problem);
+        for paper in &still.catalog.paper {
+            let now = forced(&still, &paper.minecraft, &|_| true);
+            let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(&now) else { continue };
+            let later = a_month_later(&now);
+            let chosen = |held: &Held| {
+                lock.plugins.iter().any(|plugin| plugin.name == held.plugin && plugin.version == held.version)
+            };
+            if let Some(held) = held(&answer(&later)).iter().find(|held| chosen(held)) {
+                return Err(format!("used now on {}, and later {held:?}", paper.minecraft));
+            }
+            // Who was left behind may follow later, and bring others.
+            if !solved.unfollowed.is_empty() {
+                continue;
+            }
+            let then = answer(&only(&later, &lock)).map_err(|no| format!("{:?} only for now: {no}", lock.plugins))?;
+            let ids = |lock: &Lock| lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect::<Vec<_>>();
+            if ids(&then.lock) != ids(&lock) {
+                return Err(format!("{:?} now and {:?} later", ids(&lock), ids(&then.lock)));
+            }
+            looked_at.set(looked_at.get() + lock.plugins.len());
+        }
+        Ok(())
+    });
+    assert!(looked_at.get() > 500, "only {} releases were looked at", looked_at.get());
+}
+
+#[test]
+fn waiting_never_takes_a_release_away() {
+    always(3_000_000, |problem| {
+        let now = still(problem);
+        match (answer(&now), answer(&a_month_later(&now))) {
+            (Ok(now), Err(then @ Unsolvable::NoSolution(_))) => Err(format!("{:?} only for now: {then}", now.lock)),
+            (Ok(now), Ok(then)) if then.lock.minecraft < now.lock.minecraft => {
+                Err(format!("Paper {} now and {} later", now.lock.minecraft, then.lock.minecraft))
+            }
+            (Ok(_) | Err(_), _) => Ok(()),
+        }
+    });
+}

@@ -1,0 +1,93 @@
+//! Pure. The least ViaVersion of each ViaBackwards release, one tiny world for each row of the table. Recorded are 57: the 56
+//! releases of the table, and `HEAD`, the main branch on the day of reading, which is no release and so stands in no table.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{Catalog, Channel, Project, Release};
+use resolver::explain::{Explanation, Reason, human};
+use resolver::facts::Says;
+use resolver::request::PaperWish;
+use resolver::{Resolution, Unsolvable, resolve};
+use serde::Deserialize;
+
+use super::recorded::{read, request};
+use super::{at, mostly_releases, numbers};
+
+/// The tags of `ViaVersion`, and what the code at each of `ViaBackwards` checks.
+#[derive(Deserialize)]
+struct Tag {
+    repo: String,
+    #[serde(rename = "ref")]
+    tag: String,
+    #[serde(rename = "needsAtRunTime")]
+    needs_at_run_time: Option<BTreeMap<String, String>>,
+}
+
+/// The table: release, least `ViaVersion`, commit.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Table {
+    at_least: Vec<(String, String, String)>,
+}
+
+/// One Paper, and of each plugin only the releases of these versions, all listed for it, each published an hour after the one before.
+fn tiny(catalog: &Catalog, viabackwards: &str, viaversions: &[&str], now: Timestamp) -> Catalog {
+    let paper = catalog.paper.iter().find(|paper| paper.minecraft.as_str() == "1.21.10").unwrap().clone();
+    let with = |name: &str, versions: &[&str]| {
+        let project = catalog.projects.iter().find(|project| project.name == name).unwrap();
+        let pattern = project.releases.iter().find(|release| release.channel == Channel::Release).unwrap();
+        let release = |(place, version): (usize, &&str)| Release {
+            id: format!("{name}-{version}"),
+            version: (*version).to_owned(),
+            published: Some(now - SignedDuration::from_hours(24 - i64::try_from(place).unwrap())),
+            minecraft: vec![paper.minecraft.clone()],
+            ..pattern.clone()
+        };
+        Project { releases: versions.iter().enumerate().map(release).collect(), ..project.clone() }
+    };
+    let projects = vec![with("ViaBackwards", &[viabackwards]), with("ViaVersion", viaversions)];
+    Catalog { paper: vec![paper], projects, ..catalog.clone() }
+}
+
+#[test]
+fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() {
+    let (catalog, now) = (mostly_releases(), at("2026-01-20"));
+    let tags: Vec<Tag> = read("plugins/facts.json");
+    let of = |repo: &'static str| tags.iter().filter(move |tag| tag.repo == repo);
+    let viaversion: Vec<&str> =
+        of("ViaVersion/ViaVersion").map(|tag| tag.tag.as_str()).filter(|tag| *tag != "HEAD").collect();
+    let recorded: Vec<(&str, &str)> = of("ViaVersion/ViaBackwards")
+        .filter_map(|tag| Some((tag.tag.as_str(), tag.needs_at_run_time.as_ref()?.get("ViaVersion")?.as_str())))
+        .collect();
+    let table: Table = serde_json::from_str(include_str!("../../src/overlay/viabackwards.json")).unwrap();
+    assert_eq!((recorded.len(), table.at_least.len()), (57, 56));
+    for (release, least, _) in &table.at_least {
+        let (release, least) = (release.as_str(), least.as_str());
+        assert!(recorded.contains(&(release, least)), "{release} checks for another one than {least}");
+        let below = viaversion.iter().filter(|tag| numbers(tag) < numbers(least)).max_by_key(|tag| numbers(tag));
+        let below = *below.unwrap();
+        let request = request(PaperWish::Auto, &["viabackwards"]);
+
+        // The one below came out last: without the rule it would be the newest.
+        let both = tiny(&catalog, release, &[least, below], now);
+        let Resolution { lock, explanation } = resolve(&both, &request, now).unwrap();
+        let taken: Vec<(&str, &str)> =
+            lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str())).collect();
+        assert_eq!(taken, [("ViaBackwards", release), ("ViaVersion", least)]);
+        let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+        let [fact] = solved.bounds.as_slice() else { panic!("{release}: {:?}", solved.bounds) };
+        assert_eq!(
+            (fact.range.as_str(), matches!(fact.says, Says::BuiltIn { .. })),
+            (format!(">={least}").as_str(), true)
+        );
+
+        let only_below = tiny(&catalog, release, &[below], now);
+        let Err(Unsolvable::NoSolution(no)) = resolve(&only_below, &request, now) else {
+            panic!("{release} with ViaVersion {below} is no no")
+        };
+        let says_so = |reason: &Reason| matches!(reason, Reason::Needs { fact: Some(fact), .. } if fact.range.as_str() == format!(">={least}"));
+        let text = human::render(&Explanation::Impossible(*no.clone()), now);
+        assert!(no.reasons.iter().any(says_so), "{release} with ViaVersion {below}: {:?}\n{text}", no.reasons);
+    }
+}
