@@ -9,6 +9,7 @@ use crate::request::Request;
 use crate::shelf::World;
 use crate::shelf::table::{Seat, Tables};
 use crate::solve::provider::{Chosen, Meter, Question};
+use crate::unseen::refuse_unseen;
 
 mod aside;
 pub(crate) mod company;
@@ -243,6 +244,7 @@ impl<'a> Decided<'_, 'a> {
             None => Err(Unsolvable::NoSolution(Box::new(explain::together::aside(&asked, &company)))),
             Some(choice) => {
                 let decision = choice.decision(&world);
+                refuse_unseen(catalog, &world, &decision)?;
                 Ok(Resolution {
                     lock: answer::lock(catalog, &world, &decision),
                     explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),

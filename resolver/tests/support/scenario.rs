@@ -225,6 +225,9 @@ struct BuildFields {
     channel: Option<BuildChannel>,
     #[serde(default = "yes")]
     hash: bool,
+    /// Its source gives an md5 only, and nobody has seen its bytes.
+    #[serde(default)]
+    unseen: bool,
 }
 
 #[derive(Deserialize)]
@@ -285,7 +288,7 @@ fn image(tag: &str) -> ImageTag {
 }
 
 /// The tables of a catalog that are no plugins.
-const SOFTWARE: [&str; 3] = ["minecraft", "folia", "velocity"];
+const SOFTWARE: [&str; 4] = ["minecraft", "purpur", "folia", "velocity"];
 
 fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
     let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
@@ -306,9 +309,15 @@ fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
                 unsupported: fields.unsupported,
                 builds: match &fields.builds {
                     None => vec![build(7, fields.published.as_deref(), fields.channel, true)],
-                    Some(builds) => {
-                        builds.iter().map(|b| build(b.number, b.published.as_deref(), b.channel, b.hash)).collect()
-                    }
+                    Some(builds) => (builds.iter())
+                        .map(|b| {
+                            let mut build = build(b.number, b.published.as_deref(), b.channel, b.hash);
+                            if b.unseen {
+                                build.file.hash = Some(format!("md5:{:c<32}", ""));
+                            }
+                            build
+                        })
+                        .collect(),
                 },
             }
         })
