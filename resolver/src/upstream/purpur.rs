@@ -162,8 +162,9 @@ mod tests {
     fn versions_are_put_in_order_and_what_is_none_is_left_aside() {
         let url = versions_url(&Upstreams::default());
         let read = |body: &str| versions_of(&url, body.as_bytes());
-        let listed =
-            read(r#"{"project":"purpur","metadata":{"current":"26.2"},"versions":["1.15","1.14.1","26.2","26 2",""]}"#);
+        let listed = read(
+            r#"{"project":"purpur","metadata":{"current":"26.2"},"versions":["1.15","1.14.1","26.2","26.2 ",""]}"#,
+        );
         let listed = listed.unwrap();
         let names: Vec<&str> = listed.iter().map(|listed| listed.minecraft.as_str()).collect();
         assert_eq!(names, ["1.14.1", "1.15", "26.2"]);
