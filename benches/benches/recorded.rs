@@ -23,11 +23,12 @@ pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
     worlds::request("games/lobby".to_owned(), paper, wishes.collect())
 }
 
-/// Where the four upstreams of a replaying upstream at this address are.
+/// Where the upstreams of a replaying upstream at this address are.
 pub(crate) fn upstreams(base: &str) -> Upstreams {
     let url = |path: &str| format!("{base}/{path}").parse().expect("a URL");
     Upstreams {
         fill: url("fill/v3"),
+        purpur: url("purpur/v2"),
         hangar: url("hangar/api/v1"),
         modrinth: url("modrinth/v2"),
         docker_hub: url("docker-hub/v2"),

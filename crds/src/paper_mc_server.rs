@@ -190,6 +190,8 @@ pub enum Software {
     /// Paper.
     #[default]
     Paper,
+    /// Purpur: loads what Paper loads, and what is made for it alone.
+    Purpur,
     /// Folia: loads only plugins that say so.
     Folia,
     /// The proxy Velocity, with versions and plugins of its own.
@@ -201,6 +203,7 @@ impl Software {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Paper => "Paper",
+            Self::Purpur => "Purpur",
             Self::Folia => "Folia",
             Self::Velocity => "Velocity",
         }

@@ -135,6 +135,8 @@ impl Config {
         let url = |flag: &str, text: &str| Url::parse(text).with_context(|| format!("--{flag}: `{text}` is not a URL"));
         Ok(Upstreams {
             fill: url("fill-url", fill_url)?,
+            // Nobody asks there: servers run as Paper only.
+            purpur: Upstreams::default().purpur,
             hangar: url("hangar-url", hangar_url)?,
             modrinth: url("modrinth-url", modrinth_url)?,
             docker_hub: url("docker-hub-url", docker_hub_url)?,

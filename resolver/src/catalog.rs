@@ -26,7 +26,8 @@ pub struct Catalog {
     #[serde(default)]
     pub images: Vec<ImageTag>,
     /// Projects that could not be read and why, in words for the user: a question about them has no answer. Keyed as
-    /// [`ProjectKey`] prints: `modrinth/viaversion` (a bare `viaversion` is understood too).
+    /// [`ProjectKey`] prints: `modrinth/viaversion` (a bare `viaversion` is understood too). Builds of which it is not known what
+    /// they are stand here as well: `purpur/purpur/26.2/2622`.
     #[serde(default)]
     pub unread: BTreeMap<String, String>,
     /// Whose the JARs are that people put on their servers themselves, by sha256 (64 hex digits), as far as a site knows them.
@@ -63,7 +64,7 @@ impl Catalog {
     pub fn versions(&self, software: Software) -> &[PaperVersion] {
         match software {
             Software::Paper => &self.paper,
-            Software::Folia | Software::Velocity => {
+            Software::Purpur | Software::Folia | Software::Velocity => {
                 self.others.get(&software).map_or(&[], |other| other.versions.as_slice())
             }
         }
@@ -73,7 +74,9 @@ impl Catalog {
     pub(crate) fn versions_mut(&mut self, software: Software) -> Option<&mut Vec<PaperVersion>> {
         match software {
             Software::Paper => Some(&mut self.paper),
-            Software::Folia | Software::Velocity => self.others.get_mut(&software).map(|other| &mut other.versions),
+            Software::Purpur | Software::Folia | Software::Velocity => {
+                self.others.get_mut(&software).map(|other| &mut other.versions)
+            }
         }
     }
 
@@ -248,7 +251,8 @@ pub struct Artifact {
     /// Size in bytes.
     #[serde(default)]
     pub size: Option<u64>,
-    /// `sha256:<hex>` (Fill, Hangar) or `sha512:<hex>` (Modrinth); None when the source gives none.
+    /// `sha256:<hex>` (Fill, Hangar) or `sha512:<hex>` (Modrinth); None when the source gives none. Of a build of Purpur
+    /// `md5:<hex>` until somebody has seen its bytes, and their sha256 from then on.
     #[serde(default)]
     pub hash: Option<String>,
 }

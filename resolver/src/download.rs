@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use md5::{Digest, Md5};
 use reqwest::header::LOCATION;
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 
-use crate::jar::{Hash, Hasher};
+use crate::jar::{Algorithm, Hash, Hasher};
 use crate::upstream::{StartError, client};
 
 mod address;
@@ -67,8 +68,8 @@ pub struct Downloads {
     public: Client,
     /// For what an admin wrote.
     trusted: Client,
-    /// Addresses whose content does not have this hash: asking again would bring the same again.
-    wrong: Mutex<BTreeMap<(Hash, String), DownloadError>>,
+    /// Hashes, and addresses whose content does not have them: asking again would bring the same again.
+    wrong: Mutex<BTreeMap<(String, String), DownloadError>>,
 }
 
 impl fmt::Debug for Downloads {
@@ -95,27 +96,73 @@ impl Downloads {
     /// Downloads `url`, and names it by its hash once it is whole, has the `hash` and is on the disk. Its size in bytes.
     /// What is there already is replaced. A wrong hash is remembered until the process ends.
     pub async fn get(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
-        let name = || (hash.clone(), url.to_owned());
-        if let Some(error) = self.wrong().get(&name()) {
+        self.unless_wrong(url, &hash.to_string(), self.bring(url, size, hash)).await
+    }
+
+    /// Downloads what is at `url` and is announced by an md5 (32 hex digits) only, and says what it is: its sha256, by which it is
+    /// named, and its size in bytes.
+    ///
+    /// The md5 tells a download that was cut off or went to somewhere else. Who can change what lies there can give other bytes the
+    /// same md5, so nothing but the connection says that these are the right ones. From then on their sha256 does.
+    pub async fn see(&self, url: &str, md5: &str) -> Result<(Hash, u64), DownloadError> {
+        let announced = format!("md5:{}", md5.to_ascii_lowercase());
+        self.unless_wrong(url, &announced, self.bring_unseen(url, &announced)).await
+    }
+
+    /// Does not ask again where the same address had other bytes; remembers it if it has them now.
+    async fn unless_wrong<T>(
+        &self,
+        url: &str,
+        hash: &str,
+        bring: impl Future<Output = Result<T, DownloadError>>,
+    ) -> Result<T, DownloadError> {
+        let name = (hash.to_owned(), url.to_owned());
+        if let Some(error) = self.wrong().get(&name) {
             return Err(error.clone());
         }
-        let brought = self.bring(url, size, hash).await;
+        let brought = bring.await;
         if let Err(error @ DownloadError::WrongHash { .. }) = &brought {
-            self.wrong().insert(name(), error.clone());
+            self.wrong().insert(name, error.clone());
         }
         brought
     }
 
-    fn wrong(&self) -> MutexGuard<'_, BTreeMap<(Hash, String), DownloadError>> {
+    fn wrong(&self) -> MutexGuard<'_, BTreeMap<(String, String), DownloadError>> {
         // Each change under this lock is one insert: never half done.
         self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn bring(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
-        let too_large = || DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.largest };
         if size.is_some_and(|size| size > self.policy.largest) {
-            return Err(too_large());
+            return Err(self.too_large(url));
         }
+        let mut hasher = Hasher::new(hash.algorithm());
+        let (temporary, written) = self.receive(url, |bytes| hasher.update(bytes)).await?;
+        is_as_announced(url, &hash.to_string(), &hasher.finish().to_string())?;
+        self.keep(temporary, hash).await?;
+        Ok(written)
+    }
+
+    async fn bring_unseen(&self, url: &str, announced: &str) -> Result<(Hash, u64), DownloadError> {
+        let (mut md5, mut sha256) = (Md5::new(), Hasher::new(Algorithm::Sha256));
+        let received = self.receive(url, |bytes| {
+            md5.update(bytes);
+            sha256.update(bytes);
+        });
+        let (temporary, written) = received.await?;
+        is_as_announced(url, announced, &format!("md5:{}", hex::encode(md5.finalize())))?;
+        let hash = sha256.finish();
+        self.keep(temporary, &hash).await?;
+        Ok((hash, written))
+    }
+
+    fn too_large(&self, url: &str) -> DownloadError {
+        DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.largest }
+    }
+
+    /// What is at `url`, as a file without a name and on the disk, and how many bytes it has; `look` is shown all of them in order.
+    async fn receive(&self, url: &str, mut look: impl FnMut(&[u8])) -> Result<(NamedTempFile, u64), DownloadError> {
+        let too_large = || self.too_large(url);
         let mut response = self.follow(url).await?;
         if response.content_length().is_some_and(|length| length > self.policy.largest) {
             return Err(too_large());
@@ -124,29 +171,24 @@ impl Downloads {
         std::fs::create_dir_all(&unfinished).map_err(disk)?;
         let temporary = NamedTempFile::new_in(unfinished).map_err(disk)?;
         let mut file = tokio::fs::File::from_std(temporary.reopen().map_err(disk)?);
-        let mut hasher = Hasher::new(hash.algorithm());
         let mut written = 0;
         while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, error))? {
             written += chunk.len() as u64;
             if written > self.policy.largest {
                 return Err(too_large());
             }
-            hasher.update(&chunk);
+            look(&chunk);
             file.write_all(&chunk).await.map_err(disk)?;
         }
-        let found = hasher.finish();
-        if found != *hash {
-            return Err(DownloadError::WrongHash {
-                url: url.to_owned(),
-                expected: hash.to_string(),
-                found: found.to_string(),
-            });
-        }
         file.sync_all().await.map_err(disk)?;
+        Ok((temporary, written))
+    }
+
+    /// Gives a file the name that its hash is.
+    async fn keep(&self, temporary: NamedTempFile, hash: &Hash) -> Result<(), DownloadError> {
         let path = path_of(&self.dir, hash);
         let named = tokio::task::spawn_blocking(move || name(temporary, &path)).await;
-        named.map_err(|error| disk(io::Error::other(error)))?.map_err(disk)?;
-        Ok(written)
+        named.map_err(|error| disk(io::Error::other(error)))?.map_err(disk)
     }
 
     /// The answer at the end of all redirects.
@@ -182,6 +224,13 @@ impl Downloads {
         }
         Ok(&self.public)
     }
+}
+
+fn is_as_announced(url: &str, expected: &str, found: &str) -> Result<(), DownloadError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(DownloadError::WrongHash { url: url.to_owned(), expected: expected.to_owned(), found: found.to_owned() })
 }
 
 /// Gives a complete file its name, so that it is there after a crash or is not there at all. Blocks.

@@ -31,6 +31,7 @@ mod shelf;
 pub mod software;
 mod solve;
 pub mod unmanaged;
+mod unseen;
 pub mod unusable;
 #[cfg(feature = "upstream")]
 pub mod upstream;

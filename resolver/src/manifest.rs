@@ -70,6 +70,7 @@ pub fn request<'a>(
     let image_policy = desk.image_policy(spec);
     let software = match spec.software {
         paper_mc_server::Software::Paper => Software::Paper,
+        paper_mc_server::Software::Purpur => Software::Purpur,
         paper_mc_server::Software::Folia => Software::Folia,
         paper_mc_server::Software::Velocity => Software::Velocity,
     };

@@ -15,14 +15,19 @@ pub enum Software {
     /// Paper.
     #[default]
     Paper,
+    /// Paper with more settings and features: it loads what Paper loads, and what is made for it alone.
+    Purpur,
     /// Paper with many regions that tick on their own: it loads only plugins that say they bear that.
     Folia,
     /// A proxy in front of servers. Its versions are its own, it has no world, and its plugins have another API.
     Velocity,
 }
 
-/// What a Paper server loads. Purpur and Folia builds are not implied by these, nor these by them.
+/// What a Paper server loads. Purpur and Folia builds are not implied by these.
 const PAPER_LOADS: [&str; 3] = ["bukkit", "paper", "spigot"];
+
+/// What a Purpur server loads: all of Paper's, because it is Paper with patches on top.
+const PURPUR_LOADS: [&str; 4] = ["bukkit", "paper", "purpur", "spigot"];
 
 fn names(release: &Release, known: &[&str]) -> bool {
     release.loaders.iter().any(|loader| known.iter().any(|known| loader.eq_ignore_ascii_case(known)))
@@ -30,14 +35,15 @@ fn names(release: &Release, known: &[&str]) -> bool {
 
 impl Software {
     /// All that there is.
-    pub const ALL: [Self; 3] = [Self::Paper, Self::Folia, Self::Velocity];
+    pub const ALL: [Self; 4] = [Self::Paper, Self::Purpur, Self::Folia, Self::Velocity];
 
-    /// The software whose builds have to be known to answer these requests. Folia's lists are read by what Paper has built.
+    /// The software whose builds have to be known to answer these requests, Paper first. The lists of Purpur and Folia are read by
+    /// what Paper has built, and the Java of Purpur is Paper's.
     pub fn all_of(requests: &[Request]) -> Vec<Self> {
         let runs = |software: &Self| requests.iter().any(|request| request.software == *software);
         let needed = |software: &Self| match software {
-            Self::Paper => runs(&Self::Paper) || runs(&Self::Folia),
-            Self::Folia | Self::Velocity => runs(software),
+            Self::Paper => runs(&Self::Paper) || runs(&Self::Purpur) || runs(&Self::Folia),
+            Self::Purpur | Self::Folia | Self::Velocity => runs(software),
         };
         Self::ALL.into_iter().filter(needed).collect()
     }
@@ -51,15 +57,15 @@ impl Software {
     /// Whether it is a Minecraft server, with a world: its versions are Minecraft's. A proxy has neither.
     pub fn is_minecraft(self) -> bool {
         match self {
-            Self::Paper | Self::Folia => true,
+            Self::Paper | Self::Purpur | Self::Folia => true,
             Self::Velocity => false,
         }
     }
 
-    /// The least Java of a version for which Fill states none.
+    /// The least Java of a version for which nobody states one.
     pub(crate) fn java_of(self, version: &Minecraft) -> u32 {
         match self {
-            Self::Paper | Self::Folia => version.vanilla_java(),
+            Self::Paper | Self::Purpur | Self::Folia => version.vanilla_java(),
             // What its newest lines need: with less, a server could be told to start on a Java that refuses it.
             Self::Velocity => 21,
         }
@@ -70,10 +76,11 @@ impl Software {
         if self.is_minecraft() { "Minecraft".to_owned() } else { self.to_string() }
     }
 
-    /// Its project at Fill, and the start of its files' names.
+    /// Its project where its builds are published, and the start of its files' names.
     pub fn project(self) -> &'static str {
         match self {
             Self::Paper => "paper",
+            Self::Purpur => "purpur",
             Self::Folia => "folia",
             Self::Velocity => "velocity",
         }
@@ -84,6 +91,7 @@ impl Software {
         release.loaders.is_empty()
             || match self {
                 Self::Paper => names(release, &PAPER_LOADS),
+                Self::Purpur => names(release, &PURPUR_LOADS),
                 Self::Folia | Self::Velocity => names(release, &[self.project()]),
             }
     }
@@ -91,7 +99,7 @@ impl Software {
     /// Whether a release is made for servers of its kind: what it does not load of those is another matter.
     pub(crate) fn is_kin_of(self, release: &Release) -> bool {
         match self {
-            Self::Paper | Self::Velocity => self.is_named_by(release),
+            Self::Paper | Self::Purpur | Self::Velocity => self.is_named_by(release),
             Self::Folia => self.is_named_by(release) || Self::Paper.is_named_by(release),
         }
     }
@@ -107,6 +115,7 @@ impl fmt::Display for Software {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Paper => "Paper",
+            Self::Purpur => "Purpur",
             Self::Folia => "Folia",
             Self::Velocity => "Velocity",
         })

@@ -5,11 +5,12 @@ use pubgrub::VersionSet;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::{self, Explanation, Impossible, Unanswerable, WhyNot};
+use crate::explain::{self, Explanation, Impossible, PaperName, Unanswerable, WhyNot};
 use crate::lock::Lock;
 use crate::request::{PaperWish, Request};
 use crate::shelf::paper::wished;
 use crate::shelf::{Gap, World};
+use crate::unseen::refuse_unseen;
 use crate::version::Minecraft;
 
 pub(crate) mod answer;
@@ -61,6 +62,14 @@ impl Unsolvable {
     pub fn projects_to_fetch(&self) -> &[ProjectKey] {
         match self {
             Self::Unanswerable(unanswerable) => &unanswerable.fetch,
+            Self::NoSolution(_) | Self::GaveUp(_) => &[],
+        }
+    }
+
+    /// The builds whose bytes somebody has to see before asking again, if that is what is missing.
+    pub fn builds_to_see(&self) -> &[PaperName] {
+        match self {
+            Self::Unanswerable(unanswerable) => &unanswerable.unseen,
             Self::NoSolution(_) | Self::GaveUp(_) => &[],
         }
     }
@@ -145,6 +154,7 @@ pub(crate) fn resolve_beside(
     let meter = Meter::new(budget);
     let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
     if let Some(decision) = decide(&world, &meter).map_err(Unsolvable::GaveUp)? {
+        refuse_unseen(catalog, &world, &decision)?;
         return Ok(Resolution {
             lock: answer::lock(catalog, &world, &decision),
             explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),
@@ -213,6 +223,7 @@ fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {
     Unsolvable::Unanswerable(Box::new(Unanswerable {
         server: request.server.clone(),
         fetch: gap.fetch.into_iter().collect(),
+        unseen: Vec::new(),
         unread: gap.unread.into_iter().collect(),
     }))
 }

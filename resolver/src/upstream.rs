@@ -1,4 +1,4 @@
-//! Edge (reads). The clients for Fill, Hangar, Modrinth and Docker Hub: they fill the [`catalog`](crate::catalog).
+//! Edge (reads). The clients for Fill, PurpurMC, Hangar, Modrinth and Docker Hub: they fill the [`catalog`](crate::catalog).
 //!
 //! Everything read is kept in memory and, in a compact form, on disk; a page is asked for again only when its time is up,
 //! with `If-None-Match` where the upstream gave an `ETag`. When an upstream fails, what was read before is used and the
@@ -14,6 +14,9 @@
 //! | every 10 minutes | – | 1 | 1 | – |
 //! | every hour | – | – | – | 1 |
 //! | every day | one per older version; 304 if unchanged | 2 | as if nothing was stored | – |
+//!
+//! PurpurMC is asked where a server runs as Purpur: as Fill is, but each version has to be asked about by itself, because its list of
+//! versions names no builds. The JAR of a build that a set would have is downloaded once: its source gives an md5 only.
 //!
 //! A file that a Plugin names by its address is downloaded once, whatever its size, and read; nothing is asked about it again.
 //!
@@ -32,6 +35,7 @@ mod http;
 mod listing;
 mod modrinth;
 mod pace;
+mod purpur;
 mod reading;
 mod store;
 
@@ -51,6 +55,8 @@ pub use reading::{Problem, Reading};
 pub struct Upstreams {
     /// PaperMC's downloads, by default `https://fill.papermc.io/v3`.
     pub fill: Url,
+    /// PurpurMC's downloads, by default `https://api.purpurmc.org/v2`.
+    pub purpur: Url,
     /// By default `https://hangar.papermc.io/api/v1`.
     pub hangar: Url,
     /// By default `https://api.modrinth.com/v2`.
@@ -64,6 +70,7 @@ impl Default for Upstreams {
         let url = |text| Url::parse(text).expect("a literal that a test parses");
         Self {
             fill: url("https://fill.papermc.io/v3"),
+            purpur: url("https://api.purpurmc.org/v2"),
             hangar: url("https://hangar.papermc.io/api/v1"),
             modrinth: url("https://api.modrinth.com/v2"),
             docker_hub: url("https://hub.docker.com/v2"),
@@ -80,6 +87,7 @@ impl Upstreams {
     fn base(&self, upstream: Upstream) -> &Url {
         match upstream {
             Upstream::Fill => &self.fill,
+            Upstream::Purpur => &self.purpur,
             Upstream::Hangar => &self.hangar,
             Upstream::Modrinth => &self.modrinth,
             Upstream::DockerHub => &self.docker_hub,
@@ -99,11 +107,13 @@ impl Upstreams {
     }
 }
 
-/// One of the four we read.
+/// One of the five we read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Upstream {
     /// PaperMC's build service.
     Fill,
+    /// PurpurMC's build service.
+    Purpur,
     /// PaperMC's plugin repository.
     Hangar,
     /// `modrinth.com`
@@ -114,12 +124,13 @@ pub enum Upstream {
 
 impl Upstream {
     /// All of them, in order.
-    pub const ALL: [Self; 4] = [Self::Fill, Self::Hangar, Self::Modrinth, Self::DockerHub];
+    pub const ALL: [Self; 5] = [Self::Fill, Self::Purpur, Self::Hangar, Self::Modrinth, Self::DockerHub];
 
     /// A name for metrics: a closed set.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fill => "fill",
+            Self::Purpur => "purpur",
             Self::Hangar => "hangar",
             Self::Modrinth => "modrinth",
             Self::DockerHub => "docker-hub",
@@ -132,6 +143,7 @@ impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Fill => "PaperMC Fill",
+            Self::Purpur => "PurpurMC",
             Self::Hangar => "Hangar",
             Self::Modrinth => "Modrinth",
             Self::DockerHub => "Docker Hub",

@@ -88,6 +88,14 @@ const JUST_THE_SET: u64 = 40;
 fn fault(problem: &Problem, steps: u64) -> Result<Outcome, String> {
     let Problem { catalog, request, now } = problem;
     let answer = resolve_within(catalog, request, *now, Budget { steps, ..Budget::default() });
+    if let Some(build) = answer.as_ref().err().and_then(|unsolvable| unsolvable.builds_to_see().first()) {
+        // Somebody looks at it: that very build is in the answer then.
+        let seen = Problem { catalog: software::seen(catalog, build), ..problem.clone() };
+        let outcome = fault(&seen, steps)?;
+        let is_it = matches!(&outcome, Outcome::Chosen { minecraft, build: number, .. }
+            if *minecraft == build.minecraft.to_string() && *number == build.build);
+        return if is_it { Ok(outcome) } else { Err(format!("looked at {build:?} for {outcome:?}")) };
+    }
     if steps < ENOUGH && matches!(answer, Err(Unsolvable::GaveUp(_))) {
         return fault(problem, ENOUGH);
     }
@@ -128,11 +136,18 @@ const ONE_IN: u64 = 8;
 
 /// Whether the answers of two servers are those that trying everything finds; `None`: nothing was to be tried.
 fn pair_fault(seed: u64, steps: u64) -> Option<Result<[Outcome; 2], String>> {
-    let pair = joint::pair(seed)?;
+    let mut pair = joint::pair(seed)?;
     let expected = joint::expected(&pair)?;
     let budget = Budget { steps, ..Budget::default() };
     // By name, as the requests of a pair are.
-    let answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget);
+    let mut answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget);
+    let to_see = |answers: &[(String, Result<Resolution, Unsolvable>)]| {
+        answers.iter().find_map(|(_, answer)| answer.as_ref().err()?.builds_to_see().first().cloned())
+    };
+    while let Some(build) = to_see(&answers) {
+        pair.catalog = software::seen(&pair.catalog, &build);
+        answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget);
+    }
     let gave_up = |(_, answer): &(_, Result<Resolution, Unsolvable>)| matches!(answer, Err(Unsolvable::GaveUp(_)));
     if steps < ENOUGH && answers.iter().any(gave_up) {
         return pair_fault(seed, ENOUGH);

@@ -35,6 +35,8 @@ mod mistakes;
 mod pictures;
 #[path = "cli/plans.rs"]
 mod plans;
+#[path = "cli/purpur.rs"]
+mod purpur;
 #[path = "cli/schemas.rs"]
 mod schemas;
 #[path = "cli/shell.rs"]
@@ -86,6 +88,7 @@ impl Desk {
         let base = WORLD.upstream.public_url();
         for (name, path) in [
             ("FILL", "fill/v3"),
+            ("PURPUR", "purpur/v2"),
             ("HANGAR", "hangar/api/v1"),
             ("MODRINTH", "modrinth/v2"),
             ("DOCKER_HUB", "docker-hub/v2"),

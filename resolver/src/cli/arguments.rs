@@ -358,6 +358,15 @@ pub(super) struct Addresses {
         hide_env_values = true
     )]
     fill: Option<Url>,
+    /// Where PurpurMC is
+    #[arg(
+        long = "purpur-url",
+        value_name = "URL",
+        help_heading = "Upstreams",
+        env = "NIGHTSHIFT_PURPUR_URL",
+        hide_env_values = true
+    )]
+    purpur: Option<Url>,
     /// Where Hangar is
     #[arg(
         long = "hangar-url",
@@ -389,10 +398,11 @@ pub(super) struct Addresses {
 
 impl Addresses {
     pub(super) fn upstreams(&self) -> Upstreams {
-        let Self { fill, hangar, modrinth, docker_hub } = self;
+        let Self { fill, purpur, hangar, modrinth, docker_hub } = self;
         let home = Upstreams::default();
         Upstreams {
             fill: fill.clone().unwrap_or(home.fill),
+            purpur: purpur.clone().unwrap_or(home.purpur),
             hangar: hangar.clone().unwrap_or(home.hangar),
             modrinth: modrinth.clone().unwrap_or(home.modrinth),
             docker_hub: docker_hub.clone().unwrap_or(home.docker_hub),

@@ -10,7 +10,7 @@ use super::arguments::{Drawn, Explain, Fetch, Reading as Asked, Sources};
 use super::checked::{self, Checked};
 #[cfg(feature = "cluster")]
 use super::cluster;
-use super::gathered::gather;
+use super::gathered::{Lacking, answers, gather, lacking, read_until_answered};
 use super::manifests::Mistake;
 use super::problem::{self, Problem};
 use super::question::{Answered, Question};
@@ -21,6 +21,7 @@ use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
 use crate::explain::{Explanation, human, svg};
 use crate::facts::Facts;
+use crate::request::Request;
 use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
 use crate::upstream::{FetchError, Fetcher, Reading, Settings, Upstream, Wanted, in_words};
@@ -112,8 +113,11 @@ pub(super) fn fetch(fetch: &Fetch, now: Timestamp) -> Said {
         Ok(fetcher) => fetcher,
         Err(said) => return Said::nothing_but(vec![said]),
     };
-    let reading = match in_runtime(read_upstreams(&fetcher, &fetch.reading.sources, &checked, &[], now)) {
-        Ok(reading) => reading,
+    // What would be chosen has to be looked at, so that it can be chosen without a network.
+    let ask = |catalog: &Catalog, requests: &[Request]| ((), lacking(&answers(catalog, requests, now)));
+    let read = in_runtime(read_until_answered(&fetcher, &fetch.reading.sources, &checked, now, ask));
+    let reading = match read {
+        Ok((reading, ())) => reading,
         Err(said) => return Said::nothing_but(vec![said]),
     };
     let mistakes = misspelt(&fetcher, &checked, &reading.problems);
@@ -223,11 +227,11 @@ pub(super) async fn read_upstreams(
     fetcher: &Fetcher,
     sources: &Sources,
     checked: &Checked,
-    further: &[ProjectKey],
+    further: &Lacking,
     now: Timestamp,
 ) -> Reading {
     let mut projects = checked.projects();
-    projects.extend_from_slice(further);
+    projects.extend_from_slice(&further.projects);
     let oldest = checked.oldest();
     let own: Vec<UnmanagedJar> =
         checked.requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
@@ -237,6 +241,7 @@ pub(super) async fn read_upstreams(
         software: &software,
         projects: &projects,
         images: checked.chooses_an_image().then_some(sources.image.as_str()),
+        see: &further.builds,
         own: &own,
         oldest: oldest.as_ref(),
     };
@@ -252,8 +257,11 @@ pub(super) async fn read_upstreams(
 
 /// What is asked of which upstream.
 fn under_way(software: &[Software], projects: &[ProjectKey], images: bool) -> String {
-    let software: Vec<String> = software.iter().map(Software::to_string).collect();
-    let mut parts = vec![format!("Fill for {}", software.join(" and "))];
+    let (purpur, of_fill): (Vec<Software>, Vec<Software>) =
+        software.iter().partition(|software| **software == Software::Purpur);
+    let of_fill: Vec<String> = of_fill.iter().map(Software::to_string).collect();
+    let mut parts = vec![format!("Fill for {}", of_fill.join(" and "))];
+    parts.extend(purpur.iter().map(|purpur| format!("PurpurMC for {purpur}")));
     for source in [Source::Hangar, Source::Modrinth, Source::Url] {
         let count = projects.iter().filter(|key| key.source == source).count();
         if count > 0 {

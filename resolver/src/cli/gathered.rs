@@ -10,12 +10,32 @@ use super::ask::{fetcher, in_runtime, misspelt, read_upstreams, say_problems};
 use super::checked::Checked;
 use super::{End, Said};
 use crate::catalog::{Catalog, ProjectKey};
+use crate::explain::PaperName;
 use crate::request::Request;
-use crate::upstream::Problem;
+use crate::unseen::is_unseen;
+use crate::upstream::{Fetcher, Problem, Reading};
 use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
 
-/// How often a solve may name further projects before we stop. One such round is rare, two were never seen.
+/// How often a solve may name what it lacks before we stop. One such round is rare but for Purpur, where a set is chosen first and its
+/// build is looked at then.
 const ROUNDS: usize = 4;
+
+/// What the catalog lacks for an answer.
+#[derive(Debug, Default)]
+pub(super) struct Lacking {
+    /// Projects that nobody has fetched.
+    pub(super) projects: Vec<ProjectKey>,
+    /// Builds whose bytes nobody has seen.
+    pub(super) builds: Vec<PaperName>,
+}
+
+impl Lacking {
+    /// Adds what is missing where there is no set.
+    pub(super) fn note(&mut self, unsolvable: &Unsolvable) {
+        self.projects.extend_from_slice(unsolvable.projects_to_fetch());
+        self.builds.extend_from_slice(unsolvable.builds_to_see());
+    }
+}
 
 /// An answer for each server, by its name.
 pub(super) type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
@@ -39,31 +59,18 @@ impl<T> Gathered<T> {
     }
 }
 
-/// Reads the upstreams until `answer` lacks no project any more; what it lacks is the second of what it gives.
+/// Reads the upstreams until `answer` lacks nothing any more; what it lacks is the second of what it gives.
 pub(super) fn gather<T>(
     sources: &Sources,
     directory: Option<&Path>,
     checked: Checked,
     notes: &mut Vec<String>,
     now: Timestamp,
-    answer: impl Fn(&Catalog, &[Request]) -> (T, Vec<ProjectKey>),
+    answer: impl Fn(&Catalog, &[Request]) -> (T, Lacking),
 ) -> Result<Gathered<T>, Said> {
     // It holds all that was read, as the catalog does.
     let fetcher = ManuallyDrop::new(fetcher(sources, directory).map_err(|said| Said::nothing_but(vec![said]))?);
-    let read = in_runtime(async {
-        let mut further: Vec<ProjectKey> = Vec::new();
-        let mut round = 0;
-        loop {
-            let reading = read_upstreams(&fetcher, sources, &checked, &further, now).await;
-            let (answer, mut lacking) = answer(&reading.catalog, &checked.requests);
-            lacking.retain(|key| !further.contains(key));
-            round += 1;
-            if lacking.is_empty() || round == ROUNDS {
-                return (reading, answer);
-            }
-            further.extend(lacking);
-        }
-    });
+    let read = in_runtime(read_until_answered(&fetcher, sources, &checked, now, answer));
     let (reading, answer) = read.map_err(|said| Said::nothing_but(vec![said]))?;
     let mistakes = misspelt(&fetcher, &checked, &reading.problems);
     if !mistakes.is_empty() {
@@ -74,10 +81,36 @@ pub(super) fn gather<T>(
     Ok(Gathered { requests: checked.requests, catalog, answer, problems: reading.problems })
 }
 
-/// Gathers for what `from` names, with the best set for each server asked about as of its instant.
+/// Reads until `answer` lacks nothing any more, or what it lacks is not to be had.
+pub(super) async fn read_until_answered<T>(
+    fetcher: &Fetcher,
+    sources: &Sources,
+    checked: &Checked,
+    now: Timestamp,
+    answer: impl Fn(&Catalog, &[Request]) -> (T, Lacking),
+) -> (Reading, T) {
+    let mut further = Lacking::default();
+    let mut round = 0;
+    loop {
+        let reading = read_upstreams(fetcher, sources, checked, &further, now).await;
+        let (answer, Lacking { mut projects, mut builds }) = answer(&reading.catalog, &checked.requests);
+        projects.retain(|key| !further.projects.contains(key));
+        builds.retain(|build| !further.builds.contains(build));
+        round += 1;
+        if (projects.is_empty() && builds.is_empty()) || round == ROUNDS {
+            return (reading, answer);
+        }
+        further.projects.extend(projects);
+        further.builds.extend(builds);
+    }
+}
+
+/// Gathers for what `from` names, with the best set for each server asked about as of its instant. `also`: a build that has to be known
+/// beside those that are chosen.
 pub(super) fn gather_answers(
     from: &From,
     checked: Checked,
+    also: Option<&PaperName>,
     notes: &mut Vec<String>,
     now: Timestamp,
 ) -> Result<Gathered<Answers>, Said> {
@@ -85,7 +118,8 @@ pub(super) fn gather_answers(
     let asked_about = checked.servers();
     gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, |catalog, requests| {
         let mut answers = answers(catalog, requests, at);
-        let lacking = lacking(&answers);
+        let mut lacking = lacking(&answers);
+        lacking.builds.extend(also.filter(|build| is_unseen(catalog, build)).cloned());
         answers.retain(|(server, _)| asked_about.contains(server));
         (answers, lacking)
     })
@@ -96,10 +130,11 @@ pub(super) fn answers(catalog: &Catalog, requests: &[Request], at: Timestamp) ->
     resolve_fleet(catalog, requests, at, Budget::default())
 }
 
-/// The projects that must be fetched before there can be an answer.
-pub(super) fn lacking(answers: &Answers) -> Vec<ProjectKey> {
-    let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
-    unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect()
+/// What is missing before there can be an answer.
+pub(super) fn lacking<T>(answers: &[(String, Result<T, Unsolvable>)]) -> Lacking {
+    let mut lacking = Lacking::default();
+    answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).for_each(|unsolvable| lacking.note(unsolvable));
+    lacking
 }
 
 /// How a question ends that has no set for its answer.

@@ -27,7 +27,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
         }
     };
     let at = lock.from.at.unwrap_or(now);
-    let gathered = gather_answers(&lock.from, checked, &mut notes, now)?;
+    let gathered = gather_answers(&lock.from, checked, None, &mut notes, now)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     for (server, answer) in &gathered.answer {
         if wanted.is_some_and(|wanted| wanted != server) {

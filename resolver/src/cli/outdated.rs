@@ -53,7 +53,7 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
     let checked = ask::read(&outdated.from.reading, &mut notes)?;
     let running = checked.running.clone();
     let at = outdated.from.at.unwrap_or(now);
-    let gathered = gather_answers(&outdated.from, checked, &mut notes, now)?;
+    let gathered = gather_answers(&outdated.from, checked, None, &mut notes, now)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     let mut boards = Vec::new();
     for (server, answer) in &gathered.answer {

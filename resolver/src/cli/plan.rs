@@ -129,7 +129,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     }
     let (runs, schedules) = (checked.running.clone(), checked.schedules.clone());
     let at = plan.from.at.unwrap_or(now);
-    let gathered = gather_answers(&plan.from, checked, &mut notes, now)?;
+    let gathered = gather_answers(&plan.from, checked, None, &mut notes, now)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     for (server, answer) in &gathered.answer {
         let resolution = match answer {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::gathered;
+use super::gathered::{self, Lacking};
 use super::ready::out_since;
 use super::supposed::{self, Assumed, Supposed};
-use crate::catalog::{Catalog, ProjectKey};
+use crate::catalog::Catalog;
 use crate::explain::Explanation;
 use crate::request::Request;
 use crate::version::Minecraft;
@@ -51,8 +51,8 @@ pub(super) struct Answered {
 }
 
 impl Question {
-    /// The answer for each server, and the projects that it lacks still.
-    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Vec<ProjectKey>) {
+    /// The answer for each server, and what it lacks still.
+    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Lacking) {
         let Self { now, at, why_not, target, servers: _, without, assume } = self;
         let mut mistakes = Vec::new();
         let mut supposed = Supposed::default();
@@ -81,10 +81,10 @@ impl Question {
         (Answered { explanations, supposed, mistakes }, lacking)
     }
 
-    fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, Vec<ProjectKey>) {
-        let mut lacking = Vec::new();
+    fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, Lacking) {
+        let mut lacking = Lacking::default();
         let mut refused = |unsolvable: crate::Unsolvable| {
-            lacking.extend_from_slice(unsolvable.projects_to_fetch());
+            lacking.note(&unsolvable);
             unsolvable.explanation()
         };
         let is_asked_about = |request: &&Request| self.servers.is_empty() || self.servers.contains(&request.server);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Ready as Asked};
-use super::gathered::{end_of, gather};
+use super::gathered::{end_of, gather, lacking};
 use super::table::table;
 use super::{End, Said, ask, supposed};
 use crate::catalog::{Catalog, ProjectKey};
@@ -86,8 +86,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     let gathered =
         gather(&from.reading.sources, from.catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
             let mut answers = answers(catalog, requests, target, at);
-            let unsolvable = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
-            let lacking = unsolvable.flat_map(Unsolvable::projects_to_fetch).cloned().collect();
+            let lacking = lacking(&answers);
             answers.retain(|(server, _)| asked_about.contains(server));
             (answers, lacking)
         })?;

@@ -50,7 +50,7 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
         None => failed(format!("the lock is for `{}`: {said}", lock.server)),
     })?;
     let at = from.at.unwrap_or(now);
-    let gathered = gather_answers(from, checked, &mut notes, now)?;
+    let gathered = gather_answers(from, checked, Some(&lock.paper_name()), &mut notes, now)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     let answer = gathered.answer.iter().find(|(name, _)| name == wanted).map(|(_, answer)| answer);
     let request = gathered.requests.iter().find(|request| request.server == wanted);

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::words::UNSEEN;
 use super::{Explanation, PaperName, Unanswerable, few};
 use crate::foreign::visible;
 use crate::software::Software;
@@ -89,6 +90,9 @@ impl Page {
         }
         for key in &unanswerable.fetch {
             self.line(&format!("  {}  has not been fetched yet", key.shown()));
+        }
+        for build in &unanswerable.unseen {
+            self.line(&format!("  {}  {UNSEEN}; fetch the catalog once with a network", named(build)));
         }
     }
 }

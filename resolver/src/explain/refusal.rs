@@ -452,7 +452,10 @@ pub struct Unanswerable {
     /// Projects that the catalog does not hold yet: fetch them and ask again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fetch: Vec<ProjectKey>,
-    /// Projects that could not be read, and why.
+    /// The build that would be chosen, whose bytes nobody has seen: its source gives an md5 only, which no lock rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<PaperName>,
+    /// Projects and builds that could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(String, String)>,
 }

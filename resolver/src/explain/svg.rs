@@ -4,6 +4,7 @@
 //! explanations give the same bytes.
 
 use super::human::{named, paper, short};
+use super::words::UNSEEN;
 use super::{Explanation, Impossible, Unanswerable, few};
 use crate::solve::GaveUp;
 use crate::version::Minecraft;
@@ -67,10 +68,11 @@ fn given_up(gave_up: &GaveUp) -> Section {
 }
 
 fn unanswerable(unknown: &Unanswerable) -> Section {
-    let Unanswerable { server, fetch, unread } = unknown;
+    let Unanswerable { server, fetch, unseen, unread } = unknown;
     let mut section = Section::titled(format!("no answer for {}: some of what it needs is not known", short(server)));
     section.left_head = "not known";
     section.left = unread.iter().map(|(project, because)| Card::new(Kind::Holds, project, because)).collect();
     section.left.extend(fetch.iter().map(|key| Card::new(Kind::Holds, key.shown(), "has not been fetched yet")));
+    section.left.extend(unseen.iter().map(|build| Card::new(Kind::Holds, named(build), UNSEEN)));
     section
 }

@@ -9,6 +9,9 @@ use crate::request::{Hold, ImagePolicy};
 use crate::unusable::Unusable;
 use crate::version::range::Range;
 
+/// Why a build that was chosen can be in no lock yet.
+pub(super) const UNSEEN: &str = "its source gives only an md5, and nobody has seen its bytes";
+
 /// `6 October 2025`
 pub(crate) fn date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()

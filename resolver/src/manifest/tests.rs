@@ -42,6 +42,7 @@ fn a_proxy_is_asked_for_without_what_is_known_of_a_world() {
         (asked.software, asked.floor, asked.unmanaged.len())
     };
     assert_eq!(asked("Paper"), (Software::Paper, opened(), 1));
+    assert_eq!(asked("Purpur"), (Software::Purpur, opened(), 1));
     assert_eq!(asked("Folia"), (Software::Folia, opened(), 1));
     assert_eq!(asked("Velocity"), (Software::Velocity, None, 0));
 }

@@ -10,6 +10,7 @@ use crate::request::{PaperWish, Request};
 use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::UnmanagedPlugins;
+use crate::unseen::announced_md5;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -63,7 +64,7 @@ fn runs(request: &Request, version: &PaperVersion, build: &Build) -> bool {
     running.is_some_and(|running| running.is(request.software, &version.minecraft, build.number))
 }
 
-/// The Minecraft versions that Paper had built at `now`: they say what a list can mean, also one that Folia goes by. `out`:
+/// The Minecraft versions that Paper had built at `now`: they say what a list can mean, also one that Purpur or Folia goes by. `out`:
 /// what the software itself had.
 pub(super) fn built<'a>(
     catalog: &'a Catalog,
@@ -74,7 +75,9 @@ pub(super) fn built<'a>(
     let was_built = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= now);
     match software {
         Software::Paper => out.map(|version| &version.minecraft).collect(),
-        Software::Folia => catalog.paper.iter().filter(was_built).map(|version| &version.minecraft).collect(),
+        Software::Purpur | Software::Folia => {
+            catalog.paper.iter().filter(was_built).map(|version| &version.minecraft).collect()
+        }
         Software::Velocity => Vec::new(),
     }
 }
@@ -147,7 +150,7 @@ struct Choice<'a> {
 
 /// Why one build may not be used. `exempt`: it runs now, or is pinned by number; only a file to verify is asked of it.
 fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Option<Unusable> {
-    if !has_known_hash(&build.file) {
+    if !can_be_verified(&build.file) {
         return Some(Unusable::NoChecksum);
     }
     if exempt {
@@ -172,7 +175,7 @@ fn nothing_usable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -
     if let Some((ripe_at, delay, build)) = first_ripe {
         return Choice { build: Some(build), unusable: Some(Unusable::HeldBack { ripe_at, delay }) };
     }
-    let best = builds.iter().filter(|build| has_known_hash(&build.file)).max_by_key(|b| (b.channel, b.number));
+    let best = builds.iter().filter(|build| can_be_verified(&build.file)).max_by_key(|b| (b.channel, b.number));
     match best {
         Some(build) => Choice {
             build: Some(*build),
@@ -205,6 +208,11 @@ fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> 
     let runs = running.is_some_and(|running| running.has_version(request.software, minecraft));
     let preview = !minecraft.is_release() && !wanted_by_name && !runs && request.channel > BuildChannel::Alpha;
     preview.then_some(Unusable::Preview)
+}
+
+/// Whether a build can be verified, if only once somebody has seen its bytes: which of them has to be seen is known when it is chosen.
+fn can_be_verified(file: &Artifact) -> bool {
+    has_known_hash(file) || announced_md5(file).is_some()
 }
 
 /// Whether a file can be verified: with `sha256:` or `sha512:` and as many hex digits as that has.

@@ -10,6 +10,7 @@ use crate::shelf::World;
 use crate::shelf::table::{Seat, Tables};
 use crate::solve::meter::Meter;
 use crate::solve::provider::{Chosen, Question};
+use crate::unseen::refuse_unseen;
 use crate::version::Minecraft;
 
 mod aside;
@@ -257,6 +258,7 @@ impl<'a> Decided<'_, 'a> {
             None => Err(Unsolvable::NoSolution(Box::new(explain::together::aside(&asked, &company)))),
             Some(choice) => {
                 let decision = choice.decision(&world);
+                refuse_unseen(catalog, &world, &decision)?;
                 Ok(Resolution {
                     lock: answer::lock(catalog, &world, &decision),
                     explanation: Explanation::Solved(explain::yes::explain(&asked, &decision)),

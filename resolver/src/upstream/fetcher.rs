@@ -11,18 +11,22 @@ use jiff::{SignedDuration, Timestamp};
 use super::cache::{Found, Pages, Reads, younger};
 use super::docker_hub::{self, Repository};
 use super::files::Files;
-use super::fill::{self, Builds, Listed};
+use super::fill::{Builds, Listed};
 use super::http::{Http, Patience};
 use super::listing::{Listing, Name, can_be_a_name};
 use super::reading::{FoundProject, Images, Paper, Reading, Unread};
 use super::store::{Held, Stamp, Store};
-use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth};
+use super::{FetchError, StartError, Upstream, Upstreams, fill, hangar, modrinth, purpur};
 use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
+use crate::explain::PaperName;
 use crate::software::Software;
 use crate::unmanaged::UnmanagedJar;
 use crate::version::Minecraft;
 
+use unseen::Seen;
+
 mod by_hash;
+mod unseen;
 
 /// Pages read at the same time.
 const AT_ONCE: usize = 8;
@@ -104,6 +108,8 @@ pub struct Wanted<'a> {
     pub projects: &'a [ProjectKey],
     /// The image whose tags are wanted: `itzg/minecraft-server`.
     pub images: Option<&'a str>,
+    /// Builds that a set would have, and of which it has to be known what they are: one whose bytes nobody has seen is brought.
+    pub see: &'a [PaperName],
     /// JARs of people's own: whose they are is asked, and those projects are read too.
     pub own: &'a [UnmanagedJar],
     /// No server can run an older Minecraft than this (the lowest floor or pin of all), so builds of older ones are not
@@ -114,7 +120,7 @@ pub struct Wanted<'a> {
 impl Default for Wanted<'_> {
     /// All of Paper.
     fn default() -> Self {
-        Self { software: &[Software::Paper], projects: &[], images: None, own: &[], oldest: None }
+        Self { software: &[Software::Paper], projects: &[], images: None, see: &[], own: &[], oldest: None }
     }
 }
 
@@ -130,6 +136,8 @@ pub struct Fetcher {
     tags: Pages<Vec<ImageTag>>,
     /// Whose a file is, by its sha256.
     owners: Pages<Option<Owner>>,
+    /// What builds are that are announced by an md5 only, by version, number and md5: kept for ever.
+    seen: Pages<Seen>,
     files: Files,
 }
 
@@ -172,6 +180,7 @@ impl Fetcher {
             listings: Pages::new("releases", most(1_000), store, Reads::Aside, offline),
             tags: Pages::new("images", most(20), store, small, offline),
             owners: Pages::new("owners", most(10_000), store, small, offline),
+            seen: Pages::new("seen", most(1_000), store, small, offline),
             files,
         }
     }
@@ -214,6 +223,8 @@ impl Fetcher {
         for paper in software {
             reading.add_paper(paper);
         }
+        reading.lend_java();
+        self.see(&mut reading, wanted.see, now).await;
         reading.add_images(tags);
         reading.add_projects(projects);
         self.files.teach(&mut reading.catalog, now).await;
@@ -229,7 +240,7 @@ impl Fetcher {
         reading.in_order()
     }
 
-    /// One after the other: nearly always there is one, and Fill is asked for its versions at once.
+    /// One after the other: nearly always there is one, and it is asked for all its versions at once.
     async fn software(&self, wanted: &[Software], oldest: Option<&Minecraft>, now: Timestamp) -> Vec<Paper> {
         let mut read = Vec::with_capacity(wanted.len());
         for software in wanted {
@@ -239,15 +250,20 @@ impl Fetcher {
     }
 
     async fn paper(&self, software: Software, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
-        let url = fill::versions_url(&self.upstreams, software);
+        let url = match software {
+            Software::Purpur => purpur::versions_url(&self.upstreams),
+            Software::Paper | Software::Folia | Software::Velocity => fill::versions_url(&self.upstreams, software),
+        };
         let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.paper, now);
-        let list = self
-            .versions
-            .get(&page_of(software, "versions"), &url, now, fresh, |held| {
-                fill::fetch_versions(&self.http, &url, held, now)
-            })
-            .await;
-        let list = match list {
+        let fetch = |held| async {
+            match software {
+                Software::Purpur => purpur::fetch_versions(&self.http, &url, held, now).await,
+                Software::Paper | Software::Folia | Software::Velocity => {
+                    fill::fetch_versions(&self.http, &url, held, now).await
+                }
+            }
+        };
+        let list = match self.versions.get(&page_of(software, "versions"), &url, now, fresh, fetch).await {
             Ok(list) => list,
             Err(error) => {
                 let unread = vec![Unread { minecraft: None, error, cached_since: None }];
@@ -259,7 +275,8 @@ impl Fetcher {
         // Made before they are streamed: a closure in a stream that borrows its items keeps the future from being spawned.
         let reads: Vec<_> = (list.held.body.iter().enumerate())
             .map(|(place, listed)| async move {
-                let wanted = !listed.builds.is_empty() && oldest.is_none_or(|oldest| listed.minecraft >= *oldest);
+                let has_builds = listed.builds.as_ref().is_none_or(|builds| !builds.is_empty());
+                let wanted = has_builds && oldest.is_none_or(|oldest| listed.minecraft >= *oldest);
                 let found = if wanted {
                     Some(self.builds_of(software, listed, place + LIVELY >= count, now).await)
                 } else {
@@ -295,15 +312,29 @@ impl Fetcher {
         lively: bool,
         now: Timestamp,
     ) -> Result<Found<Builds>, Arc<FetchError>> {
-        let url = fill::builds_url(&self.upstreams, software, &listed.minecraft);
+        let version = &listed.minecraft;
+        let url = match software {
+            Software::Purpur => purpur::builds_url(&self.upstreams, version),
+            Software::Paper | Software::Folia | Software::Velocity => {
+                fill::builds_url(&self.upstreams, software, version)
+            }
+        };
         let ttl = if lively { self.ttl.paper } else { self.ttl.old_builds };
         let fresh = |held: &Held<Builds>| {
             // Two caches in front of Fill may disagree for a while: never more often than the list itself.
             let confirmed = younger(&held.stamp, self.ttl.paper, now);
-            confirmed || (held.body.numbers == listed.builds && younger(&held.stamp, ttl, now))
+            let as_listed = listed.builds.as_ref().is_none_or(|builds| *builds == held.body.numbers);
+            confirmed || (as_listed && younger(&held.stamp, ttl, now))
         };
-        let name = page_of(software, listed.minecraft.as_str());
-        self.builds.get(&name, &url, now, fresh, |held| fill::fetch_builds(&self.http, &url, held, now)).await
+        let fetch = |held| async {
+            match software {
+                Software::Purpur => purpur::fetch_builds(&self.http, &url, &self.upstreams, version, held, now).await,
+                Software::Paper | Software::Folia | Software::Velocity => {
+                    fill::fetch_builds(&self.http, &url, held, now).await
+                }
+            }
+        };
+        self.builds.get(&page_of(software, version.as_str()), &url, now, fresh, fetch).await
     }
 
     async fn images(&self, repository: Option<&str>, now: Timestamp) -> Option<Images> {
@@ -390,7 +421,7 @@ impl Fetcher {
     }
 }
 
-/// What a page of Fill is called in the store: Paper's by what it is about alone.
+/// What a page of builds is called in the store: Paper's by what it is about alone.
 fn page_of(software: Software, about: &str) -> String {
     if software.is_paper() { about.to_owned() } else { format!("{}/{about}", software.project()) }
 }

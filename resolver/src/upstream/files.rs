@@ -1,4 +1,5 @@
-//! Edge (writes). Files that were named by their address and hash, as projects with one release: brought once, read once.
+//! Edge (writes). Files that were named by their address and hash, as projects with one release: brought once, read once. And builds
+//! that are announced by an md5 only: brought once, to see what they are.
 //!
 //! They lie in a directory as [`crate::download`] lays it out; the operator's store works in the same one. What a JAR says
 //! is kept for ever: its name is its hash.
@@ -128,6 +129,13 @@ impl Files {
             tracing::info!(url, %hash, size, "downloaded a plugin to read it");
         }
         Self::read_jar(url, path).await
+    }
+
+    /// Brings what is announced by an md5 only, and says what it is: its sha256 and its size.
+    pub(super) async fn see(&self, url: &str, md5: &str) -> Result<(Hash, u64), FetchError> {
+        let (hash, size) = self.downloads(url)?.see(url, md5).await?;
+        tracing::info!(url, %hash, size, "downloaded a build to see its bytes: they are trusted from now on");
+        Ok((hash, size))
     }
 
     /// Who brings the file at `url`.

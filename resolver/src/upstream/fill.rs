@@ -19,14 +19,14 @@ pub(super) struct Listed {
     pub(super) java: Option<u32>,
     pub(super) jvm_flags: Vec<String>,
     pub(super) unsupported: bool,
-    /// Build numbers, ascending. (Upstream they have no defined order.)
-    pub(super) builds: Vec<u32>,
+    /// Build numbers, ascending. (Upstream they have no defined order.) None: the list does not name them.
+    pub(super) builds: Option<Vec<u32>>,
 }
 
 /// `/projects/{project}/versions/{version}/builds`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Builds {
-    /// All numbers in it, usable or not, ascending: what [`Listed::builds`] is compared with.
+    /// All numbers in it, usable or not, ascending: what [`Listed::builds`] is compared with, where it names any.
     pub(super) numbers: Vec<u32>,
     /// Those with a server JAR, by number, ascending.
     pub(super) builds: Vec<Build>,
@@ -97,7 +97,7 @@ fn read_versions(answer: wire::Versions) -> Vec<Listed> {
                 java: java.version.minimum,
                 jvm_flags: java.flags.recommended,
                 unsupported: entry.version.support.status.as_deref() == Some("UNSUPPORTED"),
-                builds,
+                builds: Some(builds),
             })
         })
         .collect();
@@ -233,9 +233,9 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("1.8.8", None, false, vec![1]),
-                ("1.21.9-rc1", None, true, vec![]),
-                ("1.21.10", Some(21), false, vec![61, 99, 130])
+                ("1.8.8", None, false, Some(vec![1])),
+                ("1.21.9-rc1", None, true, Some(vec![])),
+                ("1.21.10", Some(21), false, Some(vec![61, 99, 130]))
             ]
         );
         assert_eq!(listed[2].jvm_flags, ["-XX:+UseG1GC"]);

@@ -20,10 +20,12 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn of(upstream: Upstream) -> Self {
-        // Upstreams' own limits: Hangar 100 at once, then 4/s; Modrinth 300 a minute. Fill and Docker Hub state none or
-        // only by header; theirs are what a polite client would take. All stay below, for others behind the same address.
+        // Upstreams' own limits: Hangar 100 at once, then 4/s; Modrinth 300 a minute. Fill, PurpurMC and Docker Hub state none
+        // or only by header; theirs are what a polite client would take. All stay below, for others behind the same address.
         let (burst, per_second) = match upstream {
             Upstream::Fill => (80, 10),
+            // A full answer about one version is some hundred kilobytes, and 40 versions are all there are.
+            Upstream::Purpur => (10, 4),
             Upstream::Hangar => (60, 4),
             Upstream::Modrinth => (100, 4),
             Upstream::DockerHub => (10, 1),

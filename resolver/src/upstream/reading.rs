@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::cache::Found;
 use super::listing::Listing;
-use super::{FetchError, in_words};
+use super::{FetchError, Upstream, in_words};
 use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -25,7 +25,7 @@ pub struct Reading {
 /// Something that could not be read now.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    /// `fill/paper`, `fill/folia/1.21.8`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
+    /// `fill/paper`, `fill/folia/1.21.8`, `purpur/purpur/26.2/2622`, `modrinth/viaversion`, `url/https://…#sha256=…`, `docker.io/itzg/minecraft-server`: never a bare word, which
     /// could be a project's slug.
     pub subject: String,
     /// Why.
@@ -86,7 +86,7 @@ impl Reading {
     }
 
     /// Notes what could not be read now. Offline, that what is stored is old is no news.
-    fn note(&mut self, subject: String, error: Arc<FetchError>, cached_since: Option<Timestamp>) {
+    pub(super) fn note(&mut self, subject: String, error: Arc<FetchError>, cached_since: Option<Timestamp>) {
         if matches!((&*error, cached_since), (FetchError::Offline { .. }, Some(_))) {
             return;
         }
@@ -100,14 +100,25 @@ impl Reading {
         let Paper { software, read_at, versions, unread } = paper;
         match software {
             Software::Paper => (self.catalog.paper, self.catalog.paper_read_at) = (versions, read_at),
-            Software::Folia | Software::Velocity => {
+            Software::Purpur | Software::Folia | Software::Velocity => {
                 self.catalog.others.insert(software, OtherSoftware { versions, read_at });
             }
         }
         for Unread { minecraft, error, cached_since } in unread {
-            let list = format!("fill/{}", software.project());
+            let upstream = if software == Software::Purpur { Upstream::Purpur } else { Upstream::Fill };
+            let list = format!("{}/{}", upstream.as_str(), software.project());
             let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
             self.note(subject, error, cached_since);
+        }
+    }
+
+    /// Nobody says which Java Purpur needs; it is Paper with patches on top, so it is that of Paper of the same Minecraft.
+    pub(super) fn lend_java(&mut self) {
+        let Catalog { paper, others, .. } = &mut self.catalog;
+        let purpur = others.get_mut(&Software::Purpur).map(|purpur| &mut purpur.versions);
+        for version in purpur.into_iter().flatten() {
+            let of_paper = paper.iter().find(|paper| paper.minecraft == version.minecraft);
+            version.java = of_paper.and_then(|paper| paper.java);
         }
     }
 

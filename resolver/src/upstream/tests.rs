@@ -22,6 +22,7 @@ mod fuzz;
 mod hangar_pages;
 mod jars;
 mod owners;
+mod purpur;
 mod software;
 mod strange;
 
@@ -115,6 +116,7 @@ fn settings(store: &Path, base: &str) -> Settings {
     let mut settings = Settings::new(PathBuf::from(store));
     settings.upstreams = Upstreams {
         fill: url("fill/v3"),
+        purpur: url("purpur/v2"),
         hangar: url("hangar/api/v1/"),
         modrinth: url("modrinth/v2"),
         docker_hub: url("docker-hub/v2"),

@@ -10,11 +10,13 @@ use super::problem::Problem;
 use super::rules::runs;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 19] = [
+const LEAST: [(&str, u64); 21] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
     ("a chosen release of Hangar", 40),
+    ("a server of Purpur", 40),
+    ("a chosen release on Purpur", 15),
     ("a server of Folia", 40),
     ("a chosen release on Folia", 10),
     ("a proxy", 40),
@@ -58,6 +60,7 @@ impl Census {
         self.note("a project of Hangar in two channels", of(Source::Hangar).any(two_channels));
         self.note("a chosen release of Hangar", of(Source::Hangar).any(is_chosen));
         for (software, there, installs) in [
+            (Software::Purpur, "a server of Purpur", "a chosen release on Purpur"),
             (Software::Folia, "a server of Folia", "a chosen release on Folia"),
             (Software::Velocity, "a proxy", "a chosen release on a proxy"),
         ] {

@@ -1,23 +1,33 @@
 //! Pure. Random problems of servers that run as something else than Paper. By dice of their own, so that all else of a problem
 //! stays what it was before there were any.
 
-use resolver::catalog::{OtherSoftware, Release, Source};
+use resolver::catalog::{Catalog, OtherSoftware, Release, Source};
+use resolver::explain::PaperName;
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
 use super::generate::{Dice, now};
 use super::problem::Problem;
 
-/// Makes a few of the servers one of Folia or a proxy, with builds of its own and releases that are for it.
+/// The hash of a build that nobody has seen.
+const UNSEEN: &str = "md5:0123456789abcdef0123456789abcdef";
+
+/// Makes a few of the servers one of Purpur, of Folia or a proxy, with builds of its own and releases that are for it.
 pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
-    if !dice.chance(12) {
+    if !dice.chance(18) {
         return;
     }
-    let software = *dice.one(&[Software::Folia, Software::Velocity]);
+    let software = *dice.one(&[Software::Purpur, Software::Folia, Software::Velocity]);
     problem.request.software = software;
     let mut versions: Vec<_> = dice.some(&problem.catalog.paper, 75).into_iter().cloned().collect();
     if versions.is_empty() {
         versions.push(problem.catalog.paper[0].clone());
+    }
+    if software == Software::Purpur {
+        // Nobody has seen any but those that somebody had brought once.
+        for build in versions.iter_mut().flat_map(|version| &mut version.builds).filter(|_| dice.chance(80)) {
+            build.file.hash = build.file.hash.as_ref().map(|_| UNSEEN.to_owned());
+        }
     }
     problem.catalog.others.insert(software, OtherSoftware { versions, read_at: now() });
     if let Some(running) = &mut problem.request.running {
@@ -28,10 +38,43 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
         for release in &mut project.releases {
             match software {
                 Software::Paper => {}
+                Software::Purpur => for_purpur(dice, release),
                 Software::Folia => for_folia(dice, source, release),
                 Software::Velocity => for_velocity(dice, source, release),
             }
         }
+    }
+}
+
+/// The catalog once somebody has looked at this build.
+pub(crate) fn seen(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> Catalog {
+    let mut catalog = catalog.clone();
+    let versions = &mut catalog.others.get_mut(software).unwrap().versions;
+    let version = versions.iter_mut().find(|version| version.minecraft == *minecraft).unwrap();
+    let build = version.builds.iter_mut().find(|other| other.number == *build).unwrap();
+    assert_eq!(build.file.hash.as_deref(), Some(UNSEEN), "only what nobody has seen is looked at");
+    build.file.hash = Some(sha256());
+    catalog
+}
+
+/// Somebody has looked at every build.
+pub(crate) fn see_all(problem: &mut Problem) {
+    let versions = problem.catalog.others.values_mut().flat_map(|other| &mut other.versions);
+    let builds = versions.flat_map(|version| &mut version.builds);
+    builds
+        .filter(|build| build.file.hash.as_deref() == Some(UNSEEN))
+        .for_each(|build| build.file.hash = Some(sha256()));
+}
+
+fn sha256() -> String {
+    format!("sha256:{:e<64}", "")
+}
+
+fn for_purpur(dice: &mut Dice, release: &mut Release) {
+    match dice.below(10) {
+        0 | 1 => release.loaders = vec!["purpur".to_owned()],
+        2 | 3 => release.loaders.push("Purpur".to_owned()),
+        _ => {}
     }
 }
 

@@ -80,7 +80,7 @@ fn what_nobody_asks_for_can_be_neither_left_out_nor_assumed() {
 fn elsewhere(problem: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
     let desk = Desk::new(&[("problem.json", problem)]);
     let mut command = desk.command(&[&["explain", "--problem", "problem.json"], arguments].concat());
-    for upstream in ["FILL", "HANGAR", "MODRINTH", "DOCKER_HUB"] {
+    for upstream in ["FILL", "PURPUR", "HANGAR", "MODRINTH", "DOCKER_HUB"] {
         command.env(format!("NIGHTSHIFT_{upstream}_URL"), "http://127.0.0.1:1");
     }
     let output = command.env("NIGHTSHIFT_NOW", "2027-01-01T00:00:00Z").env_remove("XDG_CACHE_HOME").output().unwrap();

@@ -9,6 +9,7 @@ use super::rules::Terms;
 pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
     let ours: &[&str] = match software {
         Software::Paper => &["paper", "spigot", "bukkit"],
+        Software::Purpur => &["paper", "spigot", "bukkit", "purpur"],
         Software::Folia => &["paper", "spigot", "bukkit", "folia"],
         Software::Velocity => &["velocity"],
     };

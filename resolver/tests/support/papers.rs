@@ -50,8 +50,8 @@ pub(crate) fn paper<'a>(
     });
     let pinned = carries.map(|(_, build)| build).or(pinned);
     let build = match pinned {
-        Some(number) => out.iter().find(|build| build.number == number && verifiable(&build.file)).copied(),
-        None => out.iter().filter(|build| verifiable(&build.file)).rfind(by_rule).copied(),
+        Some(number) => out.iter().find(|build| build.number == number && to_be_had(&build.file)).copied(),
+        None => out.iter().filter(|build| to_be_had(&build.file)).rfind(by_rule).copied(),
     };
     let named = match &request.paper {
         PaperWish::BuildPin { version, .. } | PaperWish::Pin { version } => version == minecraft,
@@ -91,10 +91,18 @@ pub(crate) fn verifiable(file: &Artifact) -> bool {
     digits.len() == length && digits.chars().all(|digit| digit.is_ascii_hexdigit())
 }
 
+/// Whether a build can be chosen: it can be verified, or looked at for its md5.
+fn to_be_had(file: &Artifact) -> bool {
+    let md5 = file.hash.as_ref().and_then(|hash| hash.strip_prefix("md5:"));
+    verifiable(file) || md5.is_some_and(|md5| md5.len() == 32 && md5.chars().all(|digit| digit.is_ascii_hexdigit()))
+}
+
 /// The builds that a server chooses from.
 pub(crate) fn builds(catalog: &Catalog, software: Software) -> &[PaperVersion] {
     match software {
         Software::Paper => &catalog.paper,
-        Software::Folia | Software::Velocity => catalog.others.get(&software).map_or(&[], |other| &other.versions),
+        Software::Purpur | Software::Folia | Software::Velocity => {
+            catalog.others.get(&software).map_or(&[], |other| &other.versions)
+        }
     }
 }

@@ -152,7 +152,7 @@ impl<'a> Book<'a> {
         let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= self.now);
         let by_paper: Vec<&Minecraft> = match self.request.software {
             Software::Paper => self.papers.iter().map(|paper| paper.minecraft).collect(),
-            Software::Folia | Software::Velocity => {
+            Software::Purpur | Software::Folia | Software::Velocity => {
                 self.catalog.paper.iter().filter(out).map(|version| &version.minecraft).collect()
             }
         };

@@ -208,7 +208,7 @@ fn image(tag: &str) -> ImageTag {
 }
 
 /// The tables of a catalog that are no plugins.
-const SOFTWARE: [&str; 3] = ["minecraft", "folia", "velocity"];
+const SOFTWARE: [&str; 4] = ["minecraft", "purpur", "folia", "velocity"];
 
 impl Scenario {
     pub(crate) fn budget(&self) -> Budget {

@@ -46,7 +46,7 @@ fn every_wrong_field_is_named_at_once() {
 
 #[test]
 fn another_software_than_paper_is_never_run_as_paper() {
-    for software in ["Folia", "Velocity"] {
+    for software in ["Purpur", "Folia", "Velocity"] {
         let complaints = check(&server(json!({"software": software}))).unwrap_err();
         let said = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         assert!(said.starts_with("spec.software: Nightshift runs Paper only"), "{said}");

@@ -37,8 +37,8 @@ fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
     let server = "games/lobby".to_owned();
     let project = "modrinth/via".to_owned();
     let because = "Via\u{1b}[2J\u{9b}1A\u{202e}Version\nPaper runs\u{7}".to_owned();
-    let unread =
-        Explanation::Unanswerable(Unanswerable { server, fetch: Vec::new(), unread: vec![(project, because)] });
+    let unread = vec![(project, because)];
+    let unread = Explanation::Unanswerable(Unanswerable { server, fetch: Vec::new(), unseen: Vec::new(), unread });
     let text = render(&unread, at("2026-01-20T18:00:00Z"));
     assert_eq!(text.lines().nth(1), Some("  modrinth/via  could not be read: Via[2J1AVersionPaper runs"));
     assert_eq!(text.lines().count(), 2, "{text}");

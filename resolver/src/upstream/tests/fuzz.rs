@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalog::{Artifact, ImageTag};
 use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
+use crate::unseen::announced_md5;
 use crate::upstream::docker_hub::{self, Repository};
 use crate::upstream::listing::{Listing, Name};
-use crate::upstream::{FetchError, fill, hangar, in_words, modrinth};
+use crate::upstream::{FetchError, fill, hangar, in_words, modrinth, purpur};
 
 static URL: LazyLock<Url> = LazyLock::new(|| Url::parse("https://upstream.example/an/address").unwrap());
 
@@ -74,7 +75,8 @@ fn hangar_list(body: &[u8]) -> bool {
 fn fill_versions(body: &[u8]) -> bool {
     let Some(listed) = told(fill::versions_of(&URL, body)) else { return false };
     assert!(listed.is_sorted_by(|a, b| a.minecraft < b.minecraft));
-    assert!(listed.iter().all(|version| version.builds.is_sorted_by(|a, b| a < b)));
+    let builds = listed.iter().map(|version| version.builds.as_ref().unwrap());
+    assert!(builds.into_iter().all(|builds| builds.is_sorted_by(|a, b| a < b)));
     assert_eq!(serde_json::from_str::<Vec<fill::Listed>>(&serde_json::to_string(&listed).unwrap()).unwrap(), listed);
     true
 }
@@ -84,6 +86,23 @@ fn fill_builds(body: &[u8]) -> bool {
     assert!(builds.builds.is_sorted_by(|a, b| a.number < b.number));
     builds.builds.iter().for_each(|build| hash_is_whole(&build.file));
     assert_eq!(serde_json::from_str::<fill::Builds>(&serde_json::to_string(&builds).unwrap()).unwrap(), builds);
+    true
+}
+
+fn purpur_versions(body: &[u8]) -> bool {
+    let Some(listed) = told(purpur::versions_of(&URL, body)) else { return false };
+    assert!(!listed.is_empty() && listed.is_sorted_by(|a, b| a.minecraft < b.minecraft));
+    true
+}
+
+fn purpur_builds(body: &[u8]) -> bool {
+    let (home, version) = (Upstreams::default(), "26.2".parse().unwrap());
+    let Some(builds) = told(purpur::builds_of(&URL, &home, &version, body)) else { return false };
+    assert!(builds.builds.is_sorted_by(|a, b| a.number < b.number));
+    for build in &builds.builds {
+        assert!(builds.numbers.contains(&build.number));
+        assert!(build.file.hash.is_none() || announced_md5(&build.file).is_some(), "{:?}", build.file.hash);
+    }
     true
 }
 
@@ -118,7 +137,7 @@ fn rows(name: &str, count: usize) -> Vec<Value> {
 type Reader = fn(&[u8]) -> bool;
 
 /// Each reader with an answer that it reads.
-fn readers() -> [(Reader, Vec<u8>); 7] {
+fn readers() -> [(Reader, Vec<u8>); 9] {
     let tag = |name: &str, last: &str| json!({"name": name, "digest": format!("sha256:{}", "0f".repeat(32)), "tag_last_pushed": last, "images": []});
     let tags = [
         tag("2026.1.0-java21", "2026-01-18T09:12:30.123456Z"),
@@ -132,7 +151,14 @@ fn readers() -> [(Reader, Vec<u8>); 7] {
         .iter()
         .map(|build| serde_json::from_slice(&recorded(&format!("fill/build-{build}.json"))).unwrap())
         .collect();
+    let purpur =
+        json!({"project": "purpur", "metadata": {"current": "26.2"}, "versions": ["1.14.1", "1.21.10", "26.2"]});
+    let of_purpur = json!({"project": "purpur", "version": "26.2", "builds": {"latest": null, "all": [
+        {"build": "2621", "result": "SUCCESS", "timestamp": 1_767_312_000_000_i64, "metadata": {}, "md5": "0f".repeat(16)},
+        {"build": "2622", "result": "FAILURE", "timestamp": 1_767_312_000_001_i64, "metadata": {"type": "experimental"}, "md5": null}]}});
     [
+        (purpur_versions, purpur.to_string().into_bytes()),
+        (purpur_builds, of_purpur.to_string().into_bytes()),
         (modrinth_name, recorded("modrinth/nucledoom-project.json")),
         (modrinth_list, json!(rows("modrinth/griefprevention.json", 5)).to_string().into_bytes()),
         (

@@ -1,0 +1,215 @@
+//! Edge (reads). PurpurMC's API v2: which builds of Purpur there are.
+//!
+//! What it answers is read from the source of its server (PurpurMC/papyrus) and of its site (PurpurMC/PurpurWebsite): the real one was
+//! never asked from here.
+
+use jiff::Timestamp;
+use reqwest::Url;
+
+use super::cache::Fetched;
+use super::fill::{Builds, Listed};
+use super::http::{Answer, Http, parse};
+use super::listing::hash;
+use super::store::Held;
+use super::{FetchError, Upstream, Upstreams};
+use crate::catalog::{Artifact, Build, BuildChannel};
+use crate::version::Minecraft;
+
+/// What the project is called there.
+const PROJECT: &str = "purpur";
+
+pub(super) fn versions_url(upstreams: &Upstreams) -> Url {
+    upstreams.at(Upstream::Purpur, &[PROJECT], &[])
+}
+
+/// Without `detailed` it names numbers only, and each build would be a question.
+pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> Url {
+    upstreams.at(Upstream::Purpur, &[PROJECT, version.as_str()], &[("detailed", "true")])
+}
+
+/// All versions, oldest first.
+pub(super) async fn fetch_versions(
+    http: &Http,
+    url: &Url,
+    held: Option<Held<Vec<Listed>>>,
+    now: Timestamp,
+) -> Result<Fetched<Vec<Listed>>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Purpur, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => Ok(Fetched::New { body: versions_of(url, &body)?, etag }),
+    }
+}
+
+/// The builds of one version.
+pub(super) async fn fetch_builds(
+    http: &Http,
+    url: &Url,
+    upstreams: &Upstreams,
+    version: &Minecraft,
+    held: Option<Held<Builds>>,
+    now: Timestamp,
+) -> Result<Fetched<Builds>, FetchError> {
+    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+    match http.get(Upstream::Purpur, url, etag, now).await? {
+        Answer::Same => Ok(Fetched::Same),
+        Answer::New { body, etag } => Ok(Fetched::New { body: builds_of(url, upstreams, version, &body)?, etag }),
+    }
+}
+
+/// The versions in an answer, oldest first; at least one. It says nothing of Java and names no builds.
+pub(super) fn versions_of(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
+    let wire::Project { versions } = parse(Upstream::Purpur, url, body)?;
+    let rows = versions.len();
+    let mut versions: Vec<Minecraft> = versions.iter().filter_map(|version| version.parse().ok()).collect();
+    if versions.is_empty() {
+        // An empty list would take every server's away.
+        return Err(FetchError::Hollow { upstream: Upstream::Purpur, url: url.to_string(), rows });
+    }
+    versions.sort();
+    versions.dedup();
+    let listed = |minecraft| Listed { minecraft, java: None, jvm_flags: Vec::new(), unsupported: false, builds: None };
+    Ok(versions.into_iter().map(listed).collect())
+}
+
+/// The builds in an answer.
+pub(super) fn builds_of(
+    url: &Url,
+    upstreams: &Upstreams,
+    version: &Minecraft,
+    body: &[u8],
+) -> Result<Builds, FetchError> {
+    let wire::Version { builds } = parse(Upstream::Purpur, url, body)?;
+    let mut numbers: Vec<u32> = builds.all.iter().filter_map(|build| build.build.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut builds: Vec<Build> =
+        builds.all.into_iter().filter_map(|build| read_build(upstreams, version, build)).collect();
+    builds.sort_by_key(|build| build.number);
+    builds.dedup_by_key(|build| build.number);
+    Ok(Builds { numbers, builds })
+}
+
+/// None for a build that failed, which has no JAR, and for one without a number or a date.
+fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::Build) -> Option<Build> {
+    let number: u32 = build.build.parse().ok().filter(|_| build.result == "SUCCESS")?;
+    let text = number.to_string();
+    Some(Build {
+        number,
+        published: Timestamp::from_millisecond(build.timestamp).ok()?,
+        channel: match build.metadata.and_then(|metadata| metadata.kind) {
+            // It has no channels: what its site offers to everybody is meant for everybody.
+            None => BuildChannel::Stable,
+            // `experimental`, which its site calls not ready for production; and a word that we do not know yet.
+            Some(_) => BuildChannel::Alpha,
+        },
+        file: Artifact {
+            name: format!("{PROJECT}-{version}-{text}.jar"),
+            url: upstreams.at(Upstream::Purpur, &[PROJECT, version.as_str(), &text, "download"], &[]).into(),
+            size: None,
+            hash: hash("md5", 16, build.md5.as_deref()),
+        },
+    })
+}
+
+/// As PurpurMC writes it: only what we use.
+mod wire {
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    pub(super) struct Project {
+        pub(super) versions: Vec<String>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Version {
+        pub(super) builds: Builds,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Builds {
+        pub(super) all: Vec<Build>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Build {
+        pub(super) build: String,
+        pub(super) result: String,
+        /// Milliseconds.
+        pub(super) timestamp: i64,
+        pub(super) metadata: Option<Metadata>,
+        pub(super) md5: Option<String>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Metadata {
+        #[serde(rename = "type")]
+        pub(super) kind: Option<String>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builds(all: &str) -> Result<Builds, FetchError> {
+        let (upstreams, version) = (Upstreams::default(), "26.2".parse().unwrap());
+        let body = format!(r#"{{"project":"purpur","version":"26.2","builds":{{"latest":null,"all":{all}}}}}"#);
+        builds_of(&builds_url(&upstreams, &version), &upstreams, &version, body.as_bytes())
+    }
+
+    #[test]
+    fn versions_are_put_in_order_and_what_is_none_is_left_aside() {
+        let url = versions_url(&Upstreams::default());
+        let read = |body: &str| versions_of(&url, body.as_bytes());
+        let listed = read(
+            r#"{"project":"purpur","metadata":{"current":"26.2"},"versions":["1.15","1.14.1","26.2","26.2 ",""]}"#,
+        );
+        let listed = listed.unwrap();
+        let names: Vec<&str> = listed.iter().map(|listed| listed.minecraft.as_str()).collect();
+        assert_eq!(names, ["1.14.1", "1.15", "26.2"]);
+        for nothing in ["[]", r#"[""]"#] {
+            let hollow = read(&format!(r#"{{"versions":{nothing}}}"#)).unwrap_err();
+            assert_eq!(hollow.category(), "hollow");
+        }
+    }
+
+    #[test]
+    fn a_build_that_failed_is_only_counted_and_one_without_an_md5_cannot_be_verified() {
+        let md5 = "9E107D9D372BB6826BD81D3542A419D6";
+        let all = format!(
+            r#"[{{"build":"2621","result":"SUCCESS","timestamp":1760000000000,"metadata":{{}},"md5":"{md5}","commits":[]}},
+                {{"build":"2622","result":"FAILURE","timestamp":1760000100000,"metadata":{{}},"md5":null}},
+                {{"build":"2620","result":"SUCCESS","timestamp":1759999999000}},
+                {{"build":"nightly","result":"SUCCESS","timestamp":1760000000000,"md5":"{md5}"}}]"#
+        );
+        let read = builds(&all).unwrap();
+        assert_eq!(read.numbers, [2620, 2621, 2622]);
+        let seen: Vec<_> = read.builds.iter().map(|build| (build.number, build.file.hash.clone())).collect();
+        assert_eq!(seen, [(2620, None), (2621, Some(format!("md5:{}", md5.to_lowercase())))]);
+        let build = &read.builds[1];
+        assert_eq!(build.published, "2025-10-09T08:53:20Z".parse().unwrap());
+        assert_eq!(build.file.name, "purpur-26.2-2621.jar");
+        assert_eq!(build.file.url, "https://api.purpurmc.org/v2/purpur/26.2/2621/download");
+    }
+
+    #[test]
+    fn what_is_not_for_everybody_is_the_least_stable() {
+        let channel = |metadata: &str| {
+            let all = format!(r#"[{{"build":"1","result":"SUCCESS","timestamp":0,"metadata":{metadata}}}]"#);
+            builds(&all).unwrap().builds[0].channel
+        };
+        assert_eq!(channel("{}"), BuildChannel::Stable);
+        assert_eq!(channel("null"), BuildChannel::Stable);
+        assert_eq!(channel(r#"{"by":"hand"}"#), BuildChannel::Stable);
+        assert_eq!(channel(r#"{"type":"experimental"}"#), BuildChannel::Alpha);
+        assert_eq!(channel(r#"{"type":"a-later-word"}"#), BuildChannel::Alpha);
+    }
+
+    #[test]
+    fn numbers_alone_are_not_what_was_asked_for_and_the_place_is_named() {
+        let error = builds(r#"["2620","2621"]"#).unwrap_err();
+        assert_eq!(error.category(), "unreadable");
+        assert!(error.to_string().contains("https://api.purpurmc.org/v2/purpur/26.2?detailed=true"), "{error}");
+    }
+}

@@ -1,0 +1,199 @@
+//! Edge (writes). Builds of Purpur: listed with an md5, and known by their sha256 once one was looked at.
+
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+
+use super::*;
+use crate::explain::{PaperName, human};
+use crate::request::Request as Wish;
+use crate::software::Software;
+use crate::{Unsolvable, resolve};
+
+const BOTH: [Software; 2] = [Software::Paper, Software::Purpur];
+
+/// The bytes of a build, which are no JAR: nobody has to read them.
+fn bytes_of(build: u32) -> Vec<u8> {
+    format!("purpur {build}").into_bytes()
+}
+
+fn sha256_of(build: u32) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes_of(build))))
+}
+
+/// PurpurMC with three builds, of which the last one failed, beside Fill with a Paper that names its Java.
+fn upstreams(uri: &Uri, detailed: &str) -> Response {
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    if let Some(build) = path.strip_prefix("/purpur/v2/purpur/26.2/").and_then(|rest| rest.strip_suffix("/download")) {
+        return bytes_of(build.parse().unwrap()).into_response();
+    }
+    let fill = "/fill/v3/projects/paper/versions";
+    let text = match path {
+        "/purpur/v2/purpur" => r#"{"project":"purpur","metadata":{"current":"26.2"},"versions":["26.2"]}"#.to_owned(),
+        "/purpur/v2/purpur/26.2?detailed=true" => detailed.to_owned(),
+        _ if path == fill => {
+            r#"{"versions":[{"version":{"id":"26.2","java":{"version":{"minimum":25}}},"builds":[]}]}"#.to_owned()
+        }
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    text.into_response()
+}
+
+/// What PurpurMC says of the builds; `md5_of` is what it announces for the bytes of one.
+fn detailed(md5_of: impl Fn(u32) -> String) -> String {
+    let row = |build: u32, result: &str, md5: &str| {
+        format!(
+            r#"{{"project":"purpur","version":"26.2","build":"{build}","result":"{result}","timestamp":1767312000000,
+                "duration":1,"commits":[],"metadata":{{}},"md5":{md5}}}"#
+        )
+    };
+    let (older, newest) = (format!("\"{}\"", md5_of(2620)), format!("\"{}\"", md5_of(2621)));
+    let rows = [row(2620, "SUCCESS", &older), row(2621, "SUCCESS", &newest), row(2622, "FAILURE", "null")].join(",");
+    format!(
+        r#"{{"project":"purpur","version":"26.2","builds":{{"latest":{},"all":[{rows}]}}}}"#,
+        row(2621, "SUCCESS", &newest)
+    )
+}
+
+fn right(build: u32) -> String {
+    hex::encode(Md5::digest(bytes_of(build)))
+}
+
+async fn serve(detailed: String) -> Server {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let answer = move |uri: Uri| std::future::ready(upstreams(&uri, &detailed));
+    Server::of(listener, Router::new().fallback(answer))
+}
+
+fn name(build: u32) -> PaperName {
+    PaperName { software: Software::Purpur, minecraft: "26.2".parse().unwrap(), build }
+}
+
+async fn read(fetcher: &Fetcher, see: &[PaperName], at: Timestamp) -> Reading {
+    fetcher.catalog(Wanted { software: &BOTH, see, ..Wanted::default() }, none, at).await
+}
+
+fn hashes(reading: &Reading) -> Vec<(u32, String)> {
+    let versions = reading.catalog.versions(Software::Purpur).iter();
+    let builds = versions.flat_map(|version| &version.builds);
+    builds.map(|build| (build.number, build.file.hash.clone().unwrap())).collect()
+}
+
+fn wish() -> Wish {
+    serde_json::from_value(serde_json::json!({
+        "server": "games/lobby", "software": "Purpur", "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE", "plugins": [],
+    }))
+    .unwrap()
+}
+
+fn downloads(server: &Server) -> Vec<String> {
+    let seen = server.take().into_iter().map(|(path, _, _)| path);
+    seen.filter_map(|path| Some(path.strip_suffix("/download")?.rsplit('/').next()?.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn builds_that_succeeded_are_listed_with_their_md5_and_the_java_of_paper() {
+    let server = serve(detailed(right)).await;
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
+    let reading = read(&fetcher, &[], now()).await;
+    assert_eq!(reading.problems.len(), 0, "{:?}", reading.problems);
+    let announced = |build| (build, format!("md5:{}", right(build)));
+    assert_eq!(hashes(&reading), [announced(2620), announced(2621)]);
+    assert_eq!(reading.catalog.versions(Software::Purpur)[0].java, Some(25));
+    assert_eq!(downloads(&server), [""; 0], "nobody has asked for one");
+    // Five minutes and a day: as long as the pages of Fill count.
+    read(&fetcher, &[], now() + minutes(4)).await;
+    assert_eq!(server.take(), []);
+    read(&fetcher, &[], now() + minutes(6)).await;
+    let asked: Vec<String> = server.take().into_iter().map(|(path, _, _)| path).collect();
+    assert!(asked.contains(&"/purpur/v2/purpur/26.2?detailed=true".to_owned()), "{asked:?}");
+}
+
+#[tokio::test]
+async fn the_one_that_is_chosen_is_brought_once_and_known_for_ever() {
+    let server = serve(detailed(right)).await;
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = || Fetcher::new(settings(dir.path(), &server.base)).unwrap();
+    let unseen = read(&fetcher(), &[], now()).await;
+    let lacks = resolve(&unseen.catalog, &wish(), now()).unwrap_err();
+    assert_eq!(lacks.builds_to_see(), [name(2621)], "the newest that succeeded");
+    let said = human::render(&lacks.explanation(), now());
+    let line = "  Purpur 26.2 (build 2621)  its source gives only an md5, and nobody has seen its bytes; fetch the catalog once with a network";
+    assert!(said.lines().any(|said| said == line), "{said}");
+
+    let seen = read(&fetcher(), lacks.builds_to_see(), now()).await;
+    assert_eq!(seen.problems.len(), 0, "{:?}", seen.problems);
+    assert_eq!(downloads(&server), ["2621"]);
+    assert_eq!(hashes(&seen)[1], (2621, sha256_of(2621)));
+    assert!(hashes(&seen)[0].1.starts_with("md5:"), "nobody looked at the other one");
+    let lock = resolve(&seen.catalog, &wish(), now()).unwrap().lock;
+    let size = u64::try_from(bytes_of(2621).len()).unwrap();
+    assert_eq!((lock.paper.hash.as_str(), lock.paper.size), (sha256_of(2621).as_str(), Some(size)));
+    assert_eq!((lock.java, lock.paper.name.as_str()), (25, "purpur-26.2-2621.jar"));
+    let kept = dir.path().join("files/sha256").join(&sha256_of(2621)["sha256:".len()..]);
+    assert_eq!(std::fs::read(kept).unwrap(), bytes_of(2621));
+
+    let later = now() + minutes(60 * 24 * 30);
+    let again = read(&fetcher(), &[name(2621)], later).await;
+    let offline = read(&Fetcher::offline(dir.path()), &[], later).await;
+    assert_eq!((hashes(&again), hashes(&offline)), (hashes(&seen), hashes(&seen)));
+    assert_eq!(downloads(&server), [""; 0]);
+}
+
+#[tokio::test]
+async fn bytes_with_another_md5_are_no_answer_and_both_are_named() {
+    let server = serve(detailed(|_| "ab".repeat(16))).await;
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
+    for _ in 0..2 {
+        let reading = read(&fetcher, &[name(2621)], now()).await;
+        let [problem] = reading.problems.as_slice() else { panic!("{:?}", reading.problems) };
+        assert_eq!((problem.subject.as_str(), problem.error.category()), ("purpur/purpur/26.2/2621", "wrong-hash"));
+        let answer = resolve(&reading.catalog, &wish(), now()).unwrap_err();
+        assert!(matches!(answer, Unsolvable::Unanswerable(_)), "no lock: {answer:?}");
+        assert_eq!(answer.builds_to_see(), [], "it brings the same again");
+        let said = human::render(&answer.explanation(), now());
+        let (announced, came) = (format!("md5:{}", "ab".repeat(16)), format!("md5:{}", right(2621)));
+        for part in ["Purpur 26.2 (build 2621)  could not be read: ", announced.as_str(), came.as_str()] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+    assert_eq!(downloads(&server), ["2621"], "once");
+    assert!(!dir.path().join("files/sha256").exists());
+}
+
+#[tokio::test]
+async fn a_build_with_another_md5_than_before_is_another_build() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = serve(detailed(right)).await;
+    let settings = |md5: &str| {
+        let mut settings = settings(dir.path(), &server.base);
+        settings.upstreams.purpur = Url::parse(&format!("{}/{md5}", server.base)).unwrap();
+        settings
+    };
+    read(&Fetcher::new(settings("purpur/v2")).unwrap(), &[name(2621)], now()).await;
+    let page = dir.path().join("builds/purpur%2f26.2.json");
+    let text = std::fs::read_to_string(&page).unwrap();
+    std::fs::write(&page, text.replace(&right(2621), &"cd".repeat(16))).unwrap();
+    let offline = read(&Fetcher::offline(dir.path()), &[name(2621)], now()).await;
+    assert_eq!(hashes(&offline)[1], (2621, format!("md5:{}", "cd".repeat(16))));
+    let [problem] = offline.problems.as_slice() else { panic!("{:?}", offline.problems) };
+    let url = format!("{}/purpur/v2/purpur/26.2/2621/download", server.base);
+    assert_eq!(problem.to_string(), format!("nothing is stored of `{url}`; fetch the catalog once with a network"));
+}
+
+#[tokio::test]
+async fn a_page_that_is_none_is_named_with_its_place() {
+    let server = serve("<html>down for maintenance</html>".to_owned()).await;
+    let dir = tempfile::tempdir().unwrap();
+    let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
+    let reading = read(&fetcher, &[], now()).await;
+    let [problem] = reading.problems.as_slice() else { panic!("{:?}", reading.problems) };
+    let said = problem.to_string();
+    let place = format!("{}/purpur/v2/purpur/26.2?detailed=true", server.base);
+    let start =
+        format!("purpur/purpur/26.2: PurpurMC sent something that is not its API's answer at {place}: <html>down");
+    assert!(said.starts_with(&start), "{said}");
+}

@@ -1,0 +1,156 @@
+//! Edge (writes). A server of Purpur: the build that is chosen is brought once, and all else rests on what came.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+
+use super::{Desk, WORLD, plugin, server, shown};
+
+const BYTES: &[u8] = b"the bytes of Purpur";
+
+/// PurpurMC, with two builds of two versions, and the paths of what was downloaded there.
+struct Purpur {
+    base: String,
+    downloads: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(Clone)]
+struct Pages {
+    md5: String,
+    downloads: Arc<Mutex<Vec<String>>>,
+}
+
+async fn answer(State(pages): State<Pages>, uri: Uri) -> Response {
+    let builds = |numbers: [u32; 2]| {
+        let row = |number: u32| {
+            format!(
+                r#"{{"build":"{number}","result":"SUCCESS","timestamp":1765000000000,"metadata":{{}},"md5":"{}"}}"#,
+                pages.md5
+            )
+        };
+        let [first, second] = numbers.map(row);
+        format!(r#"{{"project":"purpur","builds":{{"latest":{second},"all":[{first},{second}]}}}}"#).into_response()
+    };
+    match uri.path() {
+        "/v2/purpur" => r#"{"project":"purpur","versions":["1.21.10","1.21.11"]}"#.into_response(),
+        "/v2/purpur/1.21.10" => builds([2534, 2535]),
+        "/v2/purpur/1.21.11" => builds([2567, 2568]),
+        path if path.ends_with("/download") => {
+            pages.downloads.lock().unwrap().push(path.to_owned());
+            BYTES.into_response()
+        }
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// PurpurMC, which announces this md5 for every build.
+fn purpur(md5: String) -> Purpur {
+    let downloads = Arc::default();
+    let pages = Pages { md5, downloads: Arc::clone(&downloads) };
+    let listener = WORLD.runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let base = format!("http://{}/v2", listener.local_addr().unwrap());
+    let router = Router::new().fallback(answer).with_state(pages);
+    WORLD.runtime.spawn(async move { axum::serve(listener, router).await });
+    Purpur { base, downloads }
+}
+
+fn right() -> String {
+    hex::encode(Md5::digest(BYTES))
+}
+
+/// `lobby` of Purpur, whose one plugin is listed up to 1.21.10.
+fn desk() -> Desk {
+    let manifests = server("  software: Purpur\n  updateStrategy: auto\n") + &plugin("griefprevention", "");
+    Desk::new(&[("lobby.yaml", &manifests)])
+}
+
+impl Purpur {
+    /// Runs a command with a cache of its own.
+    fn run(&self, desk: &Desk, arguments: &[&str]) -> String {
+        let mut command = desk.command(arguments);
+        command.env("XDG_CACHE_HOME", desk.path().join("cache")).env("NIGHTSHIFT_PURPUR_URL", &self.base);
+        shown(&command.output().unwrap())
+    }
+
+    fn downloads(&self) -> Vec<String> {
+        std::mem::take(&mut self.downloads.lock().unwrap())
+    }
+}
+
+#[test]
+fn only_the_build_of_the_answer_is_brought_and_once() {
+    let (purpur, desk) = (purpur(right()), desk());
+    let explained = purpur.run(&desk, &["explain", "-f", "lobby.yaml"]);
+    assert!(explained.starts_with("exit 0\n-- stdout\nlobby can run Purpur 1.21.10 (build 2535)"), "{explained}");
+    // Nobody has seen that one, and it is the plugin that holds it all the same.
+    assert!(explained.contains("Purpur 1.21.11 has been out since"), "{explained}");
+    assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"]);
+    let lock = purpur.run(&desk, &["lock", "-f", "lobby.yaml"]);
+    let sha256 = format!("\"hash\": \"sha256:{}\"", hex::encode(Sha256::digest(BYTES)));
+    assert!(lock.contains(&sha256) && lock.contains("\"name\": \"purpur-1.21.10-2535.jar\""), "{lock}");
+    assert!(!lock.contains("md5"), "{lock}");
+    assert_eq!(purpur.downloads(), [""; 0]);
+}
+
+#[test]
+fn a_fetched_catalog_has_what_a_lock_needs_and_a_lock_is_verified_by_what_came() {
+    let (purpur, desk) = (purpur(right()), desk());
+    let fetched = purpur.run(&desk, &["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
+    assert!(fetched.contains("Paper versions, 2 Purpur versions, 1 projects"), "{fetched}");
+    assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"]);
+    let offline = ["-f", "lobby.yaml", "--catalog", "kept"];
+    let lock = desk.command(&[&["lock"], &offline[..]].concat()).output().unwrap();
+    assert_eq!(lock.status.code(), Some(0), "{}", shown(&lock));
+    fs::write(desk.path().join("lobby.lock.json"), &lock.stdout).unwrap();
+    let verified = purpur.run(&desk, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
+    assert!(verified.starts_with("exit 0\n-- stdout\ngames/lobby: the lock holds\n"), "{verified}");
+    let other = String::from_utf8(lock.stdout).unwrap().replace(&hex::encode(Sha256::digest(BYTES)), &"ab".repeat(32));
+    fs::write(desk.path().join("lobby.lock.json"), other).unwrap();
+    let verified = purpur.run(&desk, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
+    assert!(verified.contains("sha256:abababababab"), "{verified}");
+
+    // Elsewhere nobody has seen the locked one, which is not the one that would be chosen now.
+    let pinned = server("  software: Purpur\n  updateStrategy: build-pin\n  version: 1.21.11\n  build: 2567\n");
+    fs::write(desk.path().join("pinned.yaml"), pinned).unwrap();
+    let lock =
+        desk.command(&["lock", "-f", "pinned.yaml"]).env("NIGHTSHIFT_PURPUR_URL", &purpur.base).output().unwrap();
+    fs::write(desk.path().join("pinned.lock.json"), &lock.stdout).unwrap();
+    purpur.downloads();
+    let newest = server("  software: Purpur\n  updateStrategy: auto\n");
+    fs::write(desk.path().join("newest.yaml"), newest).unwrap();
+    let verified = purpur.run(&desk, &["verify", "pinned.lock.json", "-f", "newest.yaml"]);
+    assert!(verified.contains("facts: 1 file is published as locked"), "{verified}");
+    let mut brought = purpur.downloads();
+    brought.sort();
+    assert_eq!(brought, ["/v2/purpur/1.21.11/2567/download", "/v2/purpur/1.21.11/2568/download"]);
+}
+
+#[test]
+fn without_the_announced_bytes_there_is_no_lock_and_the_reason_is_told_once() {
+    let (purpur, desk) = (purpur("ab".repeat(16)), desk());
+    let refused = purpur.run(&desk, &["lock", "-f", "lobby.yaml"]);
+    assert!(refused.starts_with("exit 2\n-- stderr\nno answer for games/lobby"), "{refused}");
+    let place = format!("`{}/purpur/1.21.10/2535/download` has the hash md5:{}", purpur.base, right());
+    assert_eq!(refused.matches(&place).count(), 1, "{refused}");
+    assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"], "no other one is tried instead");
+}
+
+#[test]
+fn a_saved_question_goes_on_where_nobody_can_look() {
+    let (purpur, desk) = (purpur(right()), desk());
+    let asked = purpur.run(&desk, &["explain", "-f", "lobby.yaml", "--save-problem", "problem.json"]);
+    let again = desk.run(&["explain", "--problem", "problem.json"]);
+    assert_eq!(again, asked);
+    let problem = fs::read_to_string(desk.path().join("problem.json")).unwrap();
+    let sha256 = format!("sha256:{}", hex::encode(Sha256::digest(BYTES)));
+    fs::write(desk.path().join("problem.json"), problem.replace(&sha256, &format!("md5:{}", right()))).unwrap();
+    let unseen = desk.run(&["explain", "--problem", "problem.json"]);
+    let line = "  Purpur 1.21.10 (build 2535)  its source gives only an md5, and nobody has seen its bytes; fetch the catalog once";
+    assert!(unseen.starts_with("exit 2\n-- stderr\nno answer") && unseen.contains(line), "{unseen}");
+}
