@@ -83,7 +83,7 @@ fn plain(slug: &str, version: &str, published: Timestamp) -> Release {
         folia: None,
         api_version: None,
         java: None,
-        provides: Vec::new(),
+        declared: None,
         dependencies: Vec::new(),
         file: Some(Artifact {
             name: format!("{id}.jar"),
