@@ -66,7 +66,9 @@ fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
             let holders = solved.newer_paper.iter().flat_map(|newer| &newer.held_by);
             let holders = holders.chain(solved.unfollowed.iter().map(|left| &left.holder));
             for Holder { name, nearly, .. } in holders {
-                nearly.iter().for_each(|nearly| note(name, &nearly.version, &nearly.unusable));
+                if let Some(nearly) = nearly {
+                    note(name, &nearly.version, &nearly.unusable);
+                }
             }
         }
         Err(Unsolvable::NoSolution(impossible)) => {

@@ -16,7 +16,7 @@ use super::{at, mostly_releases, numbers};
 
 /// The tags of `ViaVersion`, and what the code at each of `ViaBackwards` checks.
 #[derive(Deserialize)]
-struct Tag {
+struct Row {
     repo: String,
     #[serde(rename = "ref")]
     tag: String,
@@ -53,7 +53,7 @@ fn tiny(catalog: &Catalog, viabackwards: &str, viaversions: &[&str], now: Timest
 #[test]
 fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() {
     let (catalog, now) = (mostly_releases(), at("2026-01-20"));
-    let tags: Vec<Tag> = read("plugins/facts.json");
+    let tags: Vec<Row> = read("plugins/facts.json");
     let of = |repo: &'static str| tags.iter().filter(move |tag| tag.repo == repo);
     let viaversion: Vec<&str> =
         of("ViaVersion/ViaVersion").map(|tag| tag.tag.as_str()).filter(|tag| *tag != "HEAD").collect();

@@ -50,7 +50,7 @@ struct HangarChannel {
 /// A `plugin.yml` at a tag.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Tag {
+struct Row {
     repo: String,
     #[serde(rename = "ref")]
     tag: String,
@@ -112,8 +112,8 @@ fn of_hangar(slug: &str, file: &str) -> Project {
     project(Source::Hangar, slug, slug, releases.collect())
 }
 
-/// The newest date counts for a version that was tagged twice.
-fn of_tags(slug: &str, name: &str, repo: &str, tags: &[Tag]) -> Project {
+/// A tag with two such files, as once while one was moved, is one release.
+fn of_tags(slug: &str, name: &str, repo: &str, tags: &[Row]) -> Project {
     let mut known = BTreeSet::new();
     let ours = tags
         .iter()
@@ -136,7 +136,7 @@ fn of_tags(slug: &str, name: &str, repo: &str, tags: &[Tag]) -> Project {
 
 /// What is recorded of all plugins that have anything for Paper.
 pub(crate) fn all(catalog: Catalog) -> Catalog {
-    let tags: Vec<Tag> = read("plugins/facts.json");
+    let tags: Vec<Row> = read("plugins/facts.json");
     let multiverse = ["modrinth/multiverse-core.json", "modrinth/multiverse-core-derived.json"];
     let mut projects = catalog.projects;
     projects.push(of_modrinth("multiverse-core", "Multiverse-Core", &multiverse));

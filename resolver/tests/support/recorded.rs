@@ -3,6 +3,7 @@
 //! tags: so 26.x has releases (`fixtures/recorded/README.md`, "Modrinth").
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
@@ -100,7 +101,10 @@ fn paper() -> Vec<PaperVersion> {
 
 /// A checksum for what is known by its tag only: nobody has its file. Another one for each id.
 pub(crate) fn made_up_checksum(id: &str) -> String {
-    let digits: String = id.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let digits = id.bytes().fold(String::new(), |mut digits, byte| {
+        write!(digits, "{byte:02x}").unwrap();
+        digits
+    });
     format!("sha512:{digits:0>128}")
 }
 
