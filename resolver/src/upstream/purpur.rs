@@ -80,7 +80,7 @@ pub(super) fn builds_of(
     body: &[u8],
 ) -> Result<Builds, FetchError> {
     let wire::Version { builds } = parse(Upstream::Purpur, url, body)?;
-    let mut numbers: Vec<u32> = builds.all.iter().filter_map(|build| build.build.parse().ok()).collect();
+    let mut numbers: Vec<u32> = builds.all.iter().filter_map(|build| build.number.parse().ok()).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let mut builds: Vec<Build> =
@@ -92,7 +92,7 @@ pub(super) fn builds_of(
 
 /// None for a build that failed, which has no JAR, and for one without a number or a date.
 fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::Build) -> Option<Build> {
-    let number: u32 = build.build.parse().ok().filter(|_| build.result == "SUCCESS")?;
+    let number: u32 = build.number.parse().ok().filter(|_| build.result == "SUCCESS")?;
     let text = number.to_string();
     Some(Build {
         number,
@@ -133,7 +133,8 @@ mod wire {
 
     #[derive(Deserialize)]
     pub(super) struct Build {
-        pub(super) build: String,
+        #[serde(rename = "build")]
+        pub(super) number: String,
         pub(super) result: String,
         /// Milliseconds.
         pub(super) timestamp: i64,

@@ -26,6 +26,8 @@ fn answers(pair: &Pair) -> Vec<Answer> {
 fn is_about_a_plugin(step: &HintStep) -> bool {
     match step {
         HintStep::AllowMinecraft { .. }
+        | HintStep::ChangeOverride { .. }
+        | HintStep::DropOverride { .. }
         | HintStep::NoPluginDelay { .. }
         | HintStep::PluginChannel { .. }
         | HintStep::UnpinPlugin { .. }

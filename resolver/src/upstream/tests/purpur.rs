@@ -168,12 +168,8 @@ async fn bytes_with_another_md5_are_no_answer_and_both_are_named() {
 async fn a_build_with_another_md5_than_before_is_another_build() {
     let dir = tempfile::tempdir().unwrap();
     let server = serve(detailed(right)).await;
-    let settings = |md5: &str| {
-        let mut settings = settings(dir.path(), &server.base);
-        settings.upstreams.purpur = Url::parse(&format!("{}/{md5}", server.base)).unwrap();
-        settings
-    };
-    let _ = read(&Fetcher::new(settings("purpur/v2")).unwrap(), &[name(2621)], now()).await;
+    let first = read(&Fetcher::new(settings(dir.path(), &server.base)).unwrap(), &[name(2621)], now()).await;
+    assert_eq!(hashes(&first)[1], (2621, sha256_of(2621)));
     let page = dir.path().join("builds/purpur%2f26.2.json");
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text.replace(&right(2621), &"cd".repeat(16))).unwrap();
