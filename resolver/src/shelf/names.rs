@@ -22,6 +22,8 @@ pub(super) struct Spoken {
     asks: BTreeSet<String>,
     /// Whether what comes of some release was read.
     read: bool,
+    /// Whether something can come, and nobody has read any of it.
+    unread: bool,
 }
 
 impl Spoken {
@@ -36,6 +38,7 @@ impl Spoken {
                 spoken.asks.extend(declared.depend.iter().map(|name| folded(name)));
             }
         }
+        spoken.unread = !spoken.read && project.releases.iter().any(|release| jars.pick(release).is_ok());
         spoken
     }
 
@@ -63,7 +66,7 @@ pub(super) struct Names {
     pub(super) software: Software,
     /// By folded name, who is meant first; None: nobody has been asked yet.
     called: Option<BTreeMap<String, Vec<Called>>>,
-    /// Whether the JARs of all were read, as far as they are known.
+    /// Whether nothing can come that nobody has read.
     read: bool,
     /// Whether the server has run, so that its own JARs are known.
     ran: bool,
@@ -120,8 +123,8 @@ impl Names {
                 bearers.push(who);
             }
         }
-        let read =
-            bearers.iter().all(|bearer| bearer.spoken.read) && request.unmanaged.iter().all(|jar| jar.name.is_some());
+        let read = bearers.iter().all(|bearer| !bearer.spoken.unread)
+            && request.unmanaged.iter().all(|jar| jar.name.is_some());
         Self { software, called: Some(called), read, ran: request.running.is_some() }
     }
 

@@ -1,7 +1,7 @@
 //! Pure. What stands in the JARs of random problems: their names, and whom they do not load without. By dice of their own, so that
 //! all else of a problem stays what it was before there were any.
 
-use resolver::catalog::{Declared, Dependency, DependencyKind, Source};
+use resolver::catalog::{Catalog, Declared, Dependency, DependencyKind, Source};
 use resolver::unmanaged::UnmanagedJar;
 
 use super::generate::{Dice, NAMES};
@@ -72,5 +72,13 @@ fn own(dice: &mut Dice, unmanaged: &mut Vec<UnmanagedJar>) {
         let (name, provides) = (Some(named(dice)), if dice.chance(30) { vec![named(dice)] } else { Vec::new() });
         let (file, sha256) = ("economy.jar".to_owned(), Some("of economy.jar".to_owned()));
         unmanaged.push(UnmanagedJar { file, sha256, sha512: None, name, provides, trusted: vec!["*".to_owned()] });
+    }
+}
+
+/// The same world whose JARs need nobody.
+pub(crate) fn forget_needs(catalog: &mut Catalog) {
+    for release in catalog.projects.iter_mut().flat_map(|project| &mut project.releases) {
+        let further = release.further.iter_mut().filter_map(|jar| jar.declared.as_mut());
+        release.declared.iter_mut().chain(further).for_each(|declared| declared.depend.clear());
     }
 }

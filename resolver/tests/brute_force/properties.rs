@@ -41,7 +41,7 @@ pub(super) fn always(first: u64, property: impl Fn(&Problem) -> Result<(), Strin
     for seed in first..first + ANSWERS {
         let mut problem = generate::problem(seed);
         // What is not an answer yet has no properties; that it becomes one is tried beside trying everything.
-        software::see_all(&mut problem);
+        software::see_all(&mut problem.catalog);
         if let Err(fault) = property(&problem) {
             let small = problem.shrunk(|smaller| property(smaller).is_err());
             let fault = property(&small).err().unwrap_or(fault);

@@ -1,8 +1,10 @@
 //! Pure. Whether a plugin that is called ready for a Paper really is.
 
+use resolver::catalog::Project;
 use resolver::request::VersionWish;
 use resolver::version::Minecraft;
 
+use super::inside;
 use super::problem::Problem;
 use super::properties::{forced, is_no, is_yes, objects_of};
 
@@ -19,6 +21,14 @@ pub(crate) fn is_ready(problem: &Problem, minecraft: &Minecraft, name: &str) -> 
     let named = !request.facts.all().is_empty() || request.plugins.iter().any(|wish| !wish.requires.is_empty());
     let goes = |problem: &Problem| if named { !is_no(problem) } else { is_yes(problem) };
     let all = 1_usize << others.len();
+    // Among those whose JARs nobody has read may be the one that a JAR needs: with some of them left out it would be known to be
+    // missing.
+    let is_read = |project: &Project| project.releases.iter().any(|release| release.declared.is_some());
+    let mut problem = problem.clone();
+    if problem.catalog.projects.iter().any(|project| !is_read(project)) {
+        inside::forget_needs(&mut problem.catalog);
+    }
+    let problem = &problem;
     // Alone, then with all of them: one of the two mostly shows it.
     [0, all - 1].into_iter().chain(1..all - 1).any(|with| {
         let taken: Vec<&String> =

@@ -58,8 +58,8 @@ pub(crate) fn seen(catalog: &Catalog, PaperName { software, minecraft, build }: 
 }
 
 /// Somebody has looked at every build.
-pub(crate) fn see_all(problem: &mut Problem) {
-    let versions = problem.catalog.others.values_mut().flat_map(|other| &mut other.versions);
+pub(crate) fn see_all(catalog: &mut Catalog) {
+    let versions = catalog.others.values_mut().flat_map(|other| &mut other.versions);
     let builds = versions.flat_map(|version| &mut version.builds);
     builds
         .filter(|build| build.file.hash.as_deref() == Some(UNSEEN))
