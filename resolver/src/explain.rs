@@ -30,7 +30,9 @@ pub(crate) mod yes;
 
 pub use awaited::Awaited;
 pub(crate) use hint::apply_to_others;
-pub(crate) use holder::{last_release, up_to};
+#[cfg(feature = "cli")]
+pub(crate) use holder::last_release;
+pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
 pub use refusal::{
     Allowance, Down, Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
