@@ -1,10 +1,9 @@
-//! Edge (writes). JARs that a person put there: what a site knows of their bytes, and who cannot do without them.
+//! Edge (writes). A JAR that a person put there and that a site knows: its page says on which Minecraft it runs.
 
 use fixtures::jar::{self, PluginYml};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
-use super::manifests::{BEFORE, FAR, LOBBY, plugin, server};
+use super::manifests::{BEFORE, FAR, LOBBY, server};
 use super::server::Server;
 use super::world::in_a_world;
 
@@ -36,35 +35,6 @@ async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_
         world.look_again(LOBBY).await;
         lobby.planned(&["Paper 1.21.8-", "-> 1.21.10-"]).await;
         lobby.held_by(CLAIMS).await;
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_whose_jar_needs_a_jar_of_ones_own_comes_while_that_is_there() {
-    in_a_world("own-needs", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, FAR)]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        let (url, bytes) = world.upstream.addressed_file("viabackwards", "5.7.0").await;
-        let checksum = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
-        let mut by_url = plugin("viabackwards");
-        by_url["spec"]["source"] = json!({"type": "url", "url": url, "checksum": checksum});
-        world.apply(&[by_url]).await;
-        let message = lobby.condition_is("Resolved", "False", "NoSolution").await;
-        assert!(
-            message.contains("needs the plugin ViaVersion, and no plugin of this server is called so"),
-            "{message}"
-        );
-
-        let viaversion = world.upstream.file("viaversion", "5.7.0").await;
-        lobby.put_file("/data/plugins/via.jar", &viaversion).await;
-        world.look_again(LOBBY).await;
-        lobby.planned(&["ViaBackwards 5.7.0"]).await;
-
-        lobby.shell("rm /data/plugins/via.jar").await;
-        world.look_again(LOBBY).await;
-        lobby.condition_is("Resolved", "False", "NoSolution").await;
     })
     .await;
 }

@@ -51,18 +51,12 @@ impl Upstream {
 
     /// The bytes of a release of Modrinth.
     pub(super) async fn file(&self, project: &str, version: &str) -> Vec<u8> {
-        let (_, bytes) = self.addressed_file(project, version).await;
-        bytes
-    }
-
-    /// The address at which pods find the JAR of a release of Modrinth, and its bytes.
-    pub(super) async fn addressed_file(&self, project: &str, version: &str) -> (String, Vec<u8>) {
         let get = async |url: String| reqwest::get(url).await.unwrap().error_for_status().unwrap();
         let release = get(format!("{}/modrinth/v2/project/{project}/version/{version}", self.url)).await;
         let release: Value = release.json().await.unwrap();
-        let url = release["files"][0]["url"].as_str().unwrap();
-        let (_, path) = url.split_once("/files/").unwrap();
-        (url.to_owned(), get(format!("{}/files/{path}", self.url)).await.bytes().await.unwrap().into())
+        // Its address is one for pods.
+        let (_, path) = release["files"][0]["url"].as_str().unwrap().split_once("/files/").unwrap();
+        get(format!("{}/files/{path}", self.url)).await.bytes().await.unwrap().into()
     }
 
     /// Requests so far, by upstream.
