@@ -43,6 +43,8 @@ use std::fmt;
 
 use reqwest::Url;
 
+use crate::software::Software;
+
 pub use error::{Blame, FetchError, StartError, in_words};
 pub use fetcher::{Fetcher, Settings, Ttl, Wanted};
 pub use http::{Patience, client};
@@ -125,6 +127,14 @@ pub enum Upstream {
 impl Upstream {
     /// All of them, in order.
     pub const ALL: [Self; 5] = [Self::Fill, Self::Purpur, Self::Hangar, Self::Modrinth, Self::DockerHub];
+
+    /// Who publishes the builds of a software.
+    pub(crate) fn of_builds(software: Software) -> Self {
+        match software {
+            Software::Purpur => Self::Purpur,
+            Software::Paper | Software::Folia | Software::Velocity => Self::Fill,
+        }
+    }
 
     /// A name for metrics: a closed set.
     pub fn as_str(self) -> &'static str {

@@ -53,7 +53,7 @@ fn is_read(release: &Release) -> bool {
 }
 
 /// Who has a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Called {
     /// The project at this place of the catalog.
     Project(usize),

@@ -250,19 +250,15 @@ impl Fetcher {
     }
 
     async fn paper(&self, software: Software, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
-        let url = match software {
-            Software::Purpur => purpur::versions_url(&self.upstreams),
-            Software::Paper | Software::Folia | Software::Velocity => fill::versions_url(&self.upstreams, software),
-        };
-        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.paper, now);
-        let fetch = |held| async {
-            match software {
-                Software::Purpur => purpur::fetch_versions(&self.http, &url, held, now).await,
-                Software::Paper | Software::Folia | Software::Velocity => {
-                    fill::fetch_versions(&self.http, &url, held, now).await
-                }
+        let upstream = Upstream::of_builds(software);
+        let (url, read): (_, fn(&_, &[u8]) -> _) = match software {
+            Software::Purpur => (purpur::versions_url(&self.upstreams), purpur::versions_of),
+            Software::Paper | Software::Folia | Software::Velocity => {
+                (fill::versions_url(&self.upstreams, software), fill::versions_of)
             }
         };
+        let fresh = |held: &Held<_>| younger(&held.stamp, self.ttl.paper, now);
+        let fetch = |held| self.http.renew(upstream, &url, held, now, |body| read(&url, body));
         let list = match self.versions.get(&page_of(software, "versions"), &url, now, fresh, fetch).await {
             Ok(list) => list,
             Err(error) => {
@@ -326,14 +322,11 @@ impl Fetcher {
             let as_listed = listed.builds.as_ref().is_none_or(|builds| *builds == held.body.numbers);
             confirmed || (as_listed && younger(&held.stamp, ttl, now))
         };
-        let fetch = |held| async {
-            match software {
-                Software::Purpur => purpur::fetch_builds(&self.http, &url, &self.upstreams, version, held, now).await,
-                Software::Paper | Software::Folia | Software::Velocity => {
-                    fill::fetch_builds(&self.http, &url, held, now).await
-                }
-            }
+        let read = |body: &[u8]| match software {
+            Software::Purpur => purpur::builds_of(&url, &self.upstreams, version, body),
+            Software::Paper | Software::Folia | Software::Velocity => fill::builds_of(&url, body),
         };
+        let fetch = |held| self.http.renew(Upstream::of_builds(software), &url, held, now, read);
         self.builds.get(&page_of(software, version.as_str()), &url, now, fresh, fetch).await
     }
 

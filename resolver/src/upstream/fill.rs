@@ -1,12 +1,9 @@
 //! Edge (reads). Fill v3, PaperMC's build service: which builds of Paper, and of other software, there are.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::cache::Fetched;
-use super::http::{Answer, Http, parse};
+use super::http::parse;
 use super::listing::hash;
-use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::software::Software;
@@ -38,34 +35,6 @@ pub(super) fn versions_url(upstreams: &Upstreams, software: Software) -> reqwest
 
 pub(super) fn builds_url(upstreams: &Upstreams, software: Software, version: &Minecraft) -> reqwest::Url {
     upstreams.at(Upstream::Fill, &["projects", software.project(), "versions", version.as_str(), "builds"], &[])
-}
-
-/// All versions, oldest first.
-pub(super) async fn fetch_versions(
-    http: &Http,
-    url: &reqwest::Url,
-    held: Option<Held<Vec<Listed>>>,
-    now: Timestamp,
-) -> Result<Fetched<Vec<Listed>>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Fill, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: versions_of(url, &body)?, etag }),
-    }
-}
-
-/// The builds of one version.
-pub(super) async fn fetch_builds(
-    http: &Http,
-    url: &reqwest::Url,
-    held: Option<Held<Builds>>,
-    now: Timestamp,
-) -> Result<Fetched<Builds>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Fill, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: builds_of(url, &body)?, etag }),
-    }
 }
 
 /// The versions in an answer, oldest first; at least one.

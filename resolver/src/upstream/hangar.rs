@@ -51,11 +51,7 @@ pub(super) async fn fetch_name(
     held: Option<Held<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Hangar, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: name_of(url, &body)?, etag }),
-    }
+    http.renew(Upstream::Hangar, url, held, now, |body| name_of(url, body)).await
 }
 
 /// The project that an answer names.

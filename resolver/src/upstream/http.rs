@@ -11,7 +11,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 
+use super::cache::Fetched;
 use super::pace::Pace;
+use super::store::Held;
 use super::{FetchError, StartError, Upstream};
 
 /// The largest body we read: forty times the largest list known (`ViaVersion`'s with change logs, 1.5 MB).
@@ -157,6 +159,22 @@ impl Http {
         now: Timestamp,
     ) -> Result<Answer, FetchError> {
         self.ask(upstream, url, Question::Page { etag }, now).await
+    }
+
+    /// Reads one page anew, unless it is still the one that is held.
+    pub(super) async fn renew<T>(
+        &self,
+        upstream: Upstream,
+        url: &Url,
+        held: Option<Held<T>>,
+        now: Timestamp,
+        read: impl FnOnce(&[u8]) -> Result<T, FetchError>,
+    ) -> Result<Fetched<T>, FetchError> {
+        let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+        match self.get(upstream, url, etag, now).await? {
+            Answer::Same => Ok(Fetched::Same),
+            Answer::New { body, etag } => Ok(Fetched::New { body: read(&body)?, etag }),
+        }
     }
 
     /// Asks a question that is too long for an address. It changes nothing there, so it is tried again like a page.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::cache::Fetched;
-use super::http::{Answer, Http, parse};
+use super::http::{Http, parse};
 use super::listing::{Listing, Name, hash};
 use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
@@ -26,11 +26,7 @@ pub(super) async fn fetch_name(
     held: Option<Held<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Modrinth, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: name_of(url, &body)?, etag }),
-    }
+    http.renew(Upstream::Modrinth, url, held, now, |body| name_of(url, body)).await
 }
 
 /// All releases of a project.
@@ -41,11 +37,7 @@ pub(super) async fn fetch_list(
     held: Option<Held<Listing>>,
     now: Timestamp,
 ) -> Result<Fetched<Listing>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Modrinth, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: list_of(url, &body, name, now)?, etag }),
-    }
+    http.renew(Upstream::Modrinth, url, held, now, |body| list_of(url, body, name, now)).await
 }
 
 /// The project that an answer names.

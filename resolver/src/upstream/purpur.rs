@@ -6,11 +6,9 @@
 use jiff::Timestamp;
 use reqwest::Url;
 
-use super::cache::Fetched;
 use super::fill::{Builds, Listed};
-use super::http::{Answer, Http, parse};
+use super::http::parse;
 use super::listing::hash;
-use super::store::Held;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::version::Minecraft;
@@ -25,36 +23,6 @@ pub(super) fn versions_url(upstreams: &Upstreams) -> Url {
 /// Without `detailed` it names numbers only, and each build would be a question.
 pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> Url {
     upstreams.at(Upstream::Purpur, &[PROJECT, version.as_str()], &[("detailed", "true")])
-}
-
-/// All versions, oldest first.
-pub(super) async fn fetch_versions(
-    http: &Http,
-    url: &Url,
-    held: Option<Held<Vec<Listed>>>,
-    now: Timestamp,
-) -> Result<Fetched<Vec<Listed>>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Purpur, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: versions_of(url, &body)?, etag }),
-    }
-}
-
-/// The builds of one version.
-pub(super) async fn fetch_builds(
-    http: &Http,
-    url: &Url,
-    upstreams: &Upstreams,
-    version: &Minecraft,
-    held: Option<Held<Builds>>,
-    now: Timestamp,
-) -> Result<Fetched<Builds>, FetchError> {
-    let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
-    match http.get(Upstream::Purpur, url, etag, now).await? {
-        Answer::Same => Ok(Fetched::Same),
-        Answer::New { body, etag } => Ok(Fetched::New { body: builds_of(url, upstreams, version, &body)?, etag }),
-    }
 }
 
 /// The versions in an answer, oldest first; at least one. It says nothing of Java and names no builds.

@@ -105,8 +105,7 @@ impl Reading {
             }
         }
         for Unread { minecraft, error, cached_since } in unread {
-            let upstream = if software == Software::Purpur { Upstream::Purpur } else { Upstream::Fill };
-            let list = format!("{}/{}", upstream.as_str(), software.project());
+            let list = format!("{}/{}", Upstream::of_builds(software).as_str(), software.project());
             let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
             self.note(subject, error, cached_since);
         }
