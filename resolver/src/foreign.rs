@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// A text of at most about `most` characters: of a longer one the start and the end, which says more than the start alone.
-#[cfg(feature = "upstream")]
+#[cfg(any(feature = "jar", test))]
 pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);
