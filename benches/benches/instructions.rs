@@ -167,7 +167,7 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let at = recorded::at();
     let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at)).expect("a free port on loopback");
-    let catalog = runtime.block_on(recorded::catalog(&worlds::SIX, state.public_url()));
+    let catalog = recorded::read(&worlds::SIX);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     fs::write(dir.path().join("catalog.json"), json).expect("a directory of ours");
     fs::write(dir.path().join("lobby.yaml"), MANIFESTS).expect("a directory of ours");

@@ -23,6 +23,13 @@ pub(crate) fn request(plugins: &[&str], paper: PaperWish) -> Request {
     worlds::request("games/lobby".to_owned(), paper, wishes.collect())
 }
 
+/// The catalog for these projects, from a replaying upstream of its own.
+pub(crate) fn read(plugins: &[&str]) -> Catalog {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at())).expect("a free port on loopback");
+    runtime.block_on(catalog(plugins, state.public_url()))
+}
+
 /// Where the upstreams of a replaying upstream at this address are.
 pub(crate) fn upstreams(base: &str) -> Upstreams {
     let url = |path: &str| format!("{base}/{path}").parse().expect("a URL");
@@ -36,7 +43,7 @@ pub(crate) fn upstreams(base: &str) -> Upstreams {
 }
 
 /// The catalog for these projects, read over a real socket from the replaying upstream at this address.
-pub(crate) async fn catalog(plugins: &[&str], base: &str) -> Catalog {
+async fn catalog(plugins: &[&str], base: &str) -> Catalog {
     let store = tempfile::tempdir().expect("a directory");
     let settings = Settings { upstreams: upstreams(base), ..Settings::new(store.path()) };
     let fetcher = Fetcher::new(settings).expect("a fetcher");

@@ -23,17 +23,8 @@ fn request(paper: PaperWish) -> Request {
     recorded::request(&THREE, paper)
 }
 
-/// The catalog of these projects, read once.
-fn catalog(plugins: &[&str]) -> Catalog {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        let (state, _serving) = fixtures::upstream::spawn(at()).await.expect("a free port on loopback");
-        recorded::catalog(plugins, state.public_url()).await
-    })
-}
-
 fn three(criterion: &mut Criterion) {
-    let catalog = catalog(&THREE);
+    let catalog = recorded::read(&THREE);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     let yes = request(PaperWish::Auto);
     let no = request(PaperWish::Pin { version: "1.21.11".parse().expect("a literal") });
@@ -65,7 +56,7 @@ fn three(criterion: &mut Criterion) {
 
 /// The solve alone is what remains when all else is done before: pages read, releases judged.
 fn six(criterion: &mut Criterion) {
-    let catalog = catalog(&worlds::SIX);
+    let catalog = recorded::read(&worlds::SIX);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     let request = recorded::request(&worlds::SIX, PaperWish::Auto);
     let prepared = Prepared::of(&catalog, &request, at()).expect("all that it takes");

@@ -41,5 +41,7 @@ pub mod version;
 pub use needed::needed_projects;
 #[doc(hidden)]
 pub use solve::Prepared;
+#[doc(hidden)]
+pub use solve::joint::plain::{PlainQuestion, PlainTables, Runs};
 pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
 pub use solve::{Budget, GaveUp, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not};

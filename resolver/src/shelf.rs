@@ -40,7 +40,7 @@ use listing::{Known, Policy, Reader};
 use paper::Candidate;
 
 /// Releases beyond this many (the oldest) are left off a shelf: an index is 16 bits, and nobody publishes as many.
-const MOST_RELEASES: usize = 60_000;
+pub(crate) const MOST_RELEASES: usize = 60_000;
 
 /// Everything the solve and the explanation ask, computed once.
 pub(crate) struct World<'a> {

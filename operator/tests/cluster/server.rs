@@ -175,6 +175,14 @@ impl<'w> Server<'w> {
             .is_ok_and(|answer| !answer.starts_with("error: "))
     }
 
+    /// Whether the stand-in is there and says that it runs.
+    pub(super) async fn runs(&self) -> bool {
+        let address = async || self.pod().await?.status?.pod_ip;
+        let Some(address) = address().await else { return false };
+        let said = send_control(&format!("{address}:{CONTROL_PORT}"), "status").await.unwrap_or_default();
+        serde_json::from_str::<Value>(&said).is_ok_and(|says| says["state"] == "running")
+    }
+
     /// What the stand-in says of itself.
     pub(super) async fn says(&self) -> Value {
         serde_json::from_str(&self.order("status").await).unwrap()

@@ -16,7 +16,7 @@ use tokio::sync::RwLock;
 use super::crash::Moment;
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
 use super::node::{kill_part, try_kill_9};
-use super::server::{Server, Set, in_words};
+use super::server::{Server, Set, in_words, is_ready};
 use super::wait::{AN_UPDATE, until};
 use super::world::{World, alone_in_a_world, uid_of};
 
@@ -112,6 +112,13 @@ async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
 
         let mut updated = 0;
         for ((story, server), lived) in stories.iter().zip(&servers).zip(&lived) {
+            // The last blow may have fallen after the update had settled.
+            until(&format!("{} is back after its last blow", server.name), AN_UPDATE, async || {
+                is_over(server).await?;
+                let ready = server.pod().await.is_some_and(|pod| is_ready(&pod));
+                if ready && server.runs().await { Ok(()) } else { Err("it is not".to_owned()) }
+            })
+            .await;
             let set = server.set().await;
             let whole = |version: &str| {
                 let of = |plugin: &str| set.plugins.get(plugin).is_some_and(|found| found == version);

@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
-use super::server::{Server, is_ready};
+use super::server::Server;
 use super::wait::{AN_UPDATE, until};
 use super::world::{World, in_a_world_with};
 
@@ -52,13 +52,20 @@ async fn with_a_bound_of_one_servers_are_updated_one_after_the_other_and_the_oth
     .await;
 }
 
-/// The servers whose pod is not there, or not ready, or on its way out.
+/// The servers whose pod is not there, or on its way out, or whose process does not run. Not "not ready": the kubelet says that a server is
+/// ready some seconds after its agent has proven it.
 async fn away(world: &World) -> Vec<String> {
     let of_servers = ListParams::default().labels("nightshift.dev/server");
     let pods = world.api::<Pod>().list(&of_servers).await.unwrap().items;
     let here = |name: &&str| {
         let name = format!("{name}-0");
-        pods.iter().any(|pod| pod.name_any() == name && pod.metadata.deletion_timestamp.is_none() && is_ready(pod))
+        pods.iter().any(|pod| pod.name_any() == name && pod.metadata.deletion_timestamp.is_none() && runs(pod))
     };
     ["a", "b", "c"].iter().filter(|name| !here(name)).map(|name| (*name).to_owned()).collect()
+}
+
+fn runs(pod: &Pod) -> bool {
+    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let papermc = containers.filter(|container| container.name == "papermc");
+    papermc.flat_map(|container| &container.state).any(|state| state.running.is_some())
 }

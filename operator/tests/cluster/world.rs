@@ -148,9 +148,12 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Applies objects as a user does.
+    /// Applies objects as a user does. A server comes after the Plugins that it is to start with: else a slow request between the
+    /// two would start it without them.
     pub(super) async fn apply(&self, objects: &[Value]) {
-        let list = objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+        let mut objects: Vec<&Value> = objects.iter().collect();
+        objects.sort_by_key(|object| object["kind"] == "PaperMCServer");
+        let list = objects.into_iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
         self.kubectl(&["apply", "-f", "-"], &list).await;
     }
 

@@ -17,6 +17,7 @@ mod aside;
 pub(crate) mod company;
 mod group;
 pub(crate) mod party;
+pub(crate) mod plain;
 pub(crate) mod provider;
 
 pub use group::groups;
@@ -117,19 +118,6 @@ impl<'a> Fleet<'a> {
             })
         });
         Decided { fleet: self, budget, outcomes: outcomes.collect() }
-    }
-
-    /// Whether each group of several goes together without setting anybody aside, by a plainer way to put the question
-    /// (every server's packages at the root, domains as they are): what measurements compare [`Fleet::decide`] with.
-    #[doc(hidden)]
-    pub fn goes_together_plainly(&self, budget: Budget) -> Vec<Result<bool, GaveUp>> {
-        let groups = self.seats.iter().filter(|seats| !seats.is_empty());
-        groups
-            .map(|seats| {
-                let party = party::Party::of(&self.tables, seats.iter().collect());
-                Ok(provider::solve_flat(&party, &Meter::new(budget))?.is_some())
-            })
-            .collect()
     }
 }
 

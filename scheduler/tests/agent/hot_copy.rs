@@ -140,7 +140,7 @@ async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_
     let (pod, server) = up(MIB).await;
     // Between two files of the world that are written by each save.
     let between = pod.data.path().join("world/region/between.bin");
-    File::create(&between).unwrap().set_len(32 * MIB).unwrap();
+    File::create(&between).unwrap().set_len(256 * MIB).unwrap();
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
     assert!(pod.data.path().join(SAVING_OFF).exists());
@@ -195,7 +195,7 @@ async fn a_server_that_cannot_save_gets_no_copy_and_saving_is_on_again() {
 
     server.control("fault none");
     server.control("fault hang 4");
-    begin(&pod, &HotCopy { timeout_seconds: 1, ..asked("asked-2") }).await;
+    begin(&pod, &HotCopy { timeout_seconds: 3, ..asked("asked-2") }).await;
     let why = why_failed(&pod, "asked-2").await;
     assert!(why.contains("could not be switched off: no answer to `minecraft:save-off`"), "{why}");
     is_as_before(&pod, &server).await;
@@ -271,10 +271,10 @@ async fn an_agent_that_was_killed_in_the_middle_is_followed_by_one_that_switches
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_are_not_read_in_time_are_no_copy_and_saving_goes_on() {
     let (pod, server) = up(LONG).await;
-    begin(&pod, &HotCopy { timeout_seconds: 1, ..asked("asked-1") }).await;
+    begin(&pod, &HotCopy { timeout_seconds: 3, ..asked("asked-1") }).await;
     let why = why_failed(&pod, "asked-1").await;
     assert!(
-        why.contains("in the 1 s for which") && why.contains("`plugins/Map/zeros.bin`: copy the worlds only"),
+        why.contains("in the 3 s for which") && why.contains("`plugins/Map/zeros.bin`: copy the worlds only"),
         "{why}"
     );
     is_as_before(&pod, &server).await;
@@ -320,7 +320,7 @@ async fn a_server_that_dies_while_it_is_read_leaves_no_copy_and_the_next_one_is_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn saving_that_somebody_else_switched_on_makes_it_no_copy() {
-    let (pod, server) = up(32 * MIB).await;
+    let (pod, server) = up(256 * MIB).await;
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
     server.console("minecraft:save-on");

@@ -5,6 +5,7 @@ use std::fs;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use scheduler::agent::sidecar::Sidecar;
@@ -45,9 +46,19 @@ pub(crate) struct Pod {
     nonce: Cell<u64>,
 }
 
-/// A port that nobody uses at this moment.
+/// A port that nobody uses, given to nobody else in this process. Not one of the kernel's choice: between this and its use another
+/// test would be given it. Below what the kernel and Kubernetes choose from.
 pub(crate) fn free_address() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Another test process of this machine begins elsewhere.
+    let first = u16::try_from(std::process::id() % 16_000).unwrap();
+    loop {
+        let port = 12_000 + NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(first) % 16_000;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if std::net::TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 impl Pod {

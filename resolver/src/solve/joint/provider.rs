@@ -47,8 +47,6 @@ pub(crate) struct Settled {
 struct Provider<'p, 'x, 'a> {
     party: &'p Party<'x, 'a>,
     meter: &'p Meter,
-    /// Whether the root demands everything itself.
-    flat: bool,
     clashes: Clashes,
 }
 
@@ -62,16 +60,11 @@ pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settl
     if let Some(settled) = party.clone().straight_on(seen, &mut known, meter)? {
         return Ok(Some(settled));
     }
-    search(&party, meter, false)
+    search(&party, meter)
 }
 
-/// The same without narrowing the domains and without a package for each server: what those compare with who measure.
-pub(crate) fn solve_flat(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
-    search(party, meter, true)
-}
-
-fn search(party: &Party<'_, '_>, meter: &Meter, flat: bool) -> Result<Option<Settled>, GaveUp> {
-    let provider = Provider { party, meter, flat, clashes: Clashes::none(party.slots.len()) };
+fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
+    let provider = Provider { party, meter, clashes: Clashes::none(party.slots.len()) };
     let found = pubgrub::resolve(&provider, Package::Root, Index::one(1));
     meter.keep(&provider.clashes, |slot| party.tables.projects[&party.slots[slot].project].name);
     let selected = match found {
@@ -98,9 +91,6 @@ impl Provider<'_, '_, '_> {
         let seats = 0..self.party.seats.len();
         let shared = self.party.slots.iter().enumerate().filter(|(_, slot)| slot.is_shared());
         let shared = shared.map(|(number, slot)| (Package::Plugin(number), slot.domain.clone()));
-        if self.flat {
-            return seats.flat_map(|seat| self.server(seat)).chain(shared).collect();
-        }
         seats.map(|seat| (Package::Server(seat), IndexSet::of([1]))).chain(shared).collect()
     }
 
@@ -186,7 +176,7 @@ impl DependencyProvider for Provider<'_, '_, '_> {
                 slots
                     .map(|(shelf, &slot)| (slot, self.party.on_paper(*seat, shelf, index)))
                     // What the server demands anyway: most of it, and each demand costs with every further server.
-                    .filter(|(slot, runs)| self.flat || !self.party.slots[*slot].domain.subset_of(runs))
+                    .filter(|(slot, runs)| !self.party.slots[*slot].domain.subset_of(runs))
                     .map(|(slot, runs)| (Package::Plugin(slot), runs))
                     .collect()
             }

@@ -158,8 +158,7 @@ async fn what_another_address_said_is_not_used() {
 #[tokio::test]
 async fn an_address_where_nobody_listens_is_unreachable() {
     let dir = tempfile::tempdir().unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let fetcher = Fetcher::new(settings(dir.path(), &format!("http://{free}"))).unwrap();
+    let fetcher = Fetcher::new(settings(dir.path(), "http://127.0.0.1:1")).unwrap();
     let reading = projects(&fetcher, &[PLUGIN], now()).await;
     let errors: Vec<_> = reading.problems.iter().map(|problem| problem.error.category()).collect();
     assert_eq!(errors, ["unreachable", "unreachable"]);

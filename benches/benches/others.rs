@@ -1,0 +1,320 @@
+//! Pure. The same question put to other solvers, from tables that are there.
+//!
+//! * The plain encoding is what one writes first with `pubgrub`: each release depends on the Papers it runs on, versions are
+//!   `Ranges<u32>`. It is only solved, and nothing is explained.
+//! * `resolvo` solves the same encoding, and explains nothing. It promises no best answer.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::iter;
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+use pubgrub::{
+    Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, PubGrubError, Ranges,
+};
+use resolver::{PlainQuestion, Runs};
+
+/// Who has no answer by then is asked no longer.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// What another solver found: the version of each server's Paper; none where there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Papers(Option<Vec<u32>>),
+    NotIn(Duration),
+}
+
+/// By package and version, what it needs; `None`: it may not be chosen.
+type Needs<T> = HashMap<(usize, u32), Option<Vec<T>>>;
+
+/// A question with all that any version needs, made before somebody measures; of fleets that would be more than fits, so there it is
+/// made when it is asked for.
+pub(crate) struct Plain<'q, 'x, 'a> {
+    question: &'q PlainQuestion<'x, 'a>,
+    made: Needs<(usize, Ranges<u32>)>,
+    end: RefCell<Option<Instant>>,
+}
+
+impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
+    pub(crate) fn new(question: &'q PlainQuestion<'x, 'a>) -> Self {
+        let mut made = HashMap::new();
+        if question.servers() == 1 {
+            for package in 0..question.packages() {
+                for version in 0..=question.newest(package) {
+                    made.insert((package, version), needs(question, package, version));
+                }
+            }
+        }
+        Self { question, made, end: RefCell::new(None) }
+    }
+
+    pub(crate) fn solve(&self) -> Found {
+        self.end.replace(Some(Instant::now() + LONGEST));
+        match pubgrub::resolve(self, self.request(), 0_u32) {
+            Ok(chosen) => {
+                Found::Papers((0..self.question.servers()).map(|paper| chosen.get(&paper).copied()).collect())
+            }
+            Err(PubGrubError::NoSolution(_)) => Found::Papers(None),
+            Err(
+                PubGrubError::ErrorRetrievingDependencies { .. }
+                | PubGrubError::ErrorChoosingVersion { .. }
+                | PubGrubError::ErrorInShouldCancel(_),
+            ) => Found::NotIn(LONGEST),
+        }
+    }
+
+    /// The package that stands for the request.
+    fn request(&self) -> usize {
+        self.question.packages()
+    }
+}
+
+fn needs(question: &PlainQuestion<'_, '_>, package: usize, version: u32) -> Option<Vec<(usize, Ranges<u32>)>> {
+    let ranges = |runs: Runs| -> Ranges<u32> {
+        runs.into_iter().map(|(first, last)| (Bound::Included(first), Bound::Included(last))).collect()
+    };
+    let needs = || question.needs(package, version).into_iter().map(|(other, runs)| (other, ranges(runs))).collect();
+    question.is_open(package, version).then(needs)
+}
+
+/// It took too long.
+#[derive(Debug)]
+pub(crate) struct TooLong;
+
+impl Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no answer in {} s", LONGEST.as_secs())
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+impl DependencyProvider for Plain<'_, '_, '_> {
+    type P = usize;
+    type V = u32;
+    type VS = Ranges<u32>;
+    type M = String;
+    type Priority = usize;
+    type Err = TooLong;
+
+    /// Fixed, as ours: with it, and with every package named by the request, the first answer is the best one.
+    fn prioritize(&self, package: &usize, _: &Ranges<u32>, _: &PackageResolutionStatistics) -> usize {
+        if *package == self.request() { usize::MAX } else { self.request() - package }
+    }
+
+    fn choose_version(&self, package: &usize, range: &Ranges<u32>) -> Result<Option<u32>, TooLong> {
+        if *package == self.request() {
+            return Ok(Some(0));
+        }
+        // "Not installed" is best where it is open, and is none of the versions of what has to be there.
+        if range.contains(&0) && self.question.is_open(*package, 0) {
+            return Ok(Some(0));
+        }
+        Ok((1..=self.question.newest(*package)).rev().find(|version| range.contains(version)))
+    }
+
+    fn get_dependencies(
+        &self,
+        package: &usize,
+        version: &u32,
+    ) -> Result<Dependencies<usize, Ranges<u32>, String>, TooLong> {
+        let needs: Option<DependencyConstraints<usize, Ranges<u32>>> = if *package == self.request() {
+            Some((0..self.request()).map(|package| (package, Ranges::full())).collect())
+        } else if let Some(made) = self.made.get(&(*package, *version)) {
+            made.as_ref().map(|needs| needs.iter().cloned().collect())
+        } else {
+            needs(self.question, *package, *version).map(|needs| needs.into_iter().collect())
+        };
+        Ok(needs.map_or_else(|| Dependencies::Unavailable("it may not be chosen".to_owned()), Dependencies::Available))
+    }
+
+    fn should_cancel(&self) -> Result<(), TooLong> {
+        if self.end.borrow().is_some_and(|end| end < Instant::now()) { Err(TooLong) } else { Ok(()) }
+    }
+}
+
+/// Versions a package may have: a solvable is the number of its package times this, and its version.
+const EACH: u32 = 1_000;
+
+/// The question for `resolvo`. A set of versions is known by its place in the list.
+pub(crate) struct Others<'q, 'x, 'a> {
+    question: &'q PlainQuestion<'x, 'a>,
+    /// For one server, as [`Plain`].
+    made: Needs<resolvo::VersionSetId>,
+    sets: RefCell<Sets>,
+    end: RefCell<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct Sets {
+    known: HashMap<(usize, Runs), u32>,
+    list: Vec<(usize, Runs)>,
+}
+
+impl Sets {
+    fn id(&mut self, package: usize, runs: Runs) -> resolvo::VersionSetId {
+        let next = number(self.list.len());
+        let list = &mut self.list;
+        let id = self.known.entry((package, runs)).or_insert_with_key(|key| {
+            list.push(key.clone());
+            next
+        });
+        resolvo::VersionSetId(*id)
+    }
+}
+
+impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
+    pub(crate) fn new(question: &'q PlainQuestion<'x, 'a>) -> Self {
+        let mut others =
+            Self { question, made: HashMap::new(), sets: RefCell::new(Sets::default()), end: RefCell::new(None) };
+        for package in 0..question.packages() {
+            assert!(question.newest(package) < EACH, "a solvable has a number of its own");
+        }
+        if question.servers() == 1 {
+            for package in 0..question.packages() {
+                for version in 0..=question.newest(package) {
+                    let needs = others.needs(package, version);
+                    others.made.insert((package, version), needs);
+                }
+            }
+        }
+        others
+    }
+
+    pub(crate) fn solve(self) -> Found {
+        self.end.replace(Some(Instant::now() + LONGEST));
+        let packages = 0..self.question.packages();
+        let servers = self.question.servers();
+        let any = |package| self.sets.borrow_mut().id(package, vec![(0, EACH)]).into();
+        let problem = resolvo::Problem::new().requirements(packages.map(any).collect());
+        match resolvo::Solver::new(self).solve(problem) {
+            Ok(chosen) => {
+                let mut papers = vec![0; servers];
+                for raw in chosen.into_iter().map(resolvo::SolvableId::into_raw) {
+                    if let Some(paper) = papers.get_mut(place(raw / EACH)) {
+                        *paper = raw % EACH;
+                    }
+                }
+                Found::Papers(Some(papers))
+            }
+            Err(resolvo::UnsolvableOrCancelled::Unsolvable(_)) => Found::Papers(None),
+            Err(resolvo::UnsolvableOrCancelled::Cancelled(_)) => Found::NotIn(LONGEST),
+        }
+    }
+
+    fn needs(&self, package: usize, version: u32) -> Option<Vec<resolvo::VersionSetId>> {
+        let needs = || {
+            let needs = self.question.needs(package, version).into_iter();
+            needs.map(|(other, runs)| self.sets.borrow_mut().id(other, runs)).collect()
+        };
+        self.question.is_open(package, version).then(needs)
+    }
+}
+
+impl resolvo::Interner for Others<'_, '_, '_> {
+    type NameId = resolvo::NameId;
+    type SolvableId = resolvo::SolvableId;
+
+    fn display_solvable(&self, solvable: resolvo::SolvableId) -> impl Display + '_ {
+        solvable.into_raw()
+    }
+
+    fn display_name(&self, name: resolvo::NameId) -> impl Display + '_ {
+        name.into_raw()
+    }
+
+    fn display_version_set(&self, set: resolvo::VersionSetId) -> impl Display + '_ {
+        set.0
+    }
+
+    fn display_string(&self, _: resolvo::StringId) -> impl Display + '_ {
+        "it may not be chosen"
+    }
+
+    fn version_set_name(&self, set: resolvo::VersionSetId) -> resolvo::NameId {
+        resolvo::NameId::from_raw(number(self.sets.borrow().list[place(set.0)].0))
+    }
+
+    fn solvable_name(&self, solvable: resolvo::SolvableId) -> resolvo::NameId {
+        resolvo::NameId::from_raw(solvable.into_raw() / EACH)
+    }
+
+    fn version_sets_in_union(&self, _: resolvo::VersionSetUnionId) -> impl Iterator<Item = resolvo::VersionSetId> {
+        iter::empty()
+    }
+
+    fn resolve_condition(&self, _: resolvo::ConditionId) -> resolvo::Condition {
+        unreachable!("there are no conditions")
+    }
+}
+
+impl resolvo::DependencyProvider for Others<'_, '_, '_> {
+    async fn filter_candidates(
+        &self,
+        candidates: &[resolvo::SolvableId],
+        set: resolvo::VersionSetId,
+        inverse: bool,
+    ) -> Vec<resolvo::SolvableId> {
+        let sets = self.sets.borrow();
+        let (_, runs) = &sets.list[place(set.0)];
+        let fits = |solvable: &resolvo::SolvableId| {
+            let version = solvable.into_raw() % EACH;
+            runs.iter().any(|(first, last)| (first..=last).contains(&&version)) != inverse
+        };
+        candidates.iter().copied().filter(fits).collect()
+    }
+
+    async fn get_candidates(&self, name: resolvo::NameId) -> Option<resolvo::Candidates> {
+        let package = place(name.into_raw());
+        let all = 0..=self.question.newest(package);
+        let (open, closed): (Vec<u32>, Vec<u32>) = all.partition(|&version| self.question.is_open(package, version));
+        let solvable = |version: u32| resolvo::SolvableId::from_raw(name.into_raw() * EACH + version);
+        let why = resolvo::StringId(0);
+        let hint = if self.made.is_empty() {
+            resolvo::HintDependenciesAvailable::None
+        } else {
+            resolvo::HintDependenciesAvailable::All
+        };
+        Some(resolvo::Candidates {
+            candidates: open.into_iter().map(solvable).collect(),
+            excluded: closed.into_iter().map(|version| (solvable(version), why)).collect(),
+            hint_dependencies_available: hint,
+            ..resolvo::Candidates::default()
+        })
+    }
+
+    /// The newest first; "not installed" before all.
+    async fn sort_candidates(&self, _: &resolvo::SolverCache<Self>, solvables: &mut [resolvo::SolvableId]) {
+        solvables.sort_by_key(|solvable| {
+            let version = solvable.into_raw() % EACH;
+            std::cmp::Reverse(if version == 0 { EACH } else { version })
+        });
+    }
+
+    async fn get_dependencies(&self, solvable: resolvo::SolvableId) -> resolvo::Dependencies {
+        let (package, version) = (place(solvable.into_raw() / EACH), solvable.into_raw() % EACH);
+        let needs = match self.made.get(&(package, version)) {
+            Some(made) => made.clone(),
+            None => self.needs(package, version),
+        };
+        let mut known = resolvo::KnownDependencies::default();
+        known.requirements = needs.into_iter().flatten().map(Into::into).collect();
+        resolvo::Dependencies::Known(known)
+    }
+
+    fn should_cancel_with_value(&self) -> Option<Box<dyn Any>> {
+        let late = self.end.borrow().is_some_and(|end| end < Instant::now());
+        late.then(|| Box::new(()) as Box<dyn Any>)
+    }
+}
+
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("some thousands")
+}
+
+fn place(number: u32) -> usize {
+    usize::try_from(number).expect("an index")
+}
