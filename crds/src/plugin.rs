@@ -177,7 +177,7 @@ pub struct CompatibilityOverride {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub minecraft_versions: Vec<String>,
-    /// The releases it is about; empty: all.
+    /// The releases it is about: versions, or lines such as `5.x`. Empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub releases: Vec<String>,

@@ -1,9 +1,8 @@
 //! Edge (reads). The files of a lock: downloaded once into the store, opened and read, and listed for the agent.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use resolver::declared::Clash;
+use resolver::declared::{Clash, clashes};
 use resolver::jar::{FactsError, plugin};
 use resolver::lock::{Lock, LockedFile, LockedPlugin};
 use scheduler::protocol::{File, FileHash, FileSet, Report};
@@ -29,8 +28,11 @@ pub(crate) enum FilesError {
         #[source]
         source: FactsError,
     },
-    #[error("`{first}` and `{second}` are both the plugin {plugin}; a server loads only one of them")]
-    SamePlugin { plugin: String, first: String, second: String },
+    #[error(
+        "{} are both the plugin {}, and a server loads only one of them: take one of the two Plugins away, or its label from the server",
+        clash.files.join(" and "), clash.name
+    )]
+    SamePlugin { clash: Clash },
     #[error(
         "{} would both be the plugin {}, and a server loads only one: remove the one that you put into `plugins` yourself, or the Plugin",
         clash.files.join(" and "), clash.name
@@ -75,7 +77,6 @@ pub(crate) async fn complete(
         fetch(ctx, file).await?;
     }
     let mut plugins = Vec::new();
-    let mut declared: BTreeMap<String, String> = BTreeMap::new();
     for locked in lock.plugins.iter().flat_map(LockedPlugin::files) {
         let mut file = file_of(locked, format!("plugins/{}", locked.name));
         let path = fetch(ctx, &file).await?;
@@ -85,14 +86,12 @@ pub(crate) async fn complete(
             ctx.catalog.read_soon();
             return Err(FilesError::Java { file: locked.name.clone(), needs, has: lock.java });
         }
-        if let Some(first) = declared.insert(facts.name.clone(), locked.name.clone()) {
-            return Err(FilesError::SamePlugin { plugin: facts.name, first, second: locked.name.clone() });
-        }
         file.plugin = Some(facts.name);
         file.provides = facts.provides;
         plugins.push(file);
     }
     plugins.sort_by(|a, b| a.path.cmp(&b.path));
+    no_name_twice(&plugins)?;
     let files = FileSet {
         lock: digest.to_string(),
         minecraft: lock.minecraft.to_string(),
@@ -104,6 +103,18 @@ pub(crate) async fn complete(
     };
     ctx.store.register(all(&files));
     Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
+}
+
+/// Of two files that declare or provide one name the server loads one, and nobody knows which.
+fn no_name_twice(plugins: &[File]) -> Result<(), FilesError> {
+    let files = plugins.iter().map(|file| {
+        let names = file.plugin.iter().chain(&file.provides).map(String::as_str);
+        (file.path.strip_prefix("plugins/").unwrap_or(&file.path), names.collect())
+    });
+    match clashes(files).into_iter().next() {
+        None => Ok(()),
+        Some(clash) => Err(FilesError::SamePlugin { clash }),
+    }
 }
 
 /// Whether these files can lie in `plugins` beside those that people put there themselves.
@@ -146,4 +157,32 @@ fn file_of(locked: &LockedFile, path: String) -> File {
 
 fn all(files: &FileSet) -> impl Iterator<Item = &File> {
     std::iter::once(&files.server).chain(&files.support).chain(&files.plugins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jar(path: &str, name: &str, provides: &[&str]) -> File {
+        File {
+            path: format!("plugins/{path}"),
+            hash: FileHash(String::new()),
+            size: None,
+            url: String::new(),
+            plugin: Some(name.to_owned()),
+            provides: provides.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_set_with_one_plugin_name_twice_is_refused_whether_it_is_declared_or_provided() {
+        let fawe = jar("FAWE.jar", "FastAsyncWorldEdit", &["WorldEdit"]);
+        let error = no_name_twice(&[fawe.clone(), jar("we.jar", "worldedit", &[])]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "FAWE.jar and we.jar are both the plugin WorldEdit, and a server loads only one of them: take one of the two Plugins away, \
+             or its label from the server"
+        );
+        assert!(no_name_twice(&[fawe, jar("wg.jar", "WorldGuard", &["FlagProvider", "flagprovider"])]).is_ok());
+    }
 }

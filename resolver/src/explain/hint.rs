@@ -111,9 +111,16 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
 
 fn tidy(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
-    hints.dedup_by(|a, b| a.steps == b.steps);
-    hints.truncate(MOST_HINTS);
-    hints
+    let mut kept: Vec<Hint> = Vec::new();
+    for hint in hints {
+        // Who does more is to get further by it.
+        let contains = |less: &Hint| less.steps.iter().all(|step| hint.steps.contains(step));
+        if !kept.iter().any(|less| contains(less) && less.gives.minecraft >= hint.gives.minecraft) {
+            kept.push(hint);
+        }
+    }
+    kept.truncate(MOST_HINTS);
+    kept
 }
 
 /// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is

@@ -317,8 +317,13 @@ impl Facts<'_, '_> {
         // 0 stands for none at all.
         let highest = goes.highest(others).filter(|&highest| highest > 0 && is_ruled_out(highest));
         let reason = match link.map(|link| link.kind) {
-            Some(LinkKind::Incompatible) => Reason::Excludes { plugin, version, other: other.name().to_owned() },
-            Some(LinkKind::Required | LinkKind::Optional) | None => Reason::Needs {
+            Some(LinkKind::Incompatible) => {
+                let excluded: Vec<usize> = (1..=others).rev().filter(|&index| !goes.has(index)).collect();
+                let releases =
+                    if excluded.len() == others { Vec::new() } else { excluded.into_iter().map(named).collect() };
+                Reason::Excludes { plugin, version, other: other.name().to_owned(), releases }
+            }
+            kind @ (Some(LinkKind::Required | LinkKind::Optional) | None) => Reason::Needs {
                 plugin,
                 version,
                 older: set.members(1, limit).count() - 1,
@@ -326,6 +331,7 @@ impl Facts<'_, '_> {
                 at_least: goes.members(1, others).next().map(named),
                 at_most: highest.map(named),
                 guessed: link.is_some_and(|link| link.guessed.is_some()),
+                optional: kind == Some(LinkKind::Optional),
                 fact: link.and_then(|link| self.world.fact(from, newest, link)),
             },
         };

@@ -349,6 +349,9 @@ pub enum Reason {
         at_most: Option<String>,
         /// Whether that was guessed from dates.
         guessed: bool,
+        /// Whether it goes without the other plugin too: it is bound only while that is there.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        optional: bool,
         /// The fact behind it, if no page states it: the versions that will do, and who says so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fact: Option<UsedFact>,
@@ -361,6 +364,9 @@ pub enum Reason {
         version: String,
         /// What it excludes.
         other: String,
+        /// Which versions of that, newest first; empty: all.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        releases: Vec<String>,
     },
     /// On these Papers only some releases are listed, and others rule those out.
     OnlyThese {

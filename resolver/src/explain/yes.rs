@@ -8,6 +8,7 @@ use super::{
     Unfollowed, Warning, awaited, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
+use crate::declared::clashes;
 use crate::facts::UsedFact;
 use crate::request::{OverrideMode, PaperWish, Running};
 use crate::shelf::listing::Known;
@@ -281,20 +282,24 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
         warnings.push(Warning::Unmanaged { files: paper.strangers.clone(), minecraft });
     }
     let chosen = world.shelves.iter().zip(&decision.chosen.releases);
-    let managed: Vec<(&str, Vec<&str>)> = chosen
+    let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
             let jars = shelf.rules.jars.pick(release).ok()?;
             Some(jars.into_iter().map(|jar| {
                 let declared = jar.declared.map(|declared| declared.names().collect());
-                // Of one that nobody has read, what people call the project.
-                (jar.file.name.as_str(), declared.unwrap_or_else(|| vec![shelf.project.name.as_str()]))
+                (jar.file.name.as_str(), declared, shelf.project.name.as_str())
             }))
         })
         .flatten()
         .collect();
-    // Two managed files are a matter of what is asked for, not of what lies there.
-    let shared = shared_names(world.request, &managed);
+    // Beside own files, one that nobody has read counts as what people call the project; that is no proof against another project.
+    let beside_own: Vec<_> = (managed.iter().cloned())
+        .map(|(file, names, project)| (file, names.unwrap_or_else(|| vec![project])))
+        .collect();
+    let read = managed.into_iter().filter_map(|(file, names, _)| Some((file, names?)));
+    let mut shared = clashes(read);
+    shared.extend(shared_names(world.request, &beside_own));
     warnings.extend(shared.into_iter().map(|clash| Warning::SharedName { name: clash.name, files: clash.files }));
     warnings
 }

@@ -6,6 +6,7 @@ use crate::catalog::{PaperVersion, Release, Source};
 use crate::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
 use crate::software::Software;
 use crate::unusable::Unusable;
+use crate::version::range::Range;
 use crate::version::{Minecraft, glob, sibling};
 
 /// What the owner of the server says about lists.
@@ -23,9 +24,12 @@ impl Policy {
     }
 }
 
-/// Whether an override says something about a release.
+/// Whether an override says something about a release: it names none, its version, or a line like `5.x` that it is of.
 pub(super) fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
-    says.releases.is_empty() || says.releases.contains(&release.version)
+    let of_line = |named: &String| {
+        named.ends_with(['x', '*']) && named.parse().is_ok_and(|line: Range| line.has(&release.version))
+    };
+    says.releases.is_empty() || says.releases.iter().any(|named| *named == release.version || of_line(named))
 }
 
 /// How a release is known to run on one Paper.

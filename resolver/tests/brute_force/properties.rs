@@ -273,6 +273,13 @@ fn no_step_of_a_hint_can_be_left_out() {
             Err(Unsolvable::NoSolution(impossible)) => (impossible.hints, None),
             Ok(_) | Err(_) => return Ok(()),
         };
+        for (place, hint) in hints.iter().enumerate() {
+            let contained = |less: &&Hint| less.steps.iter().all(|step| hint.steps.contains(step));
+            let mut before = hints[..place].iter().filter(|less| less.gives.minecraft >= hint.gives.minecraft);
+            if let Some(less) = before.find(contained) {
+                return Err(format!("{:?} contains {:?} and leads no further", hint.steps, less.steps));
+            }
+        }
         for hint in hints.iter().filter(|hint| now.as_ref().is_none_or(|now| hint.gives.minecraft > *now)) {
             for place in 0..hint.steps.len() {
                 let mut fewer = hint.clone();

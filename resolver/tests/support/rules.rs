@@ -189,7 +189,15 @@ pub(crate) fn age(release: &Release) -> (bool, Timestamp, Key, String) {
 }
 
 fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
-    says.releases.is_empty() || says.releases.contains(&release.version)
+    let means = |named: &String| match named.strip_suffix(".x").or_else(|| named.strip_suffix(".*")) {
+        // As a person reads it: the version begins with these numbers, and what follows is another part.
+        Some(line) => {
+            let version = release.version.trim_start_matches('v');
+            version.strip_prefix(line).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+        }
+        None => *named == release.version,
+    };
+    says.releases.is_empty() || says.releases.iter().any(means)
 }
 
 /// The objects and the terms of what is asked for, by place.

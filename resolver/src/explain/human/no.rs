@@ -152,16 +152,18 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             let head = format!("{plugin} {version}, {}{listed}", of(*published));
             (head, format!("{}{older}", words::unusable(unusable)))
         }
-        Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed, fact } => {
+        Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed, optional, fact } => {
             let head = match older {
                 0 => format!("{plugin} {version}"),
                 n => format!("{plugin} {version} and {n} older"),
             };
             let ends = (at_least.as_deref(), at_most.as_deref());
-            (head, needed(needs, fact.as_ref(), ends, *guessed))
+            let needed = needed(needs, fact.as_ref(), ends, *guessed);
+            (head, if *optional { format!("{needed}, or none at all") } else { needed })
         }
-        Reason::Excludes { plugin, version, other } => {
-            (format!("{plugin} {version}"), format!("must not be installed together with {other}"))
+        Reason::Excludes { plugin, version, other, releases } => {
+            let which = if releases.is_empty() { String::new() } else { format!(" {}", words::list(releases, 3)) };
+            (format!("{plugin} {version}"), format!("must not be installed together with {other}{which}"))
         }
         Reason::OnlyThese { plugin, papers, oldest, newest } => {
             let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };

@@ -3,7 +3,7 @@
 use super::section::{Card, Kind};
 use super::{Minecraft, few};
 use crate::explain::Reason;
-use crate::explain::words::spans;
+use crate::explain::words::{list, spans};
 use crate::software::Software;
 
 /// What it is about, and the fact in few words.
@@ -36,7 +36,7 @@ pub(super) fn card(software: Software, reason: &Reason) -> Card {
         Reason::ReleasesUnusable { plugin, version, unusable, .. } => {
             (format!("{plugin} {version}"), few::unusable(unusable))
         }
-        Reason::Needs { plugin, version, needs, at_least, at_most, older: _, guessed: _, fact: _ } => {
+        Reason::Needs { plugin, version, needs, at_least, at_most, older: _, guessed: _, optional: _, fact: _ } => {
             let which = match (at_least, at_most) {
                 (Some(least), Some(most)) => format!("{needs} {least} to {most}"),
                 (Some(least), None) => format!("{needs} {least} or newer"),
@@ -45,7 +45,10 @@ pub(super) fn card(software: Software, reason: &Reason) -> Card {
             };
             (format!("{plugin} {version}"), format!("needs {which}"))
         }
-        Reason::Excludes { plugin, version, other } => (format!("{plugin} {version}"), format!("excludes {other}")),
+        Reason::Excludes { plugin, version, other, releases } => {
+            let which = if releases.is_empty() { String::new() } else { format!(" {}", list(releases, 2)) };
+            (format!("{plugin} {version}"), format!("excludes {other}{which}"))
+        }
         Reason::OnlyThese { plugin, papers, oldest, newest } => {
             let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
             (format!("{plugin} {which}"), format!("only these on {}", spans(papers)))
