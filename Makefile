@@ -1,6 +1,9 @@
 # The commands of this project. Each is one or two lines; a sequence is a script below dev/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test bench lint generate cluster cluster-down image
+.PHONY: help demo demo-down test bench lint generate cluster cluster-down image install
+
+# Where `make install` puts commands: into `bin` there.
+PREFIX ?= $(HOME)/.local
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +35,10 @@ cluster: ## Start Kubernetes on this machine (the first time about 5 minutes)
 
 cluster-down: ## Stop it and remove all that it made
 	dev/cluster down
+
+install: ## Install `resolver`, also as `kubectl nightshift`, in PREFIX/bin (~/.local/bin)
+	cargo install --quiet --locked --path resolver --features cluster --root $(PREFIX)
+	ln -sf resolver $(PREFIX)/bin/kubectl-nightshift
 
 image: ## Build the container images, and load them into the cluster if it is up
 	dev/cluster images
