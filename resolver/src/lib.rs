@@ -42,4 +42,4 @@ pub use needed::needed_projects;
 #[doc(hidden)]
 pub use solve::Prepared;
 pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
-pub use solve::{Budget, GaveUp, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not};
+pub use solve::{Budget, GaveUp, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within};
