@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, ProjectKey};
 use crate::facts::UsedFact;
 use crate::shelf::World;
 use crate::software::Software;
+use crate::solve::GaveUp;
 use crate::solve::joint::company::Company;
 use crate::solve::meter::Meter;
 use crate::unusable::Unusable;
@@ -64,7 +65,7 @@ pub enum Explanation {
     /// No metadata answers the question.
     Unanswerable(Unanswerable),
     /// The search was given up.
-    GaveUp(crate::solve::GaveUp),
+    GaveUp(GaveUp),
 }
 
 impl Holder {
@@ -91,7 +92,16 @@ impl Explanation {
         }
     }
 
-    /// Who holds Paper back, by the name people know, in order; empty when nobody does. For the `HELD BY` column.
+    /// That a search was given up, so that nothing is known of an answer, or of who holds the next newer Paper.
+    pub fn gave_up(&self) -> Option<&GaveUp> {
+        match self {
+            Self::Solved(solved) => solved.newer_paper.first()?.gave_up.as_ref(),
+            Self::GaveUp(gave_up) => Some(gave_up),
+            Self::WhyNot(_) | Self::Impossible(_) | Self::Unanswerable(_) => None,
+        }
+    }
+
+    /// Who holds Paper back, by the name people know, in order; empty when nobody does, or when it was not found out. For the `HELD BY` column.
     pub fn held_by(&self) -> Vec<&str> {
         match self {
             Self::Solved(solved) => {
@@ -321,12 +331,15 @@ pub struct NewerPaper {
     /// Set when a pin of the user's holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<PaperPin>,
-    /// The plugins that hold it, by name.
+    /// The plugins that hold it, by name; also beside a reason why it may not be used at all.
     pub held_by: Vec<Holder>,
+    /// Set when who holds it was not found out within the budget: nobody is named then, and nobody counted as ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<GaveUp>,
     /// Set when the server could have it alone: the plugins that are one version on several servers and hold it so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
-    /// How many plugins are ready for it.
+    /// How many of the chosen plugins are ready for it.
     pub ready: usize,
     /// Whether there is a way back: false when a world opened by it cannot return to the chosen one.
     pub one_way: bool,

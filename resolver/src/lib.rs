@@ -44,4 +44,4 @@ pub use solve::Prepared;
 #[doc(hidden)]
 pub use solve::joint::plain::{PlainQuestion, PlainTables, Runs};
 pub use solve::joint::{Decided, Fleet, groups, resolve_fleet};
-pub use solve::{Budget, GaveUp, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not};
+pub use solve::{Budget, GaveUp, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within};

@@ -191,9 +191,21 @@ impl<'a> Prepared<'a> {
 
 /// Why the server does not run `target`: which plugins are ready for it and which are not.
 pub fn why_not(catalog: &Catalog, request: &Request, target: &Minecraft, now: Timestamp) -> Result<WhyNot, Unsolvable> {
+    why_not_within(catalog, request, target, now, Budget::default())
+}
+
+/// As [`why_not`], with a budget of one's own. The hints are left out when they would exceed it.
+pub fn why_not_within(
+    catalog: &Catalog,
+    request: &Request,
+    target: &Minecraft,
+    now: Timestamp,
+    budget: Budget,
+) -> Result<WhyNot, Unsolvable> {
     let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
-    let meter = Meter::new(Budget::default());
-    Ok(explain::target::explain(&explain::Asked { catalog, world: &world, meter: &meter, company: None }, target))
+    let meter = Meter::new(budget);
+    let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
+    explain::target::explain(&asked, target).map_err(Unsolvable::GaveUp)
 }
 
 /// What a request comes down to, without the explanation. For proving hints.

@@ -13,6 +13,7 @@ use resolver::request::Request;
 use resolver::version::Minecraft;
 use resolver::{
     Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, resolve_within, why_not,
+    why_not_within,
 };
 use serde::Deserialize;
 
@@ -95,7 +96,7 @@ impl Scenario {
         let requests = self.requests();
         if let [request] = requests.as_slice() {
             let answer = resolve_within(&catalog, request, self.at, self.budget());
-            let why = |target: &Minecraft| why_not(&catalog, request, target, self.at);
+            let why = |target: &Minecraft| why_not_within(&catalog, request, target, self.at, self.budget());
             return vec![check(self.at, &catalog, request, &self.expect, &answer, &why)];
         }
         let expected = std::iter::once(&self.expect).chain(self.server.values().map(|another| &another.expect));
@@ -159,12 +160,12 @@ fn check(
         }
     }
     if let Some(target) = &expect.why_not {
-        let why = why_not(target).unwrap();
-        assert_survives_json(&Explanation::WhyNot(why.clone()));
+        let why = why_not(target).map_or_else(|no| no.explanation(), Explanation::WhyNot);
+        assert_survives_json(&why);
         text.push_str("\n-- why not ");
         text.push_str(target.as_str());
         text.push_str("? --\n");
-        text.push_str(&human::render(&resolver::explain::Explanation::WhyNot(why), at));
+        text.push_str(&human::render(&why, at));
     }
     for mention in &expect.mentions {
         assert!(text.contains(mention.as_str()), "`{mention}` is not in:\n{text}");
@@ -229,7 +230,8 @@ fn explanations(table: toml::Table) -> datatest_stable::Result<Vec<(Explanation,
         .map(|(_, answer)| (answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation), at))
         .collect();
     if let Some(target) = target {
-        said.push((Explanation::WhyNot(why_not(&catalog, &requests[0], &target, at)?), at));
+        let why = why_not_within(&catalog, &requests[0], &target, at, budget);
+        said.push((why.map_or_else(|no| no.explanation(), Explanation::WhyNot), at));
     }
     Ok(said)
 }

@@ -143,11 +143,15 @@ fn paper(catalog: &Catalog, solved: &Solved, runs: &Runs) -> Option<Row> {
     };
     if let Some(newer) = solved.newer_paper.last() {
         let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
-        let why = match (&newer.unusable, &newer.pinned) {
-            (Some(unusable), _) => few::unusable(unusable),
-            (None, Some(pin)) => format!("you pinned {}", pin.version),
-            (None, None) if names.is_empty() => newer.one_version.first().map(few::one_version).unwrap_or_default(),
-            (None, None) => few::held_by(&names),
+        let why = match (&newer.unusable, &newer.pinned, &newer.gave_up) {
+            (Some(unusable), _, _) if names.is_empty() => few::unusable(unusable),
+            (Some(unusable), _, _) => format!("{}; {}", few::unusable(unusable), few::held_by(&names)),
+            (None, Some(pin), _) => format!("you pinned {}", pin.version),
+            (None, None, Some(gave_up)) => few::holders_unknown(gave_up),
+            (None, None, None) if names.is_empty() => {
+                newer.one_version.first().map(few::one_version).unwrap_or_default()
+            }
+            (None, None, None) => few::held_by(&names),
         };
         return Some(row(newer.minecraft.to_string(), Some(why), newer.since));
     }

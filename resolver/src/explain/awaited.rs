@@ -43,8 +43,11 @@ pub(super) fn by_newer(
     once(held.into_iter().chain(left))
 }
 
-/// What these holders wait for.
+/// What these holders wait for; nothing where some of them are in each other's way: no list ends that.
 pub(super) fn by_holders(world: &World<'_>, holders: &[Holder], minecraft: &Minecraft) -> Vec<Awaited> {
+    if holders.iter().any(|holder| !holder.together_with.is_empty()) {
+        return Vec::new();
+    }
     once(holders.iter().filter_map(|holder| by_holder(world, holder, minecraft)))
 }
 

@@ -54,6 +54,16 @@ pub fn because(because: &Because) -> String {
 
 /// That a search was given up, and what made it hard.
 pub fn gave_up(gave_up: &GaveUp) -> String {
+    format!("no answer was found {}", within(gave_up))
+}
+
+/// That it is not known who holds a Paper, because the search was given up.
+pub fn holders_unknown(gave_up: &GaveUp) -> String {
+    format!("who holds it was not found out {}", within(gave_up))
+}
+
+/// What a search took, and who made it hard.
+fn within(gave_up: &GaveUp) -> String {
     let GaveUp { steps, limit, clashing } = gave_up;
     let within = match limit {
         Limit::Steps => format!("within {steps} steps"),
@@ -63,7 +73,7 @@ pub fn gave_up(gave_up: &GaveUp) -> String {
         [] => String::new(),
         names => format!("; {} kept clashing", list(names, names.len())),
     };
-    format!("no answer was found {within}{clashing}")
+    format!("{within}{clashing}")
 }
 
 /// That plugins are one version on several servers.

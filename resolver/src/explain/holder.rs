@@ -14,50 +14,60 @@ use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
 use crate::version::Minecraft;
 
-/// Who holds one Paper (by place), in the order of the shelves; nobody, if it is possible.
+/// Who holds one Paper (by place) as if the Paper itself could be used; nobody, if all that are asked for have it together.
 ///
-/// Those that hold it each alone; if none does, a smallest set that holds it together.
+/// Those that hold it each alone, in the order of the shelves. Then, as long as the rest does not go together, a smallest
+/// part of it that holds Paper together: the others are ready, all of them at once.
 pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) -> Result<Vec<Holder>, GaveUp> {
-    let question = question.on(IndexSet::of([paper + 1]));
+    let question = question.as_if_usable(paper);
     let possible = |question: &Question| Ok(find(asked.world, question, asked.meter)?.is_some());
     if possible(&question)? {
         return Ok(Vec::new());
     }
-    let mut alone = Vec::new();
+    let (mut alone, mut rest) = (Vec::new(), Vec::new());
     for shelf in question.insisted() {
-        if !possible(&question.only(|other| other == shelf))? {
-            alone.push(shelf);
+        let part = if possible(&question.only(|other| other == shelf))? { &mut rest } else { &mut alone };
+        part.push(shelf);
+    }
+    let mut holders = each(asked, &question, &alone, paper);
+    let fails = |kept: &[usize]| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?);
+    while !rest.is_empty() && fails(&rest)? {
+        let clash = smallest(rest.clone(), fails)?;
+        rest.retain(|shelf| !clash.contains(shelf));
+        holders.extend(together(asked.world, &clash, paper));
+    }
+    Ok(holders)
+}
+
+/// Those that hold a Paper each alone.
+fn each(asked: &Asked<'_, '_>, question: &Question, alone: &[usize], paper: usize) -> Vec<Holder> {
+    let mut holders: Vec<Holder> = Vec::new();
+    for &shelf in alone {
+        let holder = describe(asked, question, shelf, paper);
+        // One that somebody asks for may hold others as well: said once, with all of them.
+        match holders.iter_mut().find(|known| known.key == holder.key && known.together_with == holder.together_with) {
+            Some(known) => known.needed_by.extend(holder.needed_by),
+            None => holders.push(holder),
         }
     }
-    if !alone.is_empty() {
-        let mut holders: Vec<Holder> = Vec::new();
-        for &shelf in &alone {
-            let holder = describe(asked, &question, shelf, paper);
-            // One that somebody asks for may hold others as well: said once, with all of them.
-            match holders
-                .iter_mut()
-                .find(|known| known.key == holder.key && known.together_with == holder.together_with)
-            {
-                Some(known) => known.needed_by.extend(holder.needed_by),
-                None => holders.push(holder),
-            }
-        }
-        for holder in &mut holders {
-            holder.needed_by.sort();
-            holder.needed_by.dedup();
-        }
-        return Ok(holders);
+    for holder in &mut holders {
+        holder.needed_by.sort();
+        holder.needed_by.dedup();
     }
-    let together = smallest(question.insisted(), |kept| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?))?;
-    let name = |shelf: usize| asked.world.shelves[shelf].name().to_owned();
-    let others = |but: usize| together.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
-    let facts = facts_among(asked.world, &together, paper);
-    let holders = together.iter().map(|&at| {
-        let plain = bare(asked.world, at, paper);
+    holders
+}
+
+/// Those that hold a Paper together, and none of them without the others.
+fn together(world: &World<'_>, clash: &[usize], paper: usize) -> Vec<Holder> {
+    let name = |shelf: usize| world.shelves[shelf].name().to_owned();
+    let others = |but: usize| clash.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
+    let facts = facts_among(world, clash, paper);
+    let holders = clash.iter().map(|&at| {
+        let plain = bare(world, at, paper);
         let facts = facts.iter().filter(|fact| [&fact.plugin, &fact.needs].contains(&&plain.name)).cloned();
         Holder { together_with: others(at), facts: facts.collect(), ..plain }
     });
-    Ok(holders.collect())
+    holders.collect()
 }
 
 /// The facts that the newest releases of these shelves for the Paper meet among each other.
@@ -93,7 +103,7 @@ pub(super) fn smallest(
 }
 
 /// Why one plugin alone holds a Paper.
-pub(super) fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize) -> Holder {
+fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize) -> Holder {
     let shelf = &asked.world.shelves[at];
     let on_paper = &shelf.supports[paper];
     let limit = shelf.releases.len();

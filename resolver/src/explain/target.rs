@@ -2,23 +2,23 @@
 
 use pubgrub::VersionSet;
 
-use super::holder::{describe, holders};
+use super::holder::holders;
 use super::yes::paper_pin;
-use super::{Asked, Holder, PluginState, WhyNot, awaited, hint, together};
-use crate::solve::decide;
+use super::{Asked, PluginState, WhyNot, awaited, hint, together};
 use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
+use crate::solve::{GaveUp, decide};
 use crate::version::Minecraft;
 
-/// Explains why the server does not run `target`.
-pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
+/// Explains why the server does not run `target`. Only hints are left out when the budget is used up.
+pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
-    let decision = decide(world, asked.meter).ok().flatten();
-    let nearest_possible = decision.and_then(|decision| world.paper_name(decision.chosen.paper));
+    let nearest_possible = decide(world, asked.meter)?.and_then(|decision| world.paper_name(decision.chosen.paper));
     let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
-    let holders = place.and_then(|place| holders_of(asked, &whole, place)).unwrap_or_default();
+    // As if the Paper itself could be used: its own reason is told beside them.
+    let holders = place.map_or_else(|| Ok(Vec::new()), |place| holders(asked, &whole, place))?;
     let insisted = whole.insisted().into_iter().map(|shelf| world.shelves[shelf].name());
     let ready = insisted.filter(|name| place.is_some() && !holders.iter().any(|holder| holder.stops(name)));
     let unusable = place.and_then(|place| world.papers[place].unusable.clone());
@@ -45,16 +45,21 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> WhyNot {
         hints: Vec::new(),
         waits: Vec::new(),
     };
-    if let (true, Some(company), Some(place)) = (why.possible, asked.company, place)
-        && matches!(company.verdict(), Verdict::Member(_) | Verdict::Aside)
-        && !together::goes(asked, company, place)
-    {
-        why.possible = false;
-        why.one_version = together::held(asked, company, place);
+    if let (true, Some(company), Some(place)) = (why.possible, asked.company, place) {
+        match company.verdict() {
+            Verdict::Alone => {}
+            Verdict::GaveUp(gave_up) => return Err(gave_up.clone()),
+            Verdict::Member(_) | Verdict::Aside => {
+                why.possible = together::goes(asked, company, place)?;
+                if !why.possible {
+                    why.one_version = together::held(asked, company, place);
+                }
+            }
+        }
     }
     why.hints = hint::for_target(asked, &why);
     why.waits = awaited::by_holders(world, &why.holders, target);
-    why
+    Ok(why)
 }
 
 /// Each plugin that is asked for, by what was found out about the version.
@@ -78,22 +83,6 @@ pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
         }
     };
     whole.insisted().into_iter().map(state).collect()
-}
-
-/// Holders as if the Paper itself could be used: the question is about the plugins.
-fn holders_of(asked: &Asked<'_, '_>, whole: &Question, place: usize) -> Option<Vec<Holder>> {
-    if asked.world.papers[place].unusable.is_none() {
-        return holders(asked, whole, place).ok();
-    }
-    let mut found = Vec::new();
-    for at in whole.insisted() {
-        let shelf = &asked.world.shelves[at];
-        let mut allowed = shelf.allowed.members(1, shelf.releases.len());
-        if !allowed.any(|index| shelf.supports[place].has(index) && shelf.usable.has(index)) {
-            found.push(describe(asked, whole, at, place));
-        }
-    }
-    Some(found)
 }
 
 /// Up to three versions next to one that does not exist, those of its own line first, closest first.

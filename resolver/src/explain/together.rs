@@ -6,6 +6,7 @@ use super::holder::smallest;
 use super::no::running;
 use super::yes::lists_read_later;
 use super::{Asked, Impossible, OneVersion, Reason, SharedPlugin, Span, Takes, hint};
+use crate::solve::GaveUp;
 use crate::solve::joint::company::{Company, Could};
 use crate::solve::set::IndexSet;
 
@@ -39,9 +40,9 @@ pub(super) fn held(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usiz
     stands_against(asked, company, &IndexSet::of([paper + 1]), true)
 }
 
-/// Whether a server can have this Paper (by its place) with the others of its group; true when that was not found out.
-pub(super) fn goes(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usize) -> bool {
-    company.goes_with(&company.others(), &IndexSet::of([paper + 1]), true, asked.meter).unwrap_or(true)
+/// Whether a server can have this Paper (by its place) with the others of its group.
+pub(super) fn goes(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usize) -> Result<bool, GaveUp> {
+    company.goes_with(&company.others(), &IndexSet::of([paper + 1]), true, asked.meter)
 }
 
 fn stands_against(

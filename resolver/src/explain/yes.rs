@@ -208,18 +208,17 @@ fn newer_papers(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<NewerPaper> {
     let next = newer.iter().find(|&&place| world.papers[place].unusable.is_none()).or(newer.first());
     let mut shown: Vec<usize> = next.into_iter().chain(newer.last()).copied().collect();
     shown.dedup();
-    shown.into_iter().filter_map(|place| newer_paper(asked, decision, place)).collect()
+    shown.into_iter().map(|place| newer_paper(asked, decision, place)).collect()
 }
 
-fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Option<NewerPaper> {
+fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> NewerPaper {
     let world = asked.world;
     let candidate = &world.papers[place];
     let pinned = paper_pin(world);
     let whole = Question::whole(world, IndexSet::of([place + 1]));
-    let held_by = match &candidate.unusable {
-        // Who would hold it if it could be used is not known from this world: its image and its build are open.
-        Some(_) => Vec::new(),
-        None => holders(asked, &whole, place).ok()?,
+    let (held_by, gave_up) = match holders(asked, &whole, place) {
+        Ok(held_by) => (held_by, None),
+        Err(gave_up) => (Vec::new(), Some(gave_up)),
     };
     let installed: Vec<&str> = decision
         .chosen
@@ -229,20 +228,21 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Opti
         .filter_map(|(at, release)| release.map(|_| world.shelves[at].name()))
         .collect();
     let blocked = |name: &str| held_by.iter().any(|holder| holder.stops(name));
-    let ready = installed.iter().filter(|name| !blocked(name)).count();
-    let alone = held_by.is_empty() && pinned.is_none() && candidate.unusable.is_none();
+    let ready = installed.iter().filter(|name| gave_up.is_none() && !blocked(name)).count();
+    let alone = held_by.is_empty() && gave_up.is_none() && pinned.is_none() && candidate.unusable.is_none();
     let one_version = asked.company.filter(|_| alone).map(|company| together::held(asked, company, place));
-    Some(NewerPaper {
+    NewerPaper {
         minecraft: candidate.version.minecraft.clone(),
         since: candidate.since,
         unusable: candidate.unusable.clone(),
         pinned,
         ready,
         held_by,
+        gave_up,
         one_version: one_version.unwrap_or_default(),
         one_way: world.request.software.is_minecraft()
             && candidate.version.minecraft > world.papers[decision.chosen.paper].version.minecraft,
-    })
+    }
 }
 
 pub(super) fn paper_pin(world: &World<'_>) -> Option<PaperPin> {

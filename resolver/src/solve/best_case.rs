@@ -31,7 +31,8 @@ impl<'x, 'a> BestCase<'x, 'a> {
                 let supports = &self.world.shelves[*at].supports[paper - 1];
                 !wanted.is_disjoint(supports) || !wanted.is_disjoint(&self.question.stays[*at])
             };
-            self.world.papers[paper - 1].unusable.is_none() && self.wanted.iter().all(has_some)
+            let may_be_used = self.question.any_paper || self.world.papers[paper - 1].unusable.is_none();
+            may_be_used && self.wanted.iter().all(has_some)
         };
         IndexSet::of(self.question.papers.members(1, self.world.papers.len()).filter(is_open))
     }

@@ -155,15 +155,15 @@ impl<'a> Decided<'_, 'a> {
     /// The same with the state of each plugin: who is ready for `target`, who is not, and since when they are silent.
     pub fn readiness(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
         self.asked_about(server, |asked| {
-            let why = explain::target::explain(asked, target);
-            explain::WhyNot { plugins: explain::target::states(asked, &why), ..why }
+            let why = explain::target::explain(asked, target)?;
+            Ok(explain::WhyNot { plugins: explain::target::states(asked, &why), ..why })
         })
     }
 
     fn asked_about<T>(
         &self,
         server: &str,
-        answer: impl FnOnce(&explain::Asked<'_, '_>) -> T,
+        answer: impl FnOnce(&explain::Asked<'_, '_>) -> Result<T, GaveUp>,
     ) -> Option<Result<T, Unsolvable>> {
         let (group, seat) = self.place_of(server)?;
         let request = self.request(group, seat);
@@ -175,7 +175,7 @@ impl<'a> Decided<'_, 'a> {
         let meter = Meter::new(self.budget);
         let asked =
             explain::Asked { catalog: self.fleet.catalog, world: &world, meter: &meter, company: company.as_ref() };
-        Some(Ok(answer(&asked)))
+        Some(answer(&asked).map_err(Unsolvable::GaveUp))
     }
 
     /// Whether the servers that go together share a plugin in a release below what runs on a server that was set aside:

@@ -51,6 +51,8 @@ pub(crate) struct Question {
     pub(crate) root: Vec<IndexSet>,
     /// Per shelf, releases that count as running on every Paper (what runs now, under strategy `latest`).
     pub(crate) stays: Vec<IndexSet>,
+    /// Whether Papers count that may not be used: the question is about the plugins then.
+    pub(crate) any_paper: bool,
 }
 
 impl Question {
@@ -60,7 +62,7 @@ impl Question {
             Some(_) => shelf.allowed.clone(),
             None => IndexSet::full(),
         });
-        Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()] }
+        Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()], any_paper: false }
     }
 
     /// What is left of it when strategy `latest` leaves these plugins behind (those of a place stay with that release).
@@ -96,6 +98,11 @@ impl Question {
     /// The same about these Papers.
     pub(crate) fn on(&self, papers: IndexSet) -> Self {
         Self { papers, ..self.clone() }
+    }
+
+    /// The same about one Paper (by its place), as if it could be used.
+    pub(crate) fn as_if_usable(&self, paper: usize) -> Self {
+        Self { any_paper: true, ..self.on(IndexSet::of([paper + 1])) }
     }
 
     /// The same with only these plugins asked for; pins of the others are forgotten.
@@ -204,6 +211,11 @@ impl Provider<'_, '_> {
         std::iter::once((Package::Paper, self.question.papers.clone())).chain(plugins)
     }
 
+    /// The Papers that may not be used, by reason; none where that does not count.
+    fn paper_classes(&self) -> &[Class] {
+        if self.question.any_paper { &[] } else { &self.world.paper_classes }
+    }
+
     fn best(classes: &[Class], highest: Option<usize>) -> Option<Index> {
         let index = highest?;
         Some(match class_of(classes, index) {
@@ -238,7 +250,7 @@ impl DependencyProvider for Provider<'_, '_> {
         Ok(match package {
             Package::Root => Some(Index::One(1)),
             Package::Paper => {
-                Self::best(&self.world.paper_classes, range.highest(self.world.papers.len()).filter(|&index| index > 0))
+                Self::best(self.paper_classes(), range.highest(self.world.papers.len()).filter(|&index| index > 0))
             }
             // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
             Package::Plugin(_) if range.has(0) => Some(Index::One(0)),
@@ -257,7 +269,7 @@ impl DependencyProvider for Provider<'_, '_> {
         self.meter.step()?;
         let classes = match package {
             Package::Root => return Ok(Dependencies::Available(self.root().collect())),
-            Package::Paper => &self.world.paper_classes,
+            Package::Paper => self.paper_classes(),
             Package::Plugin(at) => &self.world.shelves[*at].classes,
         };
         let index = match version {

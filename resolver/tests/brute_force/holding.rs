@@ -1,17 +1,35 @@
 //! Pure. That everything that is said to be in the way is in the way, on random small problems: force it, and see it fail.
 
 use resolver::Resolution;
-use resolver::explain::{Because, Explanation, HintStep, Solved, WhyNot};
+use resolver::explain::{Because, Explanation, HintStep, Holder, Solved, WhyNot};
 use resolver::request::VersionWish;
+use resolver::version::Minecraft;
 use resolver::why_not;
 
 use super::problem::Problem;
 use super::properties::{always, answer, can_stand_alone, forced, is_no, is_yes, keeps_its_word, objects_of};
-use super::ready::is_ready;
+use super::ready::{are_ready, made_usable};
 use super::rules::{self, Book};
 
+/// The plugins asked for that neither hold a Paper nor need who does.
+fn the_rest<'p>(problem: &'p Problem, holders: &[Holder]) -> Vec<&'p str> {
+    let holds =
+        |name: &str| holders.iter().any(|holder| holder.name == name || holder.needed_by.iter().any(|by| by == name));
+    let asked = problem.catalog.projects.iter().filter(|project| !objects_of(problem, &project.name).is_empty());
+    asked.map(|project| project.name.as_str()).filter(|name| !holds(name)).collect()
+}
+
+/// All who hold are named: with them taken away, the Paper can be had.
+fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder]) -> Result<(), String> {
+    let rest = the_rest(problem, holders);
+    if are_ready(problem, minecraft, &rest) { Ok(()) } else { Err(format!("{rest:?} are not ready for {minecraft}")) }
+}
+
 fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
-    for newer in solved.newer_paper.iter().filter(|newer| newer.unusable.is_none()) {
+    for newer in &solved.newer_paper {
+        let usable = newer.unusable.as_ref().map(|_| made_usable(problem, &newer.minecraft));
+        let problem = usable.as_ref().unwrap_or(problem);
+        nobody_else_holds(problem, &newer.minecraft, &newer.held_by)?;
         if newer.held_by.is_empty() {
             continue;
         }
@@ -112,9 +130,16 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
     if why.exists != book.papers.iter().any(|paper| *paper.minecraft == why.target) {
         return Err(format!("{}: exists {}", why.target, why.exists));
     }
-    for name in why.ready.iter().filter(|_| why.unusable.is_none()) {
-        if !is_ready(problem, &why.target, name) {
-            return Err(format!("{name} is not ready for {}", why.target));
+    if why.exists {
+        let usable = why.unusable.as_ref().map(|_| made_usable(problem, &why.target));
+        let problem = usable.as_ref().unwrap_or(problem);
+        nobody_else_holds(problem, &why.target, &why.holders)?;
+        let rest = the_rest(problem, &why.holders);
+        if let Some(name) = why.ready.iter().find(|name| !rest.contains(&name.as_str())) {
+            return Err(format!("{name} is called ready for {} and holds it", why.target));
+        }
+        if !why.holders.is_empty() && is_yes(&forced(problem, &why.target, &|_| true)) {
+            return Err(format!("{} can be had, and {:?} are said to hold it", why.target, why.holders));
         }
     }
     for hint in &why.hints {

@@ -1,20 +1,58 @@
-//! Pure. Whether a plugin that is called ready for a Paper really is.
+//! Pure. Whether plugins that are called ready for a Paper really are, all of them at once.
 
-use resolver::catalog::Project;
-use resolver::request::VersionWish;
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{BuildChannel, ImageTag, Project};
+use resolver::request::{PaperWish, VersionWish};
+use resolver::software::Software;
+use resolver::unmanaged::UnmanagedPlugins;
 use resolver::version::Minecraft;
 
 use super::inside;
 use super::problem::Problem;
 use super::properties::{forced, is_no, is_yes, objects_of};
+use super::{software, texts};
 
-/// Whether some set of what is asked for, with this plugin in it and with or without the pins of the others, goes on a Paper. Which
+/// The same problem with nothing that stands against this Paper itself: what still keeps it away are plugins.
+pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
+    let mut usable = problem.clone();
+    let (request, catalog) = (&mut usable.request, &mut usable.catalog);
+    request.paper = PaperWish::Pin { version: minecraft.clone() };
+    request.floor = None;
+    request.delay = SignedDuration::ZERO;
+    request.channel = BuildChannel::Alpha;
+    if request.unmanaged_plugins == UnmanagedPlugins::Hold {
+        request.unmanaged_plugins = UnmanagedPlugins::Warn;
+    }
+    // One that carries a Paper says nothing of its Java, and neither does this one.
+    if let Some(image) = request.image.as_mut().filter(|image| texts::java_in(image).is_none()) {
+        "mine:5".clone_into(image);
+    }
+    // Plugins need the Java that they needed before: it is the Paper that starts on any.
+    if let Some(any) = catalog.images.first().cloned() {
+        catalog.images.push(ImageTag { tag: "2026.1.0-java1".to_owned(), pushed: Timestamp::UNIX_EPOCH, ..any });
+    }
+    let versions = match request.software {
+        Software::Paper => &mut catalog.paper,
+        other => &mut catalog.others.get_mut(&other).unwrap().versions,
+    };
+    for version in versions.iter_mut().filter(|version| version.minecraft == *minecraft) {
+        version.java = Some(1);
+        for build in &mut version.builds {
+            build.file.hash = Some(software::sha256());
+        }
+    }
+    usable
+}
+
+/// Whether some set of what is asked for, with all of these in it and with or without the pins of the others, goes on a Paper. Which
 /// of the others it takes is open: what a plugin needs by its page or by a fact, and on whose terms, is for those to say.
-pub(crate) fn is_ready(problem: &Problem, minecraft: &Minecraft, name: &str) -> bool {
-    let own = objects_of(problem, name);
+pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]) -> bool {
+    let own: Vec<String> = names.iter().flat_map(|name| objects_of(problem, name)).collect();
     let mut others: Vec<Vec<String>> =
         problem.catalog.projects.iter().map(|of| objects_of(problem, &of.name)).collect();
-    others.retain(|objects| !objects.is_empty() && *objects != own);
+    others.retain(|objects| objects.first().is_some_and(|object| !own.contains(object)));
+    others.sort();
+    others.dedup();
     // A fact may name a plugin of another site, which is known by that name only while it is asked for: without it nobody
     // knows, and with it that plugin may be the one that is not ready.
     let request = &problem.request;

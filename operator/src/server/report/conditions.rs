@@ -52,6 +52,8 @@ pub(super) fn build_conditions(
     let held = plan.explanation.held_by();
     conditions.push(if plan.is_impossible() {
         of("UpdateBlocked", Some(true), "NoSolution", in_words(&plan.explanation, now))
+    } else if plan.explanation.gave_up().is_some() {
+        of("UpdateBlocked", None, "NotFoundOut", in_words(&plan.explanation, now))
     } else if held.is_empty() {
         of("UpdateBlocked", Some(false), "NothingHolds", "no plugin holds Paper back".to_owned())
     } else {

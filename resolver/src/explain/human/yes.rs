@@ -1,5 +1,6 @@
 //! Pure. The text of a yes.
 
+use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
 use super::super::{
     Because, ChosenPaper, ChosenPlugin, Down, Holder, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion,
@@ -147,26 +148,32 @@ fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
 
 fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
     let since = format!("{} {} has been out since {}.", page.software, newer.minecraft, month(newer.since));
-    if let Some(unusable) = &newer.unusable {
-        page.line(&format!("{since} {}.", about_paper(&newer.minecraft, unusable)));
-        return;
+    let reason = match (&newer.unusable, &newer.pinned) {
+        (Some(unusable), _) => Some(format!("{}.", about_paper(&newer.minecraft, unusable))),
+        (None, Some(pin)) => Some(format!("You pinned {} (`spec.version`).", pin.version)),
+        (None, None) => None,
+    };
+    if let Some(reason) = &reason {
+        page.line(&format!("{since} {reason}"));
     }
-    if let Some(pin) = &newer.pinned {
-        page.line(&format!("{since} You pinned {} (`spec.version`).", pin.version));
-    }
+    // What comes next stands beside a reason of Paper's own, or goes on after the date.
+    let (begin, also) = if reason.is_some() { (String::new(), " as well") } else { (format!("{since} "), "") };
     if !newer.one_version.is_empty() {
-        page.line(&format!("{since} {} alone could run it.", short(server)));
+        page.line(&format!("{begin}{} alone could run it.", short(server)));
         one_versions(page, &newer.one_version);
         return;
+    }
+    if let Some(gave_up) = &newer.gave_up {
+        page.line(&format!("{begin}{}.", sentence(&few::holders_unknown(gave_up))));
     }
     if newer.held_by.is_empty() {
         return;
     }
     let holders = match newer.held_by.len() {
-        1 => "One plugin holds it:".to_owned(),
-        n => format!("{} plugins hold it:", sentence(&count(n))),
+        1 => format!("One plugin holds it{also}:"),
+        n => format!("{} plugins hold it{also}:", sentence(&count(n))),
     };
-    page.line(&if newer.pinned.is_some() { holders } else { format!("{since} {holders}") });
+    page.line(&format!("{begin}{holders}"));
     holder_table(page, &newer.held_by, &newer.minecraft);
     match newer.ready {
         0 => {}
@@ -183,15 +190,22 @@ pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
 
 fn newest_paper(page: &mut Page, newer: &NewerPaper) {
     let newest = format!("{} {}, the newest,", page.software, newer.minecraft);
+    let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
+    let held = match &newer.gave_up {
+        Some(gave_up) => Some(few::holders_unknown(gave_up)),
+        None => (!names.is_empty()).then(|| format!("it is held by {} as well", list(&names, 5))),
+    };
     let line = if let Some(unusable) = &newer.unusable {
-        format!("{newest} {}.", about_it(unusable))
+        let also = held.map_or_else(String::new, |held| format!("; {held}"));
+        format!("{newest} {}{also}.", about_it(unusable))
+    } else if let Some(gave_up) = &newer.gave_up {
+        format!("{newest} is out as well; {}.", few::holders_unknown(gave_up))
     } else if let Some(one) = newer.one_version.first() {
         let names: Vec<&str> = one.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
         format!("{newest} is held by {}, with the other servers.", list(&names, 5))
-    } else if newer.held_by.is_empty() {
+    } else if names.is_empty() {
         format!("{newest} is ruled out by your pin.")
     } else {
-        let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
         format!("{newest} is held by {}.", list(&names, 5))
     };
     page.line(&line);

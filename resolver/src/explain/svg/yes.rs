@@ -151,7 +151,10 @@ impl Picture {
         let note = match (&newer.unusable, &newer.pinned) {
             (Some(unusable), _) => few::unusable(unusable),
             (None, Some(pin)) => format!("you pinned {}", pin.version),
-            (None, None) => format!("out since {}", date(newer.since)),
+            (None, None) => match &newer.gave_up {
+                Some(gave_up) => few::holders_unknown(gave_up),
+                None => format!("out since {}", date(newer.since)),
+            },
         };
         let waits = self.right(Card::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
         self.wait_for_files(waits, newer.unusable.as_ref());

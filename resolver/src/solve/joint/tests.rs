@@ -170,4 +170,15 @@ fn a_group_beyond_its_budget_is_given_up_for_all_of_it_and_says_so() {
         let gave_up = GaveUp { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
         assert_eq!(answer, Err(Unsolvable::GaveUp(gave_up)), "{server}");
     }
+    let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+    let decided = fleet.decide(budget);
+    for request in &problem.requests {
+        for paper in &problem.catalog.paper {
+            let why = decided.why_not(&request.server, &paper.minecraft).unwrap();
+            assert!(
+                why.as_ref().is_ok_and(|why| !why.possible) || matches!(why, Err(Unsolvable::GaveUp(_))),
+                "{why:?}"
+            );
+        }
+    }
 }
