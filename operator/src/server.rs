@@ -8,18 +8,14 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
-use resolver::catalog::Catalog;
 use resolver::lock::Lock;
-use resolver::request::Request;
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
-use crate::catalog_keeper::Snapshot;
 use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
-use crate::requests::Group;
 use crate::requeue::{Blame, Outcome, again};
 use crate::solver;
 use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
@@ -28,6 +24,7 @@ pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod change;
 pub(crate) mod check;
+mod choose;
 mod company;
 pub(crate) mod consent;
 pub(crate) mod copies;
@@ -43,16 +40,19 @@ pub(crate) mod report;
 pub(crate) mod restart;
 pub(crate) mod restore;
 pub(crate) mod rollout;
+pub(crate) mod scope;
 mod strangers;
 mod turn;
 pub(crate) mod undo;
 
+use choose::Question;
 use consent::Consent;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
 use restore::Restores;
 use rollout::{Done, GoalParts, Hand};
+use scope::Scope;
 use undo::Undo;
 
 /// How old what was seen may be when a step is decided upon it.
@@ -199,8 +199,11 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return Ok(Outcome::Under { until: Some(until) });
     }
     let runs = WhatRuns::of(&seen);
-    let by_hand = plan::requested_by_hand(server, &checked.windows, at);
-    let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, by_hand.is_some()) {
+    let before = report::status_before(ctx, server);
+    let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
+    let asked = Scope::asked(server).filter(|_| by_hand.is_some());
+    let whole_by_hand = by_hand.is_some() && asked.is_none();
+    let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
     };
@@ -213,19 +216,22 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         // All of them are looked at right after the start; a server that was solved without them might take too much.
         return Ok(Outcome::Under { until: None });
     }
-    let before = report::status_before(ctx, server);
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
     let undo = Undo::of(server, &before, settled, at);
     let restores = Restores::of(server, &checked, &seen, &before, at);
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let resolved = solve(ctx, snapshot, &request, together, at).await?;
-    let mut answer = plan::answer(resolved, &runs);
+    if let Some(snapshot) = &snapshot {
+        ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
+    }
+    let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, at };
+    let mut answer = plan::answer(question.whole().await?, &runs);
     let undo = match undo {
-        Some(undo) => Some(bring_back(ctx, &checked, undo, &mut answer, &runs).await?),
+        Some(undo) => Some(choose::bring_back(ctx, &checked, undo, &mut answer, &runs).await?),
         None => None,
     };
+    let alone = question.alone(asked, undo.as_ref(), &mut answer).await?;
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
         let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
@@ -246,6 +252,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     }
 
     let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
+    let alone_until = by_hand.and_then(Gate::until);
+    let by_hand = by_hand.filter(|_| alone.opens_the_gate());
     let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
     let gate = plan::gate(&checked, &consent, by_hand, at);
     let key = (checked.namespace.clone(), checked.name.clone());
@@ -263,7 +271,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     .with_restores(restores);
     plan.files_problem = files_problem;
     plan.undo = undo;
-    plan.refused = plan::refused_by_blackout(server, &plan.consent, &checked.windows, at);
+    (plan.alone, plan.alone_until) = (alone, alone_until);
+    let handled = before.last_handled.as_ref();
+    plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
     set_alarm(ctx, server, &plan, at).await;
     let step = turn::next_in_turn(ctx, &key, &seen, &mut plan, by_hand.is_some(), at);
@@ -307,43 +317,6 @@ async fn note_requests(
         return Ok(true);
     }
     restore::act::note(ctx, server, checked, before, restores, at).await
-}
-
-/// Asks the solver, about all servers that share a plugin at once. Without any catalog its answer is "not known yet", and
-/// what runs stays the goal.
-async fn solve(
-    ctx: &Context,
-    snapshot: Option<Arc<Snapshot>>,
-    request: &Request,
-    together: Group,
-    at: Timestamp,
-) -> Result<solver::Answer, solver::Gone> {
-    let Some(snapshot) = snapshot else {
-        return Ok(resolver::resolve(&Catalog::unread_at(at), request, at));
-    };
-    ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
-    ctx.solver.ask(snapshot, together, &request.server, at).await
-}
-
-/// Puts the set that a person asked for in the place of what the solve chose. One whose lock is gone is not known any more.
-async fn bring_back(
-    ctx: &Context,
-    server: &check::CheckedServer,
-    undo: Undo,
-    answer: &mut plan::Answer,
-    runs: &WhatRuns,
-) -> Result<Undo, PassError> {
-    let (undo, record) = match undo {
-        Undo::To { digest, since } => {
-            match files::kept(ctx, &server.namespace, &server.name, &digest).await.map_err(files::FilesError::Record)? {
-                Some(record) => (Undo::To { digest, since }, Some(record)),
-                None => (Undo::Unknown { asked: digest }, runs.lock.clone()),
-            }
-        }
-        unknown @ Undo::Unknown { .. } => (unknown, runs.lock.clone()),
-    };
-    answer.lock = record.map(|record| record.lock.clone());
-    Ok(undo)
 }
 
 /// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a
@@ -406,6 +379,7 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
 /// When to look again: nothing that the clock brings is found minutes late.
 fn in_time(server: &PaperMCServer, plan: &Plan, step: Step, is_staging: bool, at: Timestamp) -> Outcome {
     let outcome = report::notices::in_time_to_tell(outcome_of(step, is_staging), &server.spec.notify, at);
+    let outcome = plan.alone.in_time(outcome, plan.alone_until, at);
     plan.copies.in_time(plan.restarts.in_time(outcome, at), at)
 }
 

@@ -29,6 +29,7 @@ mod cluster {
     mod plugin_data;
     mod restart;
     mod restore;
+    mod scoped;
     mod server;
     mod shared;
     mod stops;

@@ -93,6 +93,14 @@ impl Gate {
         Some(Self::Open { opened_at: asked_at, until: asked_at + OPEN_BY_HAND })
     }
 
+    /// When this opening is over. None: the gate is shut.
+    pub fn until(self) -> Option<Timestamp> {
+        match self {
+            Self::Open { until, .. } | Self::Ending { until, .. } => Some(until),
+            Self::Shut { .. } => None,
+        }
+    }
+
     /// Is the gate shut at some time before this instant?
     pub fn shuts_before(self, instant: Timestamp) -> bool {
         match self {

@@ -115,7 +115,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -249,11 +249,11 @@ pub struct PastSet {
 pub struct LastHandled {
     /// Of `nightshift.dev/apply-now`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::text253")]
+    #[schemars(schema_with = "schema::text1024")]
     pub apply_now: Option<String>,
-    /// Of `nightshift.dev/apply-now` too: came in time and is being served.
+    /// Of `nightshift.dev/apply-now` too: came in time and is being served. Both keep the whole value, with its scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::text253")]
+    #[schemars(schema_with = "schema::text1024")]
     pub apply_now_accepted: Option<String>,
     /// Of `nightshift.dev/backup-now`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::UnmanagedFile;
+use crds::paper_mc_server::{LastHandled, UnmanagedFile};
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -30,6 +30,7 @@ use super::record::LockRecord;
 use super::restart::Restarts;
 use super::restore::Restores;
 use super::rollout::start_deadline;
+use super::scope::Alone;
 use super::strangers::strangers;
 use super::undo::Undo;
 use crate::Config;
@@ -102,7 +103,7 @@ pub(crate) struct Answer {
 }
 
 /// While Docker Hub cannot be read nothing pins an image. What runs is pinned already, and serves the same Java.
-fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
+pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
     if lock.image.is_none() {
         let same_java = runs.lock.as_ref().filter(|record| record.lock.java == lock.java);
         lock.image = same_java.and_then(|record| record.lock.image.clone());
@@ -131,20 +132,26 @@ pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &
 ///
 /// It counts when it is at most five minutes old when first seen. That it was is written into the status in the same pass,
 /// so it also survives a restart of the operator.
-pub(crate) fn requested_by_hand(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Gate> {
-    let (asked_at, accepted) = request_by_hand(server)?;
+pub(crate) fn requested_by_hand(
+    server: &PaperMCServer,
+    handled: Option<&LastHandled>,
+    windows: &Windows,
+    now: Timestamp,
+) -> Option<Gate> {
+    let (asked_at, accepted) = request_by_hand(server, handled)?;
     windows.by_hand(asked_at, accepted, now)
 }
 
 /// A request to apply now that would count if no blackout were on, or had been on since; it names its instant.
 pub(crate) fn refused_by_blackout(
     server: &PaperMCServer,
+    handled: Option<&LastHandled>,
     consent: &Consent,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
     let of_a_set = consent.apply_since.map(|since| (since, true));
-    let mut requests = request_by_hand(server).into_iter().chain(of_a_set);
+    let mut requests = request_by_hand(server, handled).into_iter().chain(of_a_set);
     let is_refused = |&(asked_at, accepted): &(Timestamp, bool)| {
         let counts = Gate::by_hand(asked_at, accepted, now).is_some();
         counts && windows.by_hand(asked_at, accepted, now).is_none()
@@ -153,9 +160,8 @@ pub(crate) fn refused_by_blackout(
 }
 
 /// The request to apply now that was not served yet, and whether it was accepted.
-fn request_by_hand(server: &PaperMCServer) -> Option<(Timestamp, bool)> {
+fn request_by_hand(server: &PaperMCServer, handled: Option<&LastHandled>) -> Option<(Timestamp, bool)> {
     let value = server.annotations().get(labels::APPLY_NOW)?;
-    let handled = server.status.as_ref().and_then(|status| status.last_handled.as_ref());
     if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
         return None;
     }
@@ -171,9 +177,10 @@ pub(crate) fn opens(request: &str, gate: Gate) -> bool {
     }
 }
 
-/// The instant in a request: unix seconds.
+/// The instant in a request: unix seconds, before a scope if it has one.
 fn asked_at(request: &str) -> Option<Timestamp> {
-    Timestamp::from_second(request.trim().parse().ok()?).ok()
+    let instant = request.split_once(';').map_or(request, |(instant, _)| instant);
+    Timestamp::from_second(instant.trim().parse().ok()?).ok()
 }
 
 /// How long a new server is left alone: the Plugins that come with it in one file arrive a moment later, and a server that
@@ -219,6 +226,10 @@ pub(crate) struct Plan {
     pub(crate) consent: Consent,
     /// The earlier set that a person wants back, instead of what the solve chose.
     pub(crate) undo: Option<Undo>,
+    /// What comes alone, if something does.
+    pub(crate) alone: Alone,
+    /// Until when: the end of the request for it.
+    pub(crate) alone_until: Option<Timestamp>,
     /// Restarts by the clock.
     pub(crate) restarts: Restarts,
     /// Copies of the running server.
@@ -288,6 +299,8 @@ impl Plan {
             outlook: Outlook::of(server, now),
             consent,
             undo: None,
+            alone: Alone::default(),
+            alone_until: None,
             restarts,
             copies: HotCopies::default(),
             restores: Restores::default(),

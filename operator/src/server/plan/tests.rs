@@ -14,6 +14,23 @@ fn server(handled: &Value) -> PaperMCServer {
     .unwrap()
 }
 
+fn handled(server: &PaperMCServer) -> Option<&LastHandled> {
+    server.status.as_ref()?.last_handled.as_ref()
+}
+
+fn requested_by_hand(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Gate> {
+    super::requested_by_hand(server, handled(server), windows, now)
+}
+
+fn refused_by_blackout(
+    server: &PaperMCServer,
+    consent: &Consent,
+    windows: &Windows,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    super::refused_by_blackout(server, handled(server), consent, windows, now)
+}
+
 fn windows() -> Windows {
     Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() }
 }
@@ -41,6 +58,22 @@ fn a_request_counts_for_five_minutes_and_once_it_was_seen_for_half_an_hour() {
 fn a_request_that_was_served_counts_for_nothing_and_neither_does_another_that_was_accepted() {
     assert_eq!(requested_by_hand(&server(&json!({"applyNow": ASKED})), &windows(), at(1)), None);
     assert_eq!(requested_by_hand(&server(&json!({"applyNowAccepted": "1767225000"})), &windows(), at(6)), None);
+}
+
+#[test]
+fn a_request_with_a_scope_counts_as_one_without_and_is_known_by_its_whole_value() {
+    let scoped = format!("{ASKED};only=plugin/vault");
+    let asks = |handled: &Value| {
+        let mut server = server(handled);
+        server.annotations_mut().insert(labels::APPLY_NOW.to_owned(), scoped.clone());
+        server
+    };
+    let gate = requested_by_hand(&asks(&json!({})), &windows(), at(4)).unwrap();
+    assert!(opens(&scoped, gate));
+    assert!(requested_by_hand(&asks(&json!({"applyNowAccepted": scoped})), &windows(), at(6)).is_some());
+    for handled in [json!({"applyNowAccepted": ASKED}), json!({"applyNow": scoped})] {
+        assert_eq!(requested_by_hand(&asks(&handled), &windows(), at(6)), None);
+    }
 }
 
 #[test]

@@ -78,6 +78,9 @@ pub(super) fn build_conditions(
         let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
         conditions.push(of("HeldAtSet", Some(true), undo.reason(), message));
     }
+    if let Some((comes, reason, message)) = plan.alone.in_words() {
+        conditions.push(of("Scoped", Some(comes), reason, cut(&message, 1_024)));
+    }
     if let Some((waits, reason, message)) = plan.restores.in_words() {
         conditions.push(of("RestoreAsked", Some(waits), reason, message));
     }

@@ -76,9 +76,18 @@ fn of_the_schedule(
     };
     let undone = of_the_way_back(server, report, before);
     let spoilt = outlook.is_spoilt.then(|| warning("WindowsSpoilt", SPOILT.to_owned()));
+    let not_alone = plan.alone.refusal().map(|text| warning("RequestRefused", text.to_owned()));
     let no_copy = plan.copies.refused.clone().map(|text| warning("RequestRefused", text));
     // One of them: what was said last for a reason is not said again.
-    refused.or(another).or(no_copy).into_iter().chain(unapproved).chain(undone).chain(suspended).chain(spoilt)
+    refused
+        .or(not_alone)
+        .or(another)
+        .or(no_copy)
+        .into_iter()
+        .chain(unapproved)
+        .chain(undone)
+        .chain(suspended)
+        .chain(spoilt)
 }
 
 /// What kept updates back by a person's word does so no more.

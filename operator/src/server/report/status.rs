@@ -22,6 +22,7 @@ use crate::server::check::CheckedServer;
 use crate::server::consent::noted;
 use crate::server::plan::{opens, running_version};
 use crate::server::rollout::{Done, Proven};
+use crate::server::scope::Alone;
 use crate::server::strangers::{kept, strangers};
 use crate::server::undo::{history, still_noted};
 
@@ -282,16 +283,32 @@ fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCSer
     let copies = &report.plan.copies;
     handled.backup_now = copies.served.clone().or(handled.backup_now);
     handled.backup_now_accepted.clone_from(&copies.accepted);
-    let request = server.annotations().get(labels::APPLY_NOW).filter(|request| opens(request, report.plan.gate));
-    if let Some(request) = request {
-        let request = Some(cut(request, 253));
-        if matches!(report.step, Step::Settled) {
+    let plan = report.plan;
+    let is_served = match &plan.alone {
+        Alone::Nothing => matches!(report.step, Step::Settled),
+        // What it names has come; all else that is planned it does not mean.
+        Alone::Asked(_) => is_proven(report),
+        Alone::Refused(_) => false,
+        Alone::UpToDate(_) => true,
+    };
+    // One with a scope counts for as long while it waits for an approval, or cannot be served yet.
+    let counts = |request: &&String| plan.alone != Alone::Nothing || opens(request, plan.gate);
+    if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
+        let request = Some(cut(request, 1_024));
+        if is_served {
             (handled.apply_now, handled.apply_now_accepted) = (request, None);
         } else {
             handled.apply_now_accepted = request;
         }
     }
     (handled != LastHandled::default()).then_some(handled)
+}
+
+/// Whether the set that is planned has just been proven.
+fn is_proven(report: &Report<'_>) -> bool {
+    let goal = &report.plan.record.files.lock;
+    let is_goal = report.seen.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
+    matches!(report.done, Done::Closed(Proven::Update)) && is_goal
 }
 
 /// The copy of the facts for a `StatefulSet` that is deleted; None while nothing is worth keeping.

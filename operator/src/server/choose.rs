@@ -1,0 +1,178 @@
+//! Edge (reads). Which set a server should run: what the solve chose, the earlier set that a person wants back, or what comes
+//! alone.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use resolver::Unsolvable;
+use resolver::catalog::Catalog;
+use resolver::lock::{Lock, LockReason};
+use resolver::request::Request;
+
+use super::change::changes;
+use super::check::CheckedServer;
+use super::files;
+use super::plan::{self, WhatRuns, with_image_of};
+use super::scope::{Alone, Narrowed, Scope, narrow, not_alone, up_to_date};
+use super::undo::Undo;
+use crate::catalog_keeper::Snapshot;
+use crate::context::Context;
+use crate::requests::Group;
+use crate::solver::{Answer, Gone, Solver};
+
+/// What a server is decided about by, in one pass.
+pub(super) struct Question<'a> {
+    pub(super) solver: &'a Solver,
+    /// None: nothing has been read yet.
+    pub(super) snapshot: Option<Arc<Snapshot>>,
+    pub(super) request: &'a Request,
+    /// The servers that share a plugin with it; its own request is among them.
+    pub(super) together: Group,
+    pub(super) runs: &'a WhatRuns,
+    pub(super) at: Timestamp,
+}
+
+impl Question<'_> {
+    /// What the solve chooses for the server, decided about all servers that share a plugin at once. Without any catalog its
+    /// answer is "not known yet", and what runs stays the goal.
+    pub(super) async fn whole(&self) -> Result<Answer, Gone> {
+        self.ask(self.request, Arc::clone(&self.together)).await
+    }
+
+    /// Puts into the place of `answer`, which is about the whole request, what a person asks for alone, if it can come.
+    pub(super) async fn alone(
+        &self,
+        asked: Option<Result<Scope, String>>,
+        undo: Option<&Undo>,
+        answer: &mut plan::Answer,
+    ) -> Result<Alone, Gone> {
+        // A first start is one: nothing runs that could stay.
+        let (Some(asked), Some(record)) = (asked, &self.runs.lock) else { return Ok(Alone::Nothing) };
+        let scope = match asked {
+            Ok(_) if undo.is_some() => {
+                let why = "`nightshift.dev/rollback-to` keeps the server at an earlier set: take it away first";
+                return Ok(Alone::Refused(why.to_owned()));
+            }
+            Ok(scope) => scope,
+            Err(why) => return Ok(Alone::Refused(why)),
+        };
+        let runs = &record.lock;
+        if let Some(why) = scope.unknown(self.request, runs) {
+            return Ok(Alone::Refused(why));
+        }
+        let shared = answer.lock.as_ref().filter(|_| answer.solved && self.together.len() > 1).cloned();
+        let one = Narrow { question: self, runs, shared: shared.as_ref() };
+        match one.solve(&scope).await? {
+            Ok(lock) if !changes(Some(runs), &lock).is_empty() => {
+                answer.lock = Some(with_image_of(lock, self.runs));
+                Ok(Alone::Asked(scope))
+            }
+            Ok(_) | Err(_) => one.why_not(&scope).await,
+        }
+    }
+
+    async fn ask(&self, request: &Request, together: Group) -> Result<Answer, Gone> {
+        match &self.snapshot {
+            Some(snapshot) => self.solver.ask(Arc::clone(snapshot), together, &request.server, self.at).await,
+            None => Ok(resolver::resolve(&Catalog::unread_at(self.at), request, self.at)),
+        }
+    }
+}
+
+/// Asks about parts of a request.
+struct Narrow<'a> {
+    question: &'a Question<'a>,
+    runs: &'a Lock,
+    /// What was decided for all servers that share a plugin.
+    shared: Option<&'a Lock>,
+}
+
+impl Narrow<'_> {
+    async fn solve(&self, scope: &Scope) -> Result<Result<Lock, Unsolvable>, Gone> {
+        let narrowed: Narrowed = narrow(self.question.request, self.runs, scope, self.shared);
+        let answer = self.question.ask(&narrowed.request, Arc::new(vec![narrowed.request.clone()])).await?;
+        Ok(answer.map(|resolution| narrowed.lock(resolution.lock)))
+    }
+
+    /// Why nothing of a scope comes alone: it is as new as it may be, or something has to come along.
+    async fn why_not(&self, scope: &Scope) -> Result<Alone, Gone> {
+        let everything = Scope::everything(self.question.request, self.runs);
+        match self.solve(&everything).await? {
+            Ok(newest) if scope.differs(self.runs, &newest) => {
+                let with = self.companions(scope, &newest).await?;
+                Ok(Alone::Refused(not_alone(scope, with.as_ref())))
+            }
+            Ok(_) => Ok(Alone::UpToDate(up_to_date(scope))),
+            Err(Unsolvable::Unanswerable(_)) => {
+                Ok(Alone::Refused("not all that an answer needs has been read yet; it is asked again".to_owned()))
+            }
+            Err(Unsolvable::NoSolution(_) | Unsolvable::GaveUp(_)) => Ok(Alone::Refused(not_alone(scope, None))),
+        }
+    }
+
+    /// The least that has to come along: of what differs in `newest`, nothing can be left out. None: even all of it is not enough.
+    async fn companions(&self, scope: &Scope, newest: &Lock) -> Result<Option<Scope>, Gone> {
+        let mut with = changed(self.runs, newest).without(scope);
+        if !self.comes(&scope.and(&with), scope).await? {
+            return Ok(None);
+        }
+        for part in with.parts() {
+            let fewer = with.without(&part);
+            if self.comes(&scope.and(&fewer), scope).await? {
+                with = fewer;
+            }
+        }
+        Ok(Some(with))
+    }
+
+    /// Whether something of `scope` changes when nothing but `may_change` does.
+    async fn comes(&self, may_change: &Scope, scope: &Scope) -> Result<bool, Gone> {
+        Ok(self.solve(may_change).await?.is_ok_and(|lock| scope.differs(self.runs, &lock)))
+    }
+}
+
+/// Who would have to be named for all that differs between two sets: of a dependency that nobody asks for, those who need it.
+fn changed(from: &Lock, to: &Lock) -> Scope {
+    let differs = |name: &str| changes(Some(from), to).iter().any(|change| change.what == name);
+    let mut scope = Scope { paper: from.paper_name() != to.paper_name(), ..Scope::default() };
+    let plugins = || from.plugins.iter().chain(&to.plugins);
+    for plugin in plugins().filter(|plugin| differs(&plugin.name)) {
+        let needers = match &plugin.reason {
+            LockReason::RequestedBy(objects) => {
+                scope.plugins.extend(objects.iter().cloned());
+                continue;
+            }
+            LockReason::NeededBy(names) => names,
+        };
+        for needer in plugins().filter(|other| needers.contains(&other.name)) {
+            if let LockReason::RequestedBy(objects) = &needer.reason {
+                scope.plugins.extend(objects.iter().cloned());
+            }
+        }
+    }
+    scope
+}
+
+/// Puts the set that a person asked for in the place of what the solve chose. One whose lock is gone is not known any more.
+pub(super) async fn bring_back(
+    ctx: &Context,
+    server: &CheckedServer,
+    undo: Undo,
+    answer: &mut plan::Answer,
+    runs: &WhatRuns,
+) -> Result<Undo, files::FilesError> {
+    let (undo, record) = match undo {
+        Undo::To { digest, since } => {
+            match files::kept(ctx, &server.namespace, &server.name, &digest).await.map_err(files::FilesError::Record)? {
+                Some(record) => (Undo::To { digest, since }, Some(record)),
+                None => (Undo::Unknown { asked: digest }, runs.lock.clone()),
+            }
+        }
+        unknown @ Undo::Unknown { .. } => (unknown, runs.lock.clone()),
+    };
+    answer.lock = record.map(|record| record.lock.clone());
+    Ok(undo)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Pure. What comes alone, on a server that was solved whole on Monday and is asked about again on Tuesday.
+
+use jiff::SignedDuration;
+use resolver::request::Running;
+use scheduler::protocol::FileSet;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::change::in_words;
+use crate::server::record::LockRecord;
+use crate::telemetry::metrics::Metrics;
+
+fn monday() -> Timestamp {
+    "2026-01-19T12:00:00Z".parse().unwrap()
+}
+
+fn tuesday() -> Timestamp {
+    monday() + SignedDuration::from_hours(24)
+}
+
+fn file(name: &str) -> Value {
+    json!({"name": format!("{name}.jar"), "url": "https://example.org/x.jar", "hash": format!("sha256:{}", "ab".repeat(32))})
+}
+
+/// Versions by plugin with what each needs, as `plugin` or `plugin version`: the first is of Sunday, the second of Tuesday.
+const PLUGINS: [(&str, [(&str, &[&str]); 2]); 6] = [
+    ("claims", [("1.0", &["lib"]), ("1.1", &["lib"])]),
+    ("lib", [("1.0", &[]), ("1.1", &[])]),
+    ("map", [("1.0", &["tiles"]), ("1.1", &["tiles 1.1"])]),
+    ("shop", [("1.0", &["vault"]), ("1.1", &["vault 1.1"])]),
+    ("tiles", [("1.0", &[]), ("1.1", &[])]),
+    ("vault", [("1.0", &[]), ("1.1", &[])]),
+];
+
+fn catalog() -> Catalog {
+    let out = [monday() - SignedDuration::from_hours(24), tuesday() - SignedDuration::from_hours(1)];
+    let needs = |needed: &&str| {
+        let (project, version) = needed.split_once(' ').map_or((*needed, None), |(project, it)| (project, Some(it)));
+        json!({"projectId": project, "versionId": version.map(|it| format!("{project}-{it}")), "kind": "required"})
+    };
+    let projects = PLUGINS.iter().map(|(name, versions)| {
+        let releases = versions.iter().zip(out).rev().map(|((version, needed), published)| {
+            json!({
+                "id": format!("{name}-{version}"), "version": version, "published": published, "channel": "release",
+                "minecraft": ["1.21.10"], "loaders": ["paper"], "file": file(&format!("{name}-{version}")),
+                "dependencies": needed.iter().map(needs).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "key": {"source": "modrinth", "project": name}, "id": name, "name": name, "readAt": tuesday(),
+            "releases": releases.collect::<Vec<_>>(),
+        })
+    });
+    let builds = out.iter().enumerate().map(|(number, published)| {
+        let number = number + 1;
+        json!({"number": number, "channel": "STABLE", "published": published, "file": file(&format!("paper-{number}"))})
+    });
+    serde_json::from_value(json!({
+        "paper": [{"minecraft": "1.21.10", "java": 21, "builds": builds.collect::<Vec<_>>()}],
+        "paperReadAt": tuesday(), "projects": projects.collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+fn request(plugins: &[&str], strategy: &str) -> Request {
+    let wish = |object: &&str| {
+        json!({
+            "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": strategy},
+            "delay": "PT6H", "channel": "release",
+        })
+    };
+    serde_json::from_value(json!({
+        "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": "PT6H", "channel": "STABLE",
+        "plugins": plugins.iter().map(wish).collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+/// What of a plan comes, and what is said, when on Tuesday `only` is asked for of `wanted`; on Monday `ran` was.
+struct Scene {
+    runs: WhatRuns,
+    request: Request,
+    together: Group,
+    undo: Option<Undo>,
+}
+
+fn scene(ran: &[&str], wanted: &[&str]) -> Scene {
+    let lock = resolver::resolve(&catalog(), &request(ran, "auto"), monday()).unwrap().lock;
+    let running = Some(Running::of(&lock));
+    let files: FileSet = serde_json::from_value(json!({
+        "lock": lock.digest(), "minecraft": "1.21.10", "build": 1,
+        "server": {"path": "paper.jar", "url": "", "hash": "sha256:00"},
+    }))
+    .unwrap();
+    let request = Request { running, ..request(wanted, "auto") };
+    let runs = WhatRuns { lock: Some(Arc::new(LockRecord { lock, files })), floor: None, strangers: None };
+    Scene { runs, together: Arc::new(vec![request.clone()]), request, undo: None }
+}
+
+impl Scene {
+    async fn ask(&self, only: &str) -> (String, Alone) {
+        let solver = Solver::start(Metrics::default().solves).unwrap();
+        let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
+        let (request, runs) = (&self.request, &self.runs);
+        let together = Arc::clone(&self.together);
+        let question = Question { solver: &solver, snapshot, request, together, runs, at: tuesday() };
+        let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+        let server = json!({
+            "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
+            "spec": {"updateStrategy": "auto"},
+        });
+        let asked = Scope::asked(&serde_json::from_value(server).unwrap());
+        let alone = question.alone(asked, self.undo.as_ref(), &mut answer).await.unwrap();
+        let before = runs.lock.as_ref().map(|record| &record.lock);
+        (in_words(&changes(before, &answer.lock.unwrap())), alone)
+    }
+
+    async fn comes(&self, only: &str) -> String {
+        let (comes, alone) = self.ask(only).await;
+        assert!(matches!(alone, Alone::Asked(_)), "{alone:?}");
+        comes
+    }
+
+    async fn refused(&self, only: &str) -> String {
+        let (_, alone) = self.ask(only).await;
+        let Alone::Refused(why) = alone else { panic!("{alone:?}") };
+        why
+    }
+}
+
+const ALL: [&str; 4] = ["claims", "map", "shop", "vault"];
+
+#[tokio::test]
+async fn what_is_named_comes_without_its_delay_and_all_else_stays_at_what_runs() {
+    let scene = scene(&ALL, &ALL);
+    assert_eq!(scene.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+    assert_eq!(scene.comes("plugin/shop,plugin/vault").await, "shop 1.0 -> 1.1, vault 1.0 -> 1.1");
+    assert_eq!(scene.comes("paper").await, "Paper 1.21.10-1 -> 1.21.10-2");
+}
+
+#[tokio::test]
+async fn a_dependency_comes_along_if_only_what_is_named_needs_it() {
+    assert_eq!(scene(&ALL, &ALL).comes("plugin/map").await, "map 1.0 -> 1.1, tiles 1.0 -> 1.1");
+    let two = scene(&["claims", "shop"], &["claims", "shop"]);
+    assert_eq!(two.comes("plugin/claims").await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn what_cannot_come_alone_is_refused_with_the_least_that_has_to_come_along() {
+    let (planned, alone) = scene(&ALL, &ALL).ask("plugin/shop").await;
+    let Alone::Refused(why) = alone else { panic!("{alone:?}") };
+    assert!(why.contains("plugin/vault has to come along"), "{why}");
+    assert!(why.contains("`;only=plugin/shop,plugin/vault`"), "{why}");
+    assert_eq!(planned, "settings of the pod", "what is planned anyway stays planned: for today that is nothing");
+}
+
+#[tokio::test]
+async fn a_first_install_pulls_nothing_along_and_neither_does_a_removal() {
+    assert_eq!(scene(&["claims", "vault"], &ALL).comes("plugin/map").await, "map 1.1 (new), tiles 1.1 (new)");
+    let removed = scene(&ALL, &["claims", "shop", "vault"]);
+    assert_eq!(removed.comes("plugin/map").await, "map 1.0 (removed), tiles 1.0 (removed)");
+}
+
+#[tokio::test]
+async fn what_nobody_asks_for_any_more_stays_until_it_is_named_with_what_it_needs() {
+    let removed = scene(&ALL, &["claims", "shop", "vault"]);
+    assert_eq!(removed.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn a_dependency_that_a_standing_plugin_needs_too_stays_and_keeps_its_reason() {
+    let mut both = scene(&["claims", "map"], &["claims", "map"]);
+    let mut record = (**both.runs.lock.as_ref().unwrap()).clone();
+    let lib = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "lib").unwrap();
+    lib.reason = LockReason::NeededBy(vec!["claims".to_owned(), "map".to_owned()]);
+    both.runs.lock = Some(Arc::new(record));
+    assert_eq!(both.comes("plugin/claims").await, "claims 1.0 -> 1.1");
+    let everything = narrow(&both.request, &both.runs.lock.as_ref().unwrap().lock, &Scope::default(), None);
+    assert!(everything.request.plugins.iter().all(|wish| wish.hold.is_some()));
+    let runs = both.runs.lock.as_ref().unwrap().lock.clone();
+    let solved = resolver::resolve(&catalog(), &everything.request, tuesday()).unwrap().lock;
+    assert_eq!(everything.lock(solved).plugins, runs.plugins, "file by file, for the same reasons");
+}
+
+#[tokio::test]
+async fn a_shared_plugin_comes_as_the_release_that_was_decided_for_all() {
+    let mut shared = scene(&["claims", "vault"], &["claims", "vault"]);
+    for wish in &mut shared.request.plugins {
+        wish.version = resolver::request::VersionWish::Latest;
+    }
+    let other = Request { server: "games/other".to_owned(), ..shared.request.clone() };
+    shared.together = Arc::new(vec![shared.request.clone(), other]);
+    let (_, alone) = shared.ask("plugin/vault").await;
+    assert!(matches!(alone, Alone::Refused(_) | Alone::UpToDate(_)), "the others let it wait: {alone:?}");
+    let soon = shared.together.iter().cloned().map(|mut request| {
+        request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
+        request
+    });
+    shared.together = Arc::new(soon.collect());
+    assert_eq!(shared.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn names_that_mean_nothing_here_are_refused_and_what_is_as_new_as_it_may_be_is_served_by_that() {
+    let scene = scene(&ALL, &ALL);
+    let why = scene.refused("plugin/clams").await;
+    assert!(
+        why.contains("plugin/clams, which is no Plugin for this server; write plugin/claims or plugin/map"),
+        "{why}"
+    );
+    assert!(scene.refused("claims").await.contains("neither `paper` nor"));
+    let mut held = scene;
+    held.request.plugins.iter_mut().for_each(|wish| wish.hold = Some(resolver::request::Hold::Plugin));
+    let (_, alone) = held.ask("plugin/vault").await;
+    assert!(matches!(alone, Alone::UpToDate(_)), "{alone:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_kept_at_an_earlier_set_is_not_asked_about_and_a_first_start_comes_whole() {
+    let mut scene = scene(&ALL, &ALL);
+    scene.undo = Some(Undo::Unknown { asked: "0123456789abcdef".to_owned() });
+    assert!(scene.refused("plugin/claims").await.contains("nightshift.dev/rollback-to"));
+    scene.undo = None;
+    scene.runs.lock = None;
+    let solver = Solver::start(Metrics::default().solves).unwrap();
+    let (request, runs, together) = (&scene.request, &scene.runs, Arc::clone(&scene.together));
+    let question = Question { solver: &solver, snapshot: None, request, together, runs, at: tuesday() };
+    let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+    let asked = Some(Err("not read on a first start".to_owned()));
+    assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), Alone::Nothing);
+}

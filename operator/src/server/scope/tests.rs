@@ -1,0 +1,50 @@
+use serde_json::json;
+
+use super::*;
+
+fn asked(value: &str) -> Option<Result<Scope, String>> {
+    let server: PaperMCServer = serde_json::from_value(json!({
+        "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": value}},
+        "spec": {"updateStrategy": "auto"},
+    }))
+    .unwrap();
+    Scope::asked(&server)
+}
+
+#[test]
+fn a_request_names_plugins_and_paper_and_one_without_a_scope_names_nothing() {
+    assert_eq!(asked("1767225600"), None);
+    let scope = asked("1767225600;only=plugin/vault, paper,plugin/luckperms").unwrap().unwrap();
+    assert_eq!((scope.paper, scope.to_string()), (true, "paper,plugin/luckperms,plugin/vault".to_owned()));
+}
+
+#[test]
+fn a_scope_that_cannot_be_read_is_told_with_the_place_and_the_way() {
+    for (options, problem) in [
+        ("onyl=plugin/vault", "`onyl=plugin/vault` is not known"),
+        ("", "`` is not known"),
+        ("only=", "`` is neither `paper` nor `plugin/` and a name"),
+        ("only=plugin/", "`plugin/` is neither"),
+        ("only=plugin/vault,luckperms", "`luckperms` is neither"),
+    ] {
+        let why = asked(&format!("1767225600;{options}")).unwrap().unwrap_err();
+        assert!(why.starts_with("`nightshift.dev/apply-now`: ") && why.contains(problem), "{why}");
+        assert!(why.contains("write `<unix>;only=plugin/NAME`"), "{why}");
+    }
+    let why = asked(&format!("1767225600;only=plugin/{}", "x".repeat(1_024))).unwrap().unwrap_err();
+    assert!(why.contains("longer than 1024 characters"), "{why}");
+}
+
+#[test]
+fn a_refused_request_opens_no_gate_and_is_looked_at_again_when_it_is_over() {
+    let (asked, refused) = (Alone::Asked(Scope::default()), Alone::Refused("why".to_owned()));
+    assert!(Alone::Nothing.opens_the_gate() && asked.opens_the_gate());
+    assert!(!refused.opens_the_gate() && !Alone::UpToDate(String::new()).opens_the_gate());
+    let at = |second| Timestamp::from_second(second).unwrap();
+    for alone in [asked, refused] {
+        let outcome = alone.in_time(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
+        assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(60)));
+    }
+    let outcome = Alone::Nothing.in_time(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
+    assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(900)));
+}

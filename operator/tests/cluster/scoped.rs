@@ -1,0 +1,64 @@
+//! Edge (writes). One plugin alone, by a request with a scope.
+
+use jiff::Timestamp;
+
+use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, plugin, server, viabackwards};
+use super::server::Server;
+use super::wait::{AN_UPDATE, SOON, until};
+use super::witness::Witness;
+use super::world::{World, in_a_world};
+
+/// Asks for what is named and nothing else, and returns the whole value.
+async fn ask(world: &World, only: &str) -> String {
+    #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
+    let value = format!("{};only={only}", Timestamp::now().as_second());
+    let annotation = format!("nightshift.dev/apply-now={value}");
+    world.annotate(LOBBY, &annotation).await;
+    value
+}
+
+/// The versions of ViaVersion and ViaBackwards that run.
+async fn versions(lobby: &Server<'_>) -> (String, String) {
+    let plugins = lobby.set().await.plugins;
+    (plugins["ViaVersion"].clone(), plugins["ViaBackwards"].clone())
+}
+
+fn pair(viaversion: &str, viabackwards: &str) -> (String, String) {
+    (viaversion.to_owned(), viabackwards.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_plugin_comes_alone_when_somebody_asks_for_it() {
+    in_a_world("scoped", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), plugin("viaversion"), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        assert_eq!(versions(&lobby).await, pair("5.7.0", "5.7.0"));
+        let witness = Witness::of(&lobby).await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+
+        ask(world, "plugin/viaversoin").await;
+        let refused = world.note(LOBBY, "RequestRefused").await;
+        assert!(refused.contains("plugin/viaversoin") && refused.contains("plugin/viaversion"), "{refused}");
+        lobby.condition_is("Scoped", "False", "Refused").await;
+
+        let asked = ask(world, "plugin/viaversion").await;
+        until("the update is applied", AN_UPDATE, async || {
+            world.notes(LOBBY, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
+        })
+        .await;
+        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.0"), "everything else stays");
+        let served = until("the request is noted as served", SOON, async || {
+            let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
+            handled.apply_now.clone().ok_or_else(|| format!("{handled:?}"))
+        })
+        .await;
+        assert_eq!(served, asked);
+        lobby.planned(&["ViaBackwards 5.7.0 -> 5.7.1"]).await;
+        assert!(lobby.condition("Scoped").await.is_none());
+        world.look_again(LOBBY).await;
+        assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
+    })
+    .await;
+}
