@@ -118,7 +118,7 @@ impl Explanation {
 
 /// JARs of one's own by their files, before the plugins.
 fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
-    let files = if let Some(Unusable::Unmanaged { files }) = unusable { files.as_slice() } else { &[] };
+    let files = unusable.map_or(&[][..], Unusable::own_files);
     let holders = holders.iter().map(|holder| holder.name.as_str());
     files
         .iter()

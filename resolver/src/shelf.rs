@@ -27,7 +27,7 @@ mod link;
 pub(crate) mod listing;
 mod names;
 pub(crate) mod paper;
-mod strangers;
+pub(crate) mod strangers;
 pub(crate) mod table;
 
 pub(crate) use closure::Gap;

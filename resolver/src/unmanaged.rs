@@ -24,6 +24,12 @@ pub struct UnmanagedJar {
     /// Further names that it satisfies the `depend` of others with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
+    /// The least Minecraft that loads it, by its description; None: that states none, or nobody has read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<Minecraft>,
+    /// The least Java that loads it, by its main class; None: nobody has read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
     /// Minecraft versions, or globs such as `1.21.x`, for which the owner of the server has checked exactly these bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,

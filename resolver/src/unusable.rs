@@ -159,6 +159,13 @@ pub enum Unusable {
         /// Their names in `plugins/`, in order.
         files: Vec<String>,
     },
+    /// A JAR of people's own is on the server that would not load with it.
+    UnmanagedRefused {
+        /// Its name in `plugins/`.
+        file: String,
+        /// Why it would not.
+        because: Box<Unusable>,
+    },
     /// The image, which is not to be chosen, carries one build of Paper, and it is another one.
     ImageCarries {
         /// The Minecraft version that it carries.
@@ -222,10 +229,22 @@ impl Unusable {
             | Self::Preview
             | Self::BelowFloor { .. }
             | Self::Unmanaged { .. }
+            | Self::UnmanagedRefused { .. }
             | Self::ImageCarries { .. }
             | Self::JavaTooOld { .. }
             | Self::JavaHeld { .. }
             | Self::NoImage { .. } => false,
+        }
+    }
+
+    /// The JARs of people's own that it is about, by their names in `plugins/`.
+    pub(crate) fn own_files(&self) -> &[String] {
+        if let Self::Unmanaged { files } = self {
+            files
+        } else if let Self::UnmanagedRefused { file, because: _ } = self {
+            std::slice::from_ref(file)
+        } else {
+            &[]
         }
     }
 
@@ -236,6 +255,7 @@ impl Unusable {
             | Self::ApiVersion { .. }
             | Self::JavaTooOld { .. }
             | Self::JavaHeld { .. }
+            | Self::UnmanagedRefused { .. }
             | Self::NoImage { .. } => true,
             Self::Channel { .. }
             | Self::HeldBack { .. }

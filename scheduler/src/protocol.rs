@@ -280,6 +280,12 @@ pub struct UnmanagedJar {
     /// Further names that it satisfies the `depend` of others with.
     #[serde(default)]
     pub provides: Vec<String>,
+    /// The `api-version` that its description states: an older server refuses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// The Java that its main class was compiled for; None: that class is not there, or the agent is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
 }
 
 /// The server's process as the agent sees it.

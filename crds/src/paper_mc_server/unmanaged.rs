@@ -8,10 +8,10 @@ use crate::schema;
 /// What JARs that are not managed here do to a new Minecraft version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum UnmanagedPlugins {
-    /// It waits until you say that you have checked them.
+    /// It waits until you say that you have checked them. One on which a server would not load them does not come at all.
     #[default]
     Hold,
-    /// It comes, and a warning is given.
+    /// It comes, and a warning is given, unless a server would not load them on it.
     Warn,
     /// As if they were not there.
     Ignore,
@@ -55,4 +55,11 @@ pub struct UnmanagedFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), inner(length(max = 64)))]
     pub provides: Vec<String>,
+    /// The least Minecraft that loads it (`api-version` in its description); absent where that states none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub api_version: Option<String>,
+    /// The least Java that loads it, by its main class; absent where that is not in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
 }

@@ -28,6 +28,8 @@ pub(crate) fn strangers(report: &Report) -> Vec<UnmanagedFile> {
         sha512: jar.and_then(|jar| jar.sha512.as_ref()).map(|sha512| cut(sha512, 128)),
         name: jar.and_then(|jar| jar.name.as_ref()).map(text),
         provides: jar.iter().flat_map(|jar| &jar.provides).take(MOST_NAMES).map(text).collect(),
+        api_version: jar.and_then(|jar| jar.api_version.as_ref()).map(text),
+        java: jar.and_then(|jar| jar.java),
     };
     let mut files: Vec<UnmanagedFile> = by_file.into_iter().map(file).collect();
     // A list keyed by file: the API server refuses the whole status if one stands twice.
@@ -91,7 +93,7 @@ mod tests {
         let sha256 = "ab".repeat(32);
         let new = report(&json!({
             "unmanaged": ["Shop.jar", "a.jar"],
-            "unmanagedJars": [{"file": "Shop.jar", "sha256": sha256, "name": "Shop", "provides": ["Economy"]}],
+            "unmanagedJars": [{"file": "Shop.jar", "sha256": sha256, "name": "Shop", "provides": ["Economy"], "apiVersion": "1.21", "java": 21}],
         }));
         let found = strangers(&new);
         let shown: Vec<_> = found.iter().map(|file| (file.file.as_str(), file.sha256.as_deref())).collect();
@@ -100,6 +102,7 @@ mod tests {
             (found[0].name.as_deref(), found[0].provides.as_slice()),
             (Some("Shop"), ["Economy".to_owned()].as_slice())
         );
+        assert_eq!((found[0].api_version.as_deref(), found[0].java), (Some("1.21"), Some(21)));
         assert_eq!(strangers(&report(&json!({"unmanaged": ["Shop.jar"]})))[0].sha256, None);
         assert_eq!(strangers(&report(&json!({}))), []);
     }

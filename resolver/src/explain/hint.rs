@@ -330,6 +330,7 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         | Unusable::Preview
         | Unusable::BelowFloor { .. }
         | Unusable::Unmanaged { .. }
+        | Unusable::UnmanagedRefused { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
 }
@@ -397,6 +398,11 @@ fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecra
         Unusable::Unmanaged { files } => {
             let (server, files, minecraft) = (asked.world.request.server.clone(), files.clone(), minecraft.clone());
             vec![HintStep::TrustFiles { server, files, minecraft }, HintStep::WarnUnmanaged]
+        }
+        Unusable::UnmanagedRefused { file: _, because } => {
+            let mut steps = against_paper(asked, because, minecraft);
+            steps.push(HintStep::IgnoreUnmanaged);
+            steps
         }
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],

@@ -15,7 +15,7 @@ use crate::solve::answer::java;
 pub struct ChosenImage {
     /// The least Java that all of the set starts on.
     pub java: u32,
-    /// The plugins that need it, with their versions, by name; empty when Paper itself does.
+    /// The plugins that need it, with their versions, and JARs of one's own by their files; empty when Paper itself does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_by: Vec<String>,
     /// The image; None: nobody knows one, and the operator uses its `gameImage`.
@@ -96,6 +96,8 @@ fn needed_by(asked: &Asked<'_, '_>, decision: &Decision, java: u32) -> Vec<Strin
             (shelf.rules.jars.java(release) == Some(java)).then(|| format!("{} {}", shelf.name(), release.version))
         })
         .collect();
+    let own = &world.papers[decision.chosen.paper].strangers.java;
+    names.extend(own.iter().filter(|(needs, _)| *needs == java).flat_map(|(_, files)| files.iter().cloned()));
     names.sort();
     names
 }

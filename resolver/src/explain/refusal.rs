@@ -120,6 +120,8 @@ pub enum HintStep {
     },
     /// `spec.unmanagedPlugins: Warn` on the server.
     WarnUnmanaged,
+    /// `spec.unmanagedPlugins: Ignore` on the server: what does not load is left to its owner.
+    IgnoreUnmanaged,
     /// Plugins to write for what is needed and nobody asks for.
     AddPlugins {
         /// All of them.

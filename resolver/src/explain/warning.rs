@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Down;
 use crate::catalog::{BuildChannel, Channel};
+use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Something that was assumed, or that the user should know.
@@ -72,6 +73,13 @@ pub enum Warning {
         files: Vec<String>,
         /// Chosen Minecraft version.
         minecraft: Minecraft,
+    },
+    /// A JAR of one's own does not load on the Minecraft that runs, or with its Java. Nothing waits for it: it does not load now.
+    UnmanagedRefused {
+        /// Its name in `plugins/`.
+        file: String,
+        /// Why it does not.
+        because: Unusable,
     },
     /// Several files declare or provide one plugin name, and at least one of them is nobody's here.
     SharedName {

@@ -284,6 +284,9 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
                 list(files, 4)
             )
         }
+        Unusable::UnmanagedRefused { file, because } => {
+            format!("would not load {file}, which is not managed here: it {}", unusable(because))
+        }
         Unusable::ImageCarries { minecraft, build, image } => {
             format!("is not what the server's image carries, Paper {minecraft}-{build} (`{image}`)")
         }

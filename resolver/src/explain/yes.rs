@@ -12,6 +12,7 @@ use crate::declared::clashes;
 use crate::facts::UsedFact;
 use crate::request::{OverrideMode, PaperWish, Running};
 use crate::shelf::listing::Known;
+use crate::shelf::strangers::Strangers;
 use crate::shelf::{Link, World};
 use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
@@ -277,10 +278,16 @@ fn warnings(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
 fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
     let paper = &world.papers[decision.chosen.paper];
     let mut warnings = Vec::new();
-    if !paper.strangers.is_empty() {
+    let Strangers { unknown, refused, .. } = &paper.strangers;
+    if !unknown.is_empty() {
         let minecraft = paper.version.minecraft.clone();
-        warnings.push(Warning::Unmanaged { files: paper.strangers.clone(), minecraft });
+        warnings.push(Warning::Unmanaged { files: unknown.clone(), minecraft });
     }
+    warnings.extend(
+        refused
+            .iter()
+            .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
+    );
     let chosen = world.shelves.iter().zip(&decision.chosen.releases);
     let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen
         .filter_map(|(shelf, place)| {

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::carried::Carried;
 use super::java::{self, Offer};
-use super::{ripe_at, strangers};
+use super::ripe_at;
+use super::strangers::{Strangers, strangers};
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperWish, Request};
 use crate::software::Software;
 use crate::solve::set::IndexSet;
-use crate::unmanaged::UnmanagedPlugins;
 use crate::unseen::announced_md5;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -29,8 +29,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) java: u32,
     /// When its first build came out.
     pub(crate) since: Timestamp,
-    /// JARs of people's own on the server of which nobody knows whether they run on it.
-    pub(crate) strangers: Vec<String>,
+    /// What JARs of people's own on the server are to it.
+    pub(crate) strangers: Strangers,
 }
 
 /// Every Minecraft version that had a build at `now`, oldest first.
@@ -45,7 +45,7 @@ pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Times
         .collect();
     versions.sort_by(|(a, _), (b, _)| a.minecraft.cmp(&b.minecraft));
     let papers: Vec<&PaperVersion> = versions.iter().map(|(version, _)| *version).collect();
-    let strangers = strangers::unknown(catalog, request, &papers, now);
+    let strangers = strangers(catalog, request, &papers, offer, now);
     let candidate =
         |((version, builds), strangers)| candidate(offer, carried.as_ref(), request, (version, builds), strangers, now);
     versions.into_iter().zip(strangers).map(candidate).collect()
@@ -103,7 +103,7 @@ fn candidate<'a>(
     carried: Option<&Carried<'_>>,
     request: &Request,
     (version, builds): (&'a PaperVersion, Vec<&'a Build>),
-    strangers: Vec<String>,
+    strangers: Strangers,
     now: Timestamp,
 ) -> Candidate<'a> {
     let since = builds.iter().map(|build| build.published).min().expect("a version without builds is no candidate");
@@ -136,8 +136,7 @@ fn candidate<'a>(
     let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
     // The version's own faults come first: they are what a user can read and change.
     let other_paper = carried.filter(|_| elsewhere || gone).map(Carried::fault);
-    let waits = request.unmanaged_plugins == UnmanagedPlugins::Hold && !strangers.is_empty();
-    let held = waits.then(|| Unusable::Unmanaged { files: strangers.clone() });
+    let held = strangers.fault(request.unmanaged_plugins);
     let unusable =
         version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(held).or(choice.unusable);
     Candidate { version, build: choice.build, unusable, newer_build, java, since, strangers }

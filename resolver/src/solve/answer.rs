@@ -77,7 +77,9 @@ pub(crate) fn java(world: &World<'_>, decision: &Decision) -> u32 {
         let shelf = &world.shelves[at];
         shelf.rules.jars.java(shelf.releases[(*release)?].release)
     });
-    plugins.fold(world.papers[decision.chosen.paper].java, u32::max)
+    let paper = &world.papers[decision.chosen.paper];
+    let own = paper.strangers.java.iter().map(|(java, _)| *java);
+    plugins.chain(own).fold(paper.java, u32::max)
 }
 
 fn locked(artifact: &Artifact, name: String) -> LockedFile {

@@ -369,6 +369,8 @@ fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
         sha512: None,
         name: None,
         provides: Vec::new(),
+        api_version: None,
+        java: None,
         trusted,
     };
     let vouched = |dice: &mut Dice| dice.some(named, 40).into_iter().map(|version| (*version).to_owned()).collect();

@@ -71,7 +71,20 @@ fn own(dice: &mut Dice, unmanaged: &mut Vec<UnmanagedJar>) {
     if dice.chance(20) {
         let (name, provides) = (Some(named(dice)), if dice.chance(30) { vec![named(dice)] } else { Vec::new() });
         let (file, sha256) = ("economy.jar".to_owned(), Some("of economy.jar".to_owned()));
-        unmanaged.push(UnmanagedJar { file, sha256, sha512: None, name, provides, trusted: vec!["*".to_owned()] });
+        unmanaged.push(UnmanagedJar {
+            file,
+            sha256,
+            sha512: None,
+            name,
+            provides,
+            api_version: None,
+            java: None,
+            trusted: vec!["*".to_owned()],
+        });
+    }
+    for jar in unmanaged.iter_mut() {
+        jar.api_version = dice.chance(15).then(|| dice.one(&["1.20.4", "1.21.10", "1.21.11", "26.1"]).parse().unwrap());
+        jar.java = dice.chance(15).then(|| *dice.one(&[8, 21, 25]));
     }
 }
 

@@ -48,6 +48,7 @@ fn is_about_a_plugin(step: &HintStep) -> bool {
         | HintStep::InstallDependencies
         | HintStep::TrustFiles { .. }
         | HintStep::WarnUnmanaged
+        | HintStep::IgnoreUnmanaged
         | HintStep::AddPlugins { .. }
         | HintStep::TrustSiblings
         | HintStep::AssumeUnlisted

@@ -167,6 +167,7 @@ pub(super) fn take(request: &mut Request, now: &mut Timestamp, steps: &[HintStep
                 }
             }
             HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
+            HintStep::IgnoreUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Ignore,
             HintStep::AddPlugins { plugins } => {
                 for plugin in plugins {
                     request.plugins.push(PluginWish {

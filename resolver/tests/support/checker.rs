@@ -59,7 +59,7 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
         installed[at] = Some(release);
     }
     let inside = installed.iter().zip(&book.members).filter_map(|(release, member)| member.terms.files((*release)?));
-    let java = inside.flatten().filter_map(|file| file.java).fold(book.papers[paper].java, u32::max);
+    let java = book.java(paper, inside.flatten().filter_map(|file| file.java));
     if java != lock.java || book.image(java) != lock.image {
         found.push(format!("Java {} and image {:?} are not those of what runs", lock.java, lock.image));
     }

@@ -1,16 +1,31 @@
 //! What JARs of people's own do to a new Minecraft, said a second time and without the solver's code.
 
-use resolver::catalog::{Release, Source};
+use jiff::Timestamp;
+use resolver::catalog::{Catalog, Release, Source};
+use resolver::request::Request;
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
 use super::loading::{has_list, is_meant_for};
+use super::papers::starts_on;
 use super::rules::Book;
 use super::texts;
 
+/// The Java that those need that count: each that the server can have at all.
+pub(crate) fn java(catalog: &Catalog, request: &Request, now: Timestamp) -> Option<u32> {
+    let javas = request.unmanaged.iter().filter_map(|jar| jar.java);
+    javas.filter(|java| count(request) && starts_on(catalog, request, now, *java)).max()
+}
+
+/// Whether anybody minds them: what they are is for servers of Minecraft, and known since something has run.
+fn count(request: &Request) -> bool {
+    let runs = request.running.is_some() || request.floor.is_some();
+    runs && request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity
+}
+
 /// Whether they let the server leave its Minecraft for this Paper.
-pub(crate) fn fit(book: &Book<'_>, paper: usize) -> bool {
+pub(crate) fn fit(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
     let request = book.request;
     let minecraft = book.papers[paper].minecraft;
     let before = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
@@ -23,9 +38,13 @@ pub(crate) fn fit(book: &Book<'_>, paper: usize) -> bool {
                 && book.names(&release.minecraft, paper)
         })
     };
-    stays
-        || request.unmanaged_plugins != UnmanagedPlugins::Hold
-        || request.unmanaged.iter().all(|jar| vouched(jar) || published(jar))
+    let loads = |jar: &UnmanagedJar| {
+        let new_enough = jar.api_version.as_ref().is_none_or(|needs| needs <= minecraft);
+        new_enough && jar.java.is_none_or(|java| starts_on(book.catalog, request, now, java))
+    };
+    let held = request.unmanaged_plugins == UnmanagedPlugins::Hold;
+    let goes = |jar: &UnmanagedJar| (!count(request) || loads(jar)) && (!held || vouched(jar) || published(jar));
+    stays || request.unmanaged.iter().all(goes)
 }
 
 /// Whether a server of this Minecraft is new enough for it.

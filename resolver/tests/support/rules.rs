@@ -85,11 +85,17 @@ impl<'a> Book<'a> {
         let members = Membership { catalog, request, now }.settle()?;
         let mut book = Self { request, catalog, now, papers, members };
         for at in 0..book.papers.len() {
-            if !own_jars::fit(&book, at) {
+            if !own_jars::fit(&book, at, now) {
                 book.papers[at].build = None;
             }
         }
         Ok(book)
+    }
+
+    /// The Java of a set whose files need these.
+    pub(crate) fn java(&self, paper: usize, files: impl Iterator<Item = u32>) -> u32 {
+        let own = own_jars::java(self.catalog, self.request, self.now);
+        files.chain(own).fold(self.papers[paper].java, u32::max)
     }
 
     /// The image for a set that needs this Java.

@@ -10,6 +10,9 @@ use zip::result::ZipError;
 /// Largest plugin.yml that is read. Real ones stay below 100 KiB.
 const LARGEST_YAML: u64 = 1024 * 1024;
 
+/// Class files start with a magic number, a minor and a major version.
+const CLASS_MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
+
 /// The file is not a JAR that a server could load.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -21,6 +24,8 @@ pub enum Error {
     Zip(#[source] ZipError),
 }
 
+type Archive = ZipArchive<io::BufReader<File>>;
+
 /// What a description says, as far as it is needed here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
@@ -30,24 +35,49 @@ pub struct Description {
     pub version: Option<String>,
     /// `provides`, sorted.
     pub provides: Vec<String>,
+    /// `api-version`: an older Minecraft refuses it.
+    pub api_version: Option<String>,
+    /// The Java that its main class was compiled for, when that class is there.
+    pub java: Option<u32>,
 }
 
 /// The name under which a server knows the plugin in this JAR; None if it holds no plugin.
 pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
-    Ok(description_text(path)?.and_then(|text| scalar(&text, "name")))
+    Ok(description_text(&mut open(path)?)?.and_then(|text| scalar(&text, "name")))
 }
 
 /// What the plugin in this JAR says about itself; None if it holds no plugin.
 pub fn description(path: &Path) -> Result<Option<Description>, Error> {
-    let Some(text) = description_text(path)? else { return Ok(None) };
+    let mut archive = open(path)?;
+    let Some(text) = description_text(&mut archive)? else { return Ok(None) };
     let Some(name) = scalar(&text, "name") else { return Ok(None) };
-    Ok(Some(Description { name, version: scalar(&text, "version"), provides: list(&text, "provides") }))
+    Ok(Some(Description {
+        name,
+        version: scalar(&text, "version"),
+        provides: list(&text, "provides"),
+        api_version: scalar(&text, "api-version"),
+        java: scalar(&text, "main").and_then(|main| java_of(&mut archive, &main)),
+    }))
+}
+
+fn open(path: &Path) -> Result<Archive, Error> {
+    let file = File::open(path).map_err(Error::Open)?;
+    ZipArchive::new(io::BufReader::new(file)).map_err(Error::Zip)
+}
+
+/// The Java that a class was compiled for: class files of Java 1.1 have version 45, and each later Java one more. None where the class is
+/// not there, or is none.
+fn java_of(archive: &mut Archive, class: &str) -> Option<u32> {
+    let entry = archive.by_name(&format!("{}.class", class.replace('.', "/"))).ok()?;
+    let mut start = Vec::new();
+    entry.take(8).read_to_end(&mut start).ok()?;
+    let [a, b, c, d, _, _, high, low] = *start else { return None };
+    let version = u32::from(u16::from_be_bytes([high, low]));
+    ([a, b, c, d] == CLASS_MAGIC).then(|| version.checked_sub(44)).flatten()
 }
 
 /// `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
-fn description_text(path: &Path) -> Result<Option<String>, Error> {
-    let file = File::open(path).map_err(Error::Open)?;
-    let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(Error::Zip)?;
+fn description_text(archive: &mut Archive) -> Result<Option<String>, Error> {
     for description in ["paper-plugin.yml", "plugin.yml"] {
         match archive.by_name(description) {
             Ok(entry) => {
@@ -62,7 +92,7 @@ fn description_text(path: &Path) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-/// The value of a top-level key. Only names and a version are needed, and Bukkit allows names nothing but letters, digits, `_`, `.`
+/// The value of a top-level key. Only names and versions are needed, and Bukkit allows names nothing but letters, digits, `_`, `.`
 /// and `-`, so no YAML reader is.
 fn scalar(yaml: &str, wanted: &str) -> Option<String> {
     word(yaml.lines().find_map(|line| value_of(line, wanted))?)
@@ -178,6 +208,27 @@ pub(crate) mod tests {
         let said = description(file.path()).unwrap().unwrap();
         assert_eq!((said.name.as_str(), said.version.as_deref()), ("FAWE", Some("2.12.0")));
         assert_eq!(said.provides, ["WorldEdit"]);
+    }
+
+    #[test]
+    fn a_description_says_the_least_minecraft_and_the_main_class_the_least_java() {
+        let said = |yaml: &str, class: &[u8]| {
+            let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+            for (name, content) in [("plugin.yml", yaml.as_bytes()), ("com/shop/Shop.class", class)] {
+                writer.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+                writer.write_all(content).unwrap();
+            }
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), writer.finish().unwrap().into_inner()).unwrap();
+            description(file.path()).unwrap().map(|said| (said.api_version, said.java)).unwrap()
+        };
+        let class = |version: u8| [&CLASS_MAGIC[..], &[0, 0, 0, version]].concat();
+        let yaml = "name: Shop\nmain: com.shop.Shop\napi-version: '1.21.4'\n";
+        assert_eq!(said(yaml, &class(65)), (Some("1.21.4".to_owned()), Some(21)));
+        assert_eq!(said("name: Shop\nmain: com.shop.Other\n", &class(65)), (None, None));
+        assert_eq!(said(yaml, b"no class").1, None);
+        assert_eq!(said(yaml, &class(3)).1, None, "older than any Java");
+        assert_eq!(said(yaml, &CLASS_MAGIC).1, None, "cut off");
     }
 
     #[test]

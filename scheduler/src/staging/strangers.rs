@@ -63,6 +63,8 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
         name: said.as_ref().map(|said| cut(&said.name)),
         version: said.as_ref().and_then(|said| said.version.as_deref().map(cut)),
         provides: said.iter().flat_map(|said| &said.provides).take(MOST_NAMES).map(|name| cut(name)).collect(),
+        api_version: said.as_ref().and_then(|said| said.api_version.as_deref().map(cut)),
+        java: said.and_then(|said| said.java),
     })
 }
 
@@ -79,7 +81,10 @@ mod tests {
         let volume = Volume::new(folder.path());
         fs::create_dir_all(volume.plugins()).unwrap();
         let put = |file: &str, bytes: &[u8]| fs::write(volume.plugins().join(file), bytes).unwrap();
-        put("FAWE.jar", &jar(&[("plugin.yml", "name: FAWE\nversion: 2.12.0\nprovides: [WorldEdit]\n")]));
+        put(
+            "FAWE.jar",
+            &jar(&[("plugin.yml", "name: FAWE\nversion: 2.12.0\napi-version: 1.21\nprovides: [WorldEdit]\n")]),
+        );
         put("broken.jar", b"no jar");
         let files = ["FAWE.jar", "broken.jar", "gone.jar"].map(str::to_owned);
         let strangers = Strangers::default();
@@ -87,6 +92,7 @@ mod tests {
         let [fawe, broken] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((fawe.name.as_deref(), fawe.version.as_deref()), (Some("FAWE"), Some("2.12.0")));
         assert_eq!(fawe.provides, ["WorldEdit"]);
+        assert_eq!((fawe.api_version.as_deref(), fawe.java), (Some("1.21"), None));
         assert_eq!(fawe.sha256, hex::encode(Sha256::digest(fs::read(volume.plugins().join("FAWE.jar")).unwrap())));
         assert_eq!((broken.name.as_ref(), broken.sha256.len()), (None, 64));
         assert_eq!(broken.sha512.as_deref(), Some(hex::encode(Sha512::digest("no jar")).as_str()));

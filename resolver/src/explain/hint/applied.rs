@@ -54,6 +54,7 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
             }
         }
         HintStep::WarnUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Warn,
+        HintStep::IgnoreUnmanaged => request.unmanaged_plugins = UnmanagedPlugins::Ignore,
         HintStep::AddPlugins { plugins } => {
             let added = plugins.iter().map(|plugin| PluginWish {
                 object: plugin.object.clone(),
@@ -112,6 +113,7 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         | HintStep::InstallDependencies
         | HintStep::TrustFiles { .. }
         | HintStep::WarnUnmanaged
+        | HintStep::IgnoreUnmanaged
         | HintStep::AddPlugins { .. }
         | HintStep::TrustSiblings
         | HintStep::AssumeUnlisted

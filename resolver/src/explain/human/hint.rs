@@ -60,6 +60,7 @@ fn head(steps: &[HintStep]) -> &'static str {
         [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
         [HintStep::PinImage { .. }] => "newer Java",
         [HintStep::TrustFiles { .. }] => "if you checked",
+        [HintStep::IgnoreUnmanaged] => "without it",
         [_] => "allow it",
         _ => "together",
     }
@@ -112,6 +113,7 @@ pub(super) fn field(step: &HintStep) -> String {
             format!("kubectl nightshift trust {server} {} --minecraft {minecraft}", files.join(" "))
         }
         HintStep::WarnUnmanaged => "set `spec.unmanagedPlugins: Warn` on the server".to_owned(),
+        HintStep::IgnoreUnmanaged => "set `spec.unmanagedPlugins: Ignore` on the server, or remove the file".to_owned(),
         HintStep::DropRequirement { object, plugin } => {
             format!("remove the line about {plugin} from `spec.requires` of Plugin {object}")
         }

@@ -422,6 +422,9 @@ fn warned(warning: &Warning, software: Software) -> String {
             list(files, 4),
             if files.len() == 1 { "runs" } else { "run" }
         ),
+        Warning::UnmanagedRefused { file, because } => {
+            format!("the server does not load {file}, which is not managed here: it {}.", words::unusable(because))
+        }
         Warning::SharedName { name, files } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
         }

@@ -177,8 +177,7 @@ impl Picture {
 
     /// A line to each JAR of people's own that holds; they are in no lock.
     fn wait_for_files(&mut self, waits: usize, unusable: Option<&Unusable>) {
-        let Some(Unusable::Unmanaged { files }) = unusable else { return };
-        for file in files {
+        for file in unusable.map_or(&[][..], Unusable::own_files) {
             let known = self.find(file);
             let card = || Card::new(Kind::Holds, file, "not managed here");
             let place = known.unwrap_or_else(|| self.left(card(), file));

@@ -14,6 +14,8 @@ fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
         sha512: Some(hex::encode(Sha512::digest(bytes))),
         name: None,
         provides: Vec::new(),
+        api_version: None,
+        java: None,
         trusted: Vec::new(),
     }
 }
