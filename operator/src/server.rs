@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::{PaperMCServer, PaperMCServerStatus};
+use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
@@ -52,7 +52,7 @@ use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
 use restore::Restores;
 use rollout::{Done, GoalParts, Hand};
-use scope::Scope;
+use scope::{Alone, Scope};
 use undo::Undo;
 
 /// How old what was seen may be when a step is decided upon it.
@@ -201,8 +201,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let runs = WhatRuns::of(&seen);
     let before = report::status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
-    let asked = Scope::asked(server).filter(|_| by_hand.is_some());
-    let whole_by_hand = by_hand.is_some() && asked.is_none();
+    let whole_by_hand = by_hand.is_some() && Scope::asked(server).is_none();
     let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
@@ -222,16 +221,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    if let Some(snapshot) = &snapshot {
-        ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
-    }
     let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, at };
-    let mut answer = plan::answer(question.whole().await?, &runs);
-    let undo = match undo {
-        Some(undo) => Some(choose::bring_back(ctx, &checked, undo, &mut answer, &runs).await?),
-        None => None,
-    };
-    let alone = question.alone(asked, undo.as_ref(), &mut answer).await?;
+    let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
         let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
@@ -252,23 +243,17 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     }
 
     let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
-    let alone_until = by_hand.and_then(Gate::until);
+    let alone_until = by_hand.and_then(Gate::until).or_else(|| checked.windows.next_opening(at));
     let by_hand = by_hand.filter(|_| alone.opens_the_gate());
     let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
-    let gate = plan::gate(&checked, &consent, by_hand, at);
+    let known = before.available_update.as_ref().filter(|known| known.digest == goal.files.lock);
+    let tries_another = Plan::tries_another(&seen, rendered.revision);
+    let urgent = plan::urgent_gate(&checked.windows, &alone, known, tries_another, at);
+    let gate = plan::gate(&checked, &consent, by_hand.or(urgent), at);
     let key = (checked.namespace.clone(), checked.name.clone());
-    let mut plan = Plan::new(
-        &checked,
-        &seen,
-        answer,
-        goal,
-        rendered,
-        gate,
-        consent,
-        SignedDuration::from_secs(i64::from(ctx.config.settle_seconds)),
-        at,
-    )
-    .with_restores(restores);
+    let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
+    let mut plan =
+        Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at).with_restores(restores);
     plan.files_problem = files_problem;
     plan.undo = undo;
     (plan.alone, plan.alone_until) = (alone, alone_until);
@@ -317,6 +302,36 @@ async fn note_requests(
         return Ok(true);
     }
     restore::act::note(ctx, server, checked, before, restores, at).await
+}
+
+/// Which set is to run: what the solve chose, the earlier one that a person wants back, or what comes alone.
+async fn choose(
+    ctx: &Context,
+    server: &PaperMCServer,
+    checked: &check::CheckedServer,
+    plugins: &[Arc<Plugin>],
+    question: &Question<'_>,
+    undo: Option<Undo>,
+    is_by_hand: bool,
+) -> Result<(plan::Answer, Option<Undo>, Alone), PassError> {
+    if let Some(snapshot) = &question.snapshot {
+        ctx.metrics.catalog_read_at.set(snapshot.read_at.as_second());
+    }
+    let mut answer = plan::answer(question.whole().await?, question.runs);
+    if let Some(undo) = undo {
+        let undo = choose::bring_back(ctx, checked, undo, &mut answer, question.runs).await?;
+        let asked = Scope::asked(server).filter(|_| is_by_hand);
+        let alone = question.alone(asked, Some(&undo), &mut answer).await?;
+        return Ok((answer, Some(undo), alone));
+    }
+    let alone = if is_by_hand {
+        question.alone(Scope::asked(server), None, &mut answer).await?
+    } else {
+        let is_meant = |whole: &Lock| consent::is_named(server, whole.digest().as_str());
+        let scope = Scope::urgent(checked, question.request, plugins, question.at);
+        question.urgent(scope, is_meant, &mut answer).await?
+    };
+    Ok((answer, None, alone))
 }
 
 /// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a
@@ -390,7 +405,9 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Times
         Gate::Open { .. } => None,
     };
     let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming);
-    let Some(opens) = opens.into_iter().chain(by_the_clock).min() else { return };
+    let Some(opens) = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min() else {
+        return;
+    };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);
     let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());

@@ -256,7 +256,7 @@ impl Desk {
             key: key?,
             jars: spec.source.jars.clone(),
             version: version?,
-            delay: delay.unwrap_or(servers_delay),
+            delay: if spec.urgent { SignedDuration::ZERO } else { delay.unwrap_or(servers_delay) },
             channel: match spec.channel {
                 plugin::PluginChannel::Release => Channel::Release,
                 plugin::PluginChannel::Beta => Channel::Beta,

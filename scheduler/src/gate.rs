@@ -158,6 +158,16 @@ impl Windows {
         Some(Gate::Open { opened_at, until })
     }
 
+    /// The gate for what may not wait for a window and is there `since` this instant: open but for blackouts, cut at each midnight
+    /// as without windows. What waits for players counts from `since` on the first day.
+    pub fn urgent(&self, since: Timestamp, now: Timestamp) -> Gate {
+        let at_any_time = Self { windows: Vec::new(), enabled: false, blackouts: self.blackouts.clone() };
+        match at_any_time.gate(now) {
+            Gate::Open { opened_at, until } => Gate::Open { opened_at: opened_at.max(since.min(now)), until },
+            gate @ (Gate::Ending { .. } | Gate::Shut { .. }) => gate,
+        }
+    }
+
     /// The blackout that is on, and when it is over: of several, the one that lasts longest.
     pub fn blackout_at(&self, now: Timestamp) -> Option<(&Blackout, Timestamp)> {
         let on = self.blackouts.iter().filter_map(|blackout| Some((blackout, blackout.until(now)?)));

@@ -60,15 +60,43 @@ impl Question<'_> {
         if let Some(why) = scope.unknown(self.request, runs) {
             return Ok(Alone::Refused(why));
         }
-        let shared = answer.lock.as_ref().filter(|_| answer.solved && self.together.len() > 1).cloned();
+        let shared = self.shared(answer);
         let one = Narrow { question: self, runs, shared: shared.as_ref() };
-        match one.solve(&scope).await? {
-            Ok(lock) if !changes(Some(runs), &lock).is_empty() => {
+        match one.newer(&scope).await? {
+            Some(lock) => {
                 answer.lock = Some(with_image_of(lock, self.runs));
                 Ok(Alone::Asked(scope))
             }
-            Ok(_) | Err(_) => one.why_not(&scope).await,
+            None => one.why_not(&scope).await,
         }
+    }
+
+    /// Puts into the place of `answer` what may not wait for a window, if it can come alone. `is_meant` says whether a person
+    /// has spoken for the set of a lock: then that one comes.
+    pub(super) async fn urgent(
+        &self,
+        scope: Option<Scope>,
+        is_meant: impl Fn(&Lock) -> bool,
+        answer: &mut plan::Answer,
+    ) -> Result<Alone, Gone> {
+        let (Some(scope), Some(record), Some(whole)) = (scope, &self.runs.lock, &answer.lock) else {
+            return Ok(Alone::Nothing);
+        };
+        let runs = &record.lock;
+        // Nothing newer comes alone where nothing newer comes at all. Without a solution of the whole it may.
+        if answer.solved && changes(Some(runs), whole).is_empty() || is_meant(whole) {
+            return Ok(Alone::Nothing);
+        }
+        let shared = self.shared(answer);
+        let one = Narrow { question: self, runs, shared: shared.as_ref() };
+        let Some(lock) = one.newer(&scope).await? else { return Ok(Alone::Nothing) };
+        answer.lock = Some(with_image_of(lock, self.runs));
+        Ok(Alone::Urgent(scope))
+    }
+
+    /// What was decided for all servers that share a plugin.
+    fn shared(&self, answer: &plan::Answer) -> Option<Lock> {
+        answer.lock.as_ref().filter(|_| answer.solved && self.together.len() > 1).cloned()
     }
 
     async fn ask(&self, request: &Request, together: Group) -> Result<Answer, Gone> {
@@ -92,6 +120,12 @@ impl Narrow<'_> {
         let narrowed: Narrowed = narrow(self.question.request, self.runs, scope, self.shared);
         let answer = self.question.ask(&narrowed.request, Arc::new(vec![narrowed.request.clone()])).await?;
         Ok(answer.map(|resolution| narrowed.lock(resolution.lock)))
+    }
+
+    /// The set in which only a scope has changed; None: there is none, or nothing in it would change.
+    async fn newer(&self, scope: &Scope) -> Result<Option<Lock>, Gone> {
+        let solved = self.solve(scope).await?;
+        Ok(solved.ok().filter(|lock| !changes(Some(self.runs), lock).is_empty()))
     }
 
     /// Why nothing of a scope comes alone: it is as new as it may be, or something has to come along.

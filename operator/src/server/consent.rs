@@ -39,7 +39,7 @@ impl Consent {
         let said = |annotation: &str| server.annotations().get(annotation).map(String::as_str);
         let apply = said(APPLY);
         let is_another_set = runs.is_some_and(|runs| runs != planned);
-        let is_approved = [said(APPROVE), apply].into_iter().flatten().any(|digest| names(digest, planned));
+        let is_approved = is_named(server, planned);
         let apply_since = apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now));
         let undo_since = undo.and_then(|undo| match undo {
             Undo::To { digest, since } if digest == planned => Some(*since),
@@ -56,6 +56,12 @@ impl Consent {
                 .map(str::to_owned),
         }
     }
+}
+
+/// Whether a person has said that exactly this set may come, or shall.
+pub(crate) fn is_named(server: &PaperMCServer, digest: &str) -> bool {
+    let said = |annotation: &str| server.annotations().get(annotation);
+    [said(APPROVE), said(APPLY)].into_iter().flatten().any(|written| names(written, digest))
 }
 
 /// The request for one exact set, with the instant at which it was first seen, for the status. A request that is taken away

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{LastHandled, UnmanagedFile};
+use crds::paper_mc_server::{AvailableUpdate, LastHandled, UnmanagedFile};
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -15,11 +15,11 @@ use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::{Gate, Windows};
 use scheduler::protocol;
-use scheduler::seen::{Door, Goal, Seen};
+use scheduler::seen::{Door, Goal, Revision, Seen};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
-use super::consent::Consent;
+use super::consent::{Consent, whole_second};
 use super::copies::{data_ordered, look_at_world};
 use super::hot_copies::HotCopies;
 use super::in_place::proof_began;
@@ -209,6 +209,20 @@ pub(crate) fn gate(server: &CheckedServer, consent: &Consent, by_hand: Option<Ga
     server.windows.gate(now)
 }
 
+/// The gate for what may not wait for a window: open since it was found (`known`), but for blackouts. While another set is on trial, the
+/// gate of that one counts: what was committed in a window is taken back when it shuts.
+pub(crate) fn urgent_gate(
+    windows: &Windows,
+    alone: &Alone,
+    known: Option<&AvailableUpdate>,
+    tries_another: bool,
+    now: Timestamp,
+) -> Option<Gate> {
+    let found_at = known.and_then(|known| known.found_at);
+    let is_urgent = matches!(alone, Alone::Urgent(_)) && !tries_another;
+    is_urgent.then(|| windows.urgent(whole_second(found_at.unwrap_or(now)), now))
+}
+
 /// Everything that the rollout and the report need of this pass.
 pub(crate) struct Plan {
     pub(crate) goal: Goal,
@@ -331,6 +345,11 @@ impl Plan {
         let settled = seen.facts.settled.map(|settled| settled.revision);
         let open = seen.shape.is_some_and(|set| set.door == Door::Open);
         settled.is_some() && (open || seen.pod_revision.is_some_and(|revision| Some(revision) != settled))
+    }
+
+    /// Whether the set on trial is another one than this.
+    pub(crate) fn tries_another(seen: &Observed, revision: Revision) -> bool {
+        Self::is_on_trial(seen) && seen.shape.is_none_or(|set| set.template != revision)
     }
 
     /// The files of the goal are not on the volume, and nobody brings them yet.

@@ -1,15 +1,18 @@
 //! Pure. What may come alone while everything else stays at what runs: the scope of a request to apply now
-//! (`nightshift.dev/apply-now: <unix>;only=plugin/NAME`).
+//! (`nightshift.dev/apply-now: <unix>;only=plugin/NAME`), and Plugins that may not wait (`spec.urgent`).
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
-use crds::PaperMCServer;
+use crds::{PaperMCServer, Plugin};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use resolver::lock::{Lock, LockReason};
 use resolver::request::Request;
+use scheduler::gate::Gate;
 
+use super::check::CheckedServer;
 use crate::k8s::labels::APPLY_NOW;
 use crate::requeue::Outcome;
 
@@ -40,6 +43,8 @@ pub(crate) enum Alone {
     Nothing,
     /// What a person asks for: that is planned, and nothing else.
     Asked(Scope),
+    /// What may not wait for a window (`spec.urgent` of a Plugin): that is planned, until a window opens.
+    Urgent(Scope),
     /// What a person asks for cannot come, and why. It is tried again for as long as the request counts.
     Refused(String),
     /// Nothing is newer of what a person asks for; in words. The request is served by that.
@@ -50,7 +55,7 @@ impl Alone {
     /// Whether the request to apply now opens the gate. One that is refused must not: what is planned then is more than it names.
     pub(crate) fn opens_the_gate(&self) -> bool {
         match self {
-            Self::Nothing | Self::Asked(_) => true,
+            Self::Nothing | Self::Asked(_) | Self::Urgent(_) => true,
             Self::Refused(_) | Self::UpToDate(_) => false,
         }
     }
@@ -63,6 +68,11 @@ impl Alone {
                 let text = format!("`{APPLY_NOW}` names {scope}: everything else stays at what runs");
                 Some((true, "Asked", text))
             }
+            Self::Urgent(scope) => {
+                let text =
+                    format!("`spec.urgent`: {scope} waits for no window, and everything else stays at what runs");
+                Some((true, "Urgent", text))
+            }
             Self::Refused(why) => Some((false, "Refused", why.clone())),
         }
     }
@@ -71,16 +81,21 @@ impl Alone {
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Refused(why) | Self::UpToDate(why) => Some(why),
-            Self::Nothing | Self::Asked(_) => None,
+            Self::Nothing | Self::Asked(_) | Self::Urgent(_) => None,
         }
     }
 
-    /// When a server has to be looked at because what comes alone is planned no longer: at the end of the request, and not
-    /// minutes after it.
-    pub(crate) fn in_time(&self, outcome: Outcome, ends: Option<Timestamp>, now: Timestamp) -> Outcome {
-        match (self, ends) {
-            (Self::Asked(_) | Self::Refused(_), Some(ends)) => outcome.no_later_than(ends, now),
-            (Self::Asked(_) | Self::Refused(_), None) | (Self::Nothing | Self::UpToDate(_), _) => outcome,
+    /// When a server has to be looked at because what comes alone is planned no longer: at the end of the request, or when a
+    /// window opens, and not minutes after it.
+    pub(crate) fn in_time(&self, outcome: Outcome, until: Option<Timestamp>, now: Timestamp) -> Outcome {
+        self.ends(until).map_or(outcome, |ends| outcome.no_later_than(ends, now))
+    }
+
+    /// When it is planned no longer, if something else can be by then.
+    pub(crate) fn ends(&self, until: Option<Timestamp>) -> Option<Timestamp> {
+        match self {
+            Self::Asked(_) | Self::Urgent(_) | Self::Refused(_) => until,
+            Self::Nothing | Self::UpToDate(_) => None,
         }
     }
 }
@@ -94,6 +109,26 @@ impl Scope {
             return Some(Err(format!("`{APPLY_NOW}` is longer than {LONGEST} characters; ask for fewer at a time")));
         }
         Some(Self::read(options))
+    }
+
+    /// The Plugins of a server that may not wait for its window; None where nothing comes by itself, and in an opening of a
+    /// window: there all that is planned comes together, and what has begun is brought to its end.
+    pub(crate) fn urgent(
+        server: &CheckedServer,
+        request: &Request,
+        plugins: &[Arc<Plugin>],
+        now: Timestamp,
+    ) -> Option<Self> {
+        let windows = &server.windows;
+        let by_itself = server.automatic && !server.suspended && !windows.windows.is_empty();
+        if !by_itself || !matches!(windows.gate(now), Gate::Shut { .. }) {
+            return None;
+        }
+        let urgent: BTreeSet<String> =
+            plugins.iter().filter(|plugin| plugin.spec.urgent).map(|plugin| plugin.name_any()).collect();
+        let wishes = request.plugins.iter().map(|wish| &wish.object).filter(|object| urgent.contains(*object));
+        let plugins: BTreeSet<String> = wishes.cloned().collect();
+        (!plugins.is_empty()).then_some(Self { paper: false, plugins })
     }
 
     /// Everything that a request asks for, and everything that somebody has asked for of what runs.

@@ -1,6 +1,8 @@
-//! Edge (writes). One plugin alone, by a request with a scope.
+//! Edge (writes). One plugin alone: by a request with a scope, and because it may not wait.
 
 use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 
 use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, plugin, server, viabackwards};
 use super::server::Server;
@@ -28,7 +30,7 @@ fn pair(viaversion: &str, viabackwards: &str) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_plugin_comes_alone_when_somebody_asks_for_it() {
+async fn one_plugin_comes_alone_when_somebody_asks_for_it_and_another_because_it_may_not_wait() {
     in_a_world("scoped", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), plugin("viaversion"), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
@@ -59,6 +61,12 @@ async fn one_plugin_comes_alone_when_somebody_asks_for_it() {
         assert!(lobby.condition("Scoped").await.is_none());
         world.look_again(LOBBY).await;
         assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
+
+        let urgent = Patch::Merge(json!({"spec": {"urgent": true}}));
+        world.api::<crds::Plugin>().patch("viabackwards", &PatchParams::default(), &urgent).await.unwrap();
+        lobby.settled().await;
+        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.1"), "the window is far");
+        assert_eq!(witness.runs(), 3, "{}", witness.console());
     })
     .await;
 }

@@ -22,8 +22,11 @@ fn file(name: &str) -> Value {
     json!({"name": format!("{name}.jar"), "url": "https://example.org/x.jar", "hash": format!("sha256:{}", "ab".repeat(32))})
 }
 
-/// Versions by plugin with what each needs, as `plugin` or `plugin version`: the first is of Sunday, the second of Tuesday.
-const PLUGINS: [(&str, [(&str, &[&str]); 2]); 6] = [
+/// A version, and what it needs: `plugin`, or `plugin version`.
+type Version = (&'static str, &'static [&'static str]);
+
+/// Versions by plugin: the first is of Sunday, the second of Tuesday.
+const PLUGINS: [(&str, [Version; 2]); 6] = [
     ("claims", [("1.0", &["lib"]), ("1.1", &["lib"])]),
     ("lib", [("1.0", &[]), ("1.1", &[])]),
     ("map", [("1.0", &["tiles"]), ("1.1", &["tiles 1.1"])]),
@@ -113,6 +116,19 @@ impl Scene {
         let alone = question.alone(asked, self.undo.as_ref(), &mut answer).await.unwrap();
         let before = runs.lock.as_ref().map(|record| &record.lock);
         (in_words(&changes(before, &answer.lock.unwrap())), alone)
+    }
+
+    /// What comes alone because it may not wait, where the set that is planned besides is meant by a person or not.
+    async fn urgent(&self, name: &str, is_meant: bool) -> Option<String> {
+        let solver = Solver::start(Metrics::default().solves).unwrap();
+        let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
+        let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
+        let question = Question { solver: &solver, snapshot, request, together, runs, at: tuesday() };
+        let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+        let scope = Scope { paper: false, plugins: [name.to_owned()].into() };
+        let alone = question.urgent(Some(scope.clone()), |_| is_meant, &mut answer).await.unwrap();
+        let before = runs.lock.as_ref().map(|record| &record.lock);
+        (alone == Alone::Urgent(scope)).then(|| in_words(&changes(before, &answer.lock.unwrap())))
     }
 
     async fn comes(&self, only: &str) -> String {
@@ -228,4 +244,35 @@ async fn a_server_that_is_kept_at_an_earlier_set_is_not_asked_about_and_a_first_
     let mut answer = plan::answer(question.whole().await.unwrap(), runs);
     let asked = Some(Err("not read on a first start".to_owned()));
     assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), Alone::Nothing);
+}
+
+/// As `spec.urgent` makes it: without a delay for this one.
+fn hurry(scene: &mut Scene, object: &str) {
+    let wishes = scene.request.plugins.iter_mut().filter(|wish| wish.object == object);
+    wishes.for_each(|wish| wish.delay = SignedDuration::ZERO);
+    scene.together = Arc::new(vec![scene.request.clone()]);
+}
+
+#[tokio::test]
+async fn an_urgent_plugin_comes_alone_and_what_it_cannot_leave_behind_makes_it_wait() {
+    let mut scene = scene(&ALL, &ALL);
+    hurry(&mut scene, "vault");
+    assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
+    assert_eq!(scene.urgent("vault", true).await, None, "a person wants the whole set");
+    assert_eq!(scene.urgent("shop", false).await, None, "vault would have to come along");
+}
+
+#[tokio::test]
+async fn a_server_for_which_nothing_is_newer_is_asked_about_once() {
+    let scene = scene(&ALL, &ALL);
+    assert_eq!(scene.urgent("vault", false).await, None, "it would be newer without the delay that it has here");
+}
+
+#[tokio::test]
+async fn an_urgent_plugin_comes_although_the_rest_has_no_answer() {
+    let mut scene = scene(&ALL, &ALL);
+    let other = scene.request.plugins.iter_mut().find(|wish| wish.object == "claims").unwrap();
+    other.version = resolver::request::VersionWish::Pin { version: "9.9".to_owned() };
+    hurry(&mut scene, "vault");
+    assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
 }

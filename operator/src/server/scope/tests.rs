@@ -1,9 +1,11 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server;
 
 fn asked(value: &str) -> Option<Result<Scope, String>> {
-    let server: PaperMCServer = serde_json::from_value(json!({
+    let server: crds::PaperMCServer = serde_json::from_value(json!({
         "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": value}},
         "spec": {"updateStrategy": "auto"},
     }))
@@ -47,4 +49,46 @@ fn a_refused_request_opens_no_gate_and_is_looked_at_again_when_it_is_over() {
     }
     let outcome = Alone::Nothing.in_time(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
     assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(900)));
+}
+
+/// What may not wait on a server with this spec at noon, of two Plugins that it asks for and one that it does not.
+fn urgent_on(spec: Value) -> Option<String> {
+    let plugin = |name: &str, urgent: bool| -> Arc<Plugin> {
+        let spec = json!({
+            "source": {"type": "modrinth", "project": name}, "urgent": urgent, "instanceSelector": {"matchLabels": {}},
+        });
+        Arc::new(serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap())
+    };
+    let wish = |object: &str| {
+        json!({
+            "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": "auto"},
+            "delay": "PT0S", "channel": "release",
+        })
+    };
+    let request = serde_json::from_value(json!({
+        "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE",
+        "plugins": [wish("geyser"), wish("warps")],
+    }));
+    let plugins = [plugin("geyser", true), plugin("warps", false), plugin("elsewhere", true)];
+    let noon = "2026-11-22T12:00:00Z".parse().unwrap();
+    let scope = Scope::urgent(&check(&server(spec)).unwrap(), &request.unwrap(), &plugins, noon);
+    scope.map(|scope| scope.to_string())
+}
+
+#[test]
+fn an_urgent_plugin_of_the_server_waits_for_no_window_and_in_one_everything_comes_together() {
+    let window = |window: Value| json!({"updateSchedule": {"maintenanceWindow": window}});
+    assert_eq!(urgent_on(window(json!({"cron": "0 4 * * 0"}))).as_deref(), Some("plugin/geyser"));
+    assert_eq!(urgent_on(window(json!({"cron": "30 11 * * *", "duration": "1h"}))), None);
+    let ending = json!({"cron": "30 11 * * *", "duration": "1h", "latestStart": "45m"});
+    assert_eq!(urgent_on(window(ending)), None, "what has begun there is brought to its end");
+}
+
+#[test]
+fn nothing_is_urgent_on_a_server_that_is_left_alone() {
+    let window = json!({"maintenanceWindow": {"cron": "0 4 * * 0"}});
+    assert_eq!(urgent_on(json!({"updateSchedule": window, "suspend": true})), None);
+    assert_eq!(urgent_on(json!({})), None, "nobody has said that anything comes by itself");
+    let off = json!({"updateSchedule": {"maintenanceWindow": {"enabled": false, "cron": "0 4 * * 0"}}});
+    assert_eq!(urgent_on(off), None);
 }

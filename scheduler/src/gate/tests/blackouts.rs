@@ -38,6 +38,19 @@ fn what_a_blackout_leaves_of_a_window_is_two_openings() {
 }
 
 #[test]
+fn what_is_urgent_waits_for_no_window_and_for_blackouts_and_is_one_opening_from_when_it_was_found_to_a_midnight() {
+    let windows = without(vec![once("2026-01-06T12:00:00Z", "2026-01-06T14:00:00Z")]);
+    let found = at("2026-01-06T09:30:00Z");
+    let urgent = |now: &str| windows.urgent(found, at(now));
+    let morning = open("2026-01-06T09:30:00Z", "2026-01-06T12:00:00Z");
+    assert_eq!((urgent("2026-01-06T09:30:00Z"), urgent("2026-01-06T11:59:59Z")), (morning, morning));
+    assert_eq!(urgent("2026-01-06T12:00:00Z"), shut("2026-01-06T14:00:00Z"));
+    assert_eq!(urgent("2026-01-06T15:00:00Z"), open("2026-01-06T14:00:00Z", "2026-01-08T00:00:00Z"));
+    assert_eq!(urgent("2026-01-08T00:00:00Z"), open("2026-01-08T00:00:00Z", "2026-01-09T00:00:00Z"));
+    assert_eq!(urgent("2026-01-06T09:00:00Z"), open("2026-01-06T09:00:00Z", "2026-01-06T12:00:00Z"), "clocks differ");
+}
+
+#[test]
 fn a_blackout_that_comes_again_follows_the_clocks_of_its_zone() {
     let nights = only(window("0 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
     let evenings = again("0 18 * * 5-6", "Europe/Berlin", SignedDuration::from_hours(12));
