@@ -1,5 +1,5 @@
-//! Pure. The overlay: bounds between plugins that no page states. Three layers, of which later ones win: what is built in,
-//! the cluster's facts, and what a Plugin says itself.
+//! Pure. The overlay: bounds between plugins that no page states. Three layers, of which later ones win: what is built
+//! in, the cluster's facts, and what a Plugin says itself.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -87,13 +87,14 @@ pub(crate) enum Needed<'x> {
     Beside(&'static [&'static str]),
 }
 
-/// `depend: [ViaVersion]` stands in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517 releases,
-/// and `depend: [WorldEdit]` in every `WorldGuard` JAR: what the JAR needs outranks the page. So do `ViaVersion` in every JAR of `ViaRewind`
-/// from 3.0.0 on, and `ViaBackwards` from 3.1.0 on (github.com/ViaVersion/ViaRewind, read on 2026-11-23 at its 26 tags).
+/// `depend: [ViaVersion]` stands in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517
+/// releases, and `depend: [WorldEdit]` in every `WorldGuard` JAR: what the JAR needs outranks the page.
+/// `ViaVersion` stands in every `ViaRewind` JAR from 3.0.0 on, and `ViaBackwards` from 3.1.0 on
+/// (github.com/ViaVersion/ViaRewind, read on 2026-11-23 at its 26 tags).
 ///
-/// Nothing in `ViaRewind` refuses an older `ViaVersion`: it is built against that of its day. Of its 21 tags from the time of the recorded
-/// dates (until 2026-01-18) 12 name the newest one that was out, and 9 an older one or its snapshot; none names a newer one. So a guess may
-/// ask for too much, never for too little.
+/// Nothing in `ViaRewind` refuses an older `ViaVersion`: it is built against that of its day. Of its 21 tags from the
+/// time of the recorded dates (until 2026-01-18) 12 name the newest one that was out, and 9 an older one or its
+/// snapshot; none names a newer one. So a guess may ask for too much, never for too little.
 static PAIRS: &[Pair] = &[
     Pair {
         dependent: Identity { modrinth: Modrinth::Id("NpvuJQoq"), name: "ViaBackwards" },
@@ -125,8 +126,8 @@ static PAIRS: &[Pair] = &[
 /// The ids stand in pages of `ViaVersion` that were recorded.
 const VIAREWIND: Identity = Identity { modrinth: Modrinth::Id("TbHIxhx5"), name: "ViaRewind" };
 
-/// `EssentialsX`, then its modules, as pages name them; their JARs say `Essentials` for `EssentialsX`. Letter case, blanks, `-` and `_`
-/// left out.
+/// `EssentialsX`, then its modules, as pages name them; their JARs say `Essentials` for `EssentialsX`. Letter case,
+/// blanks, `-` and `_` left out.
 pub(crate) const ESSENTIALS: [&str; 9] = [
     "essentialsx",
     "essentialsxantibuild",
@@ -139,8 +140,9 @@ pub(crate) const ESSENTIALS: [&str; 9] = [
     "essentialsxxmpp",
 ];
 
-/// When its modules start they compare their version with that of `EssentialsX`, and write `Version mismatch! Please update all Essentials
-/// jars to the same version.` where it is another one: `onEnable` of `EssentialsSpawn`, `EssentialsDiscord` and the others.
+/// When its modules start they compare their version with that of `EssentialsX`, and write `Version mismatch! Please
+/// update all Essentials jars to the same version.` where it is another one: `onEnable` of `EssentialsSpawn`,
+/// `EssentialsDiscord` and the others.
 const ESSENTIALS_SOURCE: (&str, Date) =
     ("github.com/EssentialsX/Essentials, whose modules ask for the version of the core", date(2026, 11, 23));
 
@@ -237,7 +239,8 @@ pub(crate) fn is_called(project: &Project, name: &str) -> bool {
     is(&project.name) || is(&project.id) || project.key.source != Source::Url && is(&project.key.project)
 }
 
-/// What `release` of `project` needs although its page may not say so; of several words about one plugin the last counts.
+/// What `release` of `project` needs although its page may not say so; of several words about one plugin the last
+/// counts.
 pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: Voices<'x>) -> Vec<Need<'x>> {
     let mut needs = Vec::new();
     if is_module(project) && release.version != FALLBACK_VERSION {

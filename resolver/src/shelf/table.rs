@@ -79,8 +79,8 @@ pub(crate) struct Place<'a> {
     pub(crate) latest: Vec<&'a str>,
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
-    /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives names,
-    /// where facts count that are not built in, and for other software than Paper.
+    /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives
+    /// names, where facts count that are not built in, and for other software than Paper.
     pub(crate) named: Option<SharedLinks>,
     /// Which JARs come, where any that was read asks for others by name.
     asks: Option<Jars<'a>>,
@@ -110,8 +110,9 @@ type PaperBasis<'a> = (
     (&'a [UnmanagedJar], UnmanagedPlugins),
 );
 
-/// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts, what is asked for,
-/// because names mean something there first, and what runs, because some facts do not part it. What names in JARs mean, the sheet has.
+/// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts,
+/// what is asked for, because names mean something there first, and what runs, because some facts do not part it. What
+/// names in JARs mean, the sheet has.
 type FactBasis<'a> = Option<(Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>, Vec<&'a str>)>;
 
 /// What each release asks of other projects, for all who ask alike.
