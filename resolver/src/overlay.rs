@@ -1,15 +1,17 @@
-//! Pure. The overlay: bounds between plugins that no page states. Three layers, of which later ones win: what is built in,
-//! the cluster's facts, and what a Plugin says itself.
+//! Pure. The overlay: bounds between plugins that no page states. Three layers, of which later ones win: what is built
+//! in, the cluster's facts, and what a Plugin says itself.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::SignedDuration;
-use jiff::civil::Date;
+use jiff::civil::{Date, date};
 use serde::Deserialize;
 
-use crate::catalog::{Project, ProjectKey, Release, Source};
+use crate::catalog::{FALLBACK_VERSION, Project, ProjectKey, Release, Source};
 use crate::facts::{Facts, Requirement, Says};
+use crate::request::Running;
+use crate::version::lenient;
 use crate::version::range::Range;
 
 /// How long after a dependent its dependency may be published and still belong to it: in 12 of 30 recorded pairs of one
@@ -22,8 +24,8 @@ struct Pair {
     dependent: Identity,
     dependency: Identity,
     table: &'static LazyLock<Table>,
-    /// Whether the dates tell about a release that is not in the table.
-    guess: bool,
+    /// From which version on the dates tell about a release that is not in the table; None: they tell nothing.
+    guess_from: Option<&'static str>,
 }
 
 /// One project at every source.
@@ -59,6 +61,8 @@ pub(crate) type Own<'x> = (&'x str, &'x [Requirement]);
 pub(crate) enum Bound {
     /// Somebody says which versions will do.
     Within(Range, Says),
+    /// Of one version with it, which is written here.
+    Same(Range, Says),
     /// Nothing is recorded: guessed from dates.
     Guess,
 }
@@ -79,27 +83,74 @@ pub(crate) enum Needed<'x> {
     Key(ProjectKey, &'static str),
     /// By what somebody calls it.
     Called(&'x str),
+    /// One that the server asks for and that is called so; where it asks for none, nothing is needed.
+    Beside(&'static [&'static str]),
 }
 
-/// `depend: [ViaVersion]` stands in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517 releases,
-/// and `depend: [WorldEdit]` in every `WorldGuard` JAR: what the JAR needs outranks the page.
+/// `depend: [ViaVersion]` stands in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517
+/// releases, and `depend: [WorldEdit]` in every `WorldGuard` JAR: what the JAR needs outranks the page.
+/// `ViaVersion` stands in every `ViaRewind` JAR from 3.0.0 on, and `ViaBackwards` from 3.1.0 on
+/// (github.com/ViaVersion/ViaRewind, read on 2026-11-23 at its 26 tags).
+///
+/// Nothing in `ViaRewind` refuses an older `ViaVersion`: it is built against that of its day. Of its 21 tags from the
+/// time of the recorded dates (until 2026-01-18) 12 name the newest one that was out, and 9 an older one or its
+/// snapshot; none names a newer one. So a guess may ask for too much, never for too little.
 static PAIRS: &[Pair] = &[
     Pair {
         dependent: Identity { modrinth: Modrinth::Id("NpvuJQoq"), name: "ViaBackwards" },
         dependency: Identity { modrinth: Modrinth::Id("P1OZGk5p"), name: "ViaVersion" },
         table: &VIABACKWARDS,
-        guess: true,
+        guess_from: Some("0"),
+    },
+    Pair {
+        dependent: VIAREWIND,
+        dependency: Identity { modrinth: Modrinth::Id("P1OZGk5p"), name: "ViaVersion" },
+        table: &VIAREWIND_VIAVERSION,
+        guess_from: Some("0"),
+    },
+    Pair {
+        dependent: VIAREWIND,
+        dependency: Identity { modrinth: Modrinth::Id("NpvuJQoq"), name: "ViaBackwards" },
+        table: &VIAREWIND_VIABACKWARDS,
+        guess_from: Some("3.1.0"),
     },
     Pair {
         dependent: Identity { modrinth: Modrinth::Slug("worldguard"), name: "WorldGuard" },
         dependency: Identity { modrinth: Modrinth::Slug("worldedit"), name: "WorldEdit" },
         table: &WORLDGUARD,
         // They are not published in one night.
-        guess: false,
+        guess_from: None,
     },
 ];
 
+/// The ids stand in pages of `ViaVersion` that were recorded.
+const VIAREWIND: Identity = Identity { modrinth: Modrinth::Id("TbHIxhx5"), name: "ViaRewind" };
+
+/// `EssentialsX`, then its modules, as pages name them; their JARs say `Essentials` for `EssentialsX`. Letter case,
+/// blanks, `-` and `_` left out.
+pub(crate) const ESSENTIALS: [&str; 9] = [
+    "essentialsx",
+    "essentialsxantibuild",
+    "essentialsxchat",
+    "essentialsxdiscord",
+    "essentialsxdiscordlink",
+    "essentialsxgeoip",
+    "essentialsxprotect",
+    "essentialsxspawn",
+    "essentialsxxmpp",
+];
+
+/// When its modules start they compare their version with that of `EssentialsX`, and write `Version mismatch! Please
+/// update all Essentials jars to the same version.` where it is another one: `onEnable` of `EssentialsSpawn`,
+/// `EssentialsDiscord` and the others.
+const ESSENTIALS_SOURCE: (&str, Date) =
+    ("github.com/EssentialsX/Essentials, whose modules ask for the version of the core", date(2026, 11, 23));
+
 static VIABACKWARDS: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("overlay/viabackwards.json")));
+static VIAREWIND_VIAVERSION: LazyLock<Table> =
+    LazyLock::new(|| Table::read(include_str!("overlay/viarewind-viaversion.json")));
+static VIAREWIND_VIABACKWARDS: LazyLock<Table> =
+    LazyLock::new(|| Table::read(include_str!("overlay/viarewind-viabackwards.json")));
 static WORLDGUARD: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("overlay/worldguard.json")));
 
 /// The file format; `about` and `source` are for readers of the file.
@@ -151,6 +202,27 @@ impl Identity {
     }
 }
 
+impl Pair {
+    /// What is known, or guessed, about a release.
+    fn bound(&self, release: &str) -> Option<Bound> {
+        let guesses = || self.guess_from.is_some_and(|first| lenient::compare(release, first).is_ge());
+        self.table.bound(release).or_else(|| guesses().then_some(Bound::Guess))
+    }
+}
+
+/// Whether a project is a module of `EssentialsX`: what its releases need depends on what else is asked for.
+pub(crate) fn is_module(project: &Project) -> bool {
+    let name = project.name.to_lowercase().replace(['-', '_', ' '], "");
+    ESSENTIALS[1..].iter().any(|module| name == *module || name == module.replacen('x', "", 1))
+}
+
+/// Whether anything is guessed about a release of a project that runs.
+pub(crate) fn guesses(project: &Project, running: &Running) -> bool {
+    let guessed = |pair: &Pair, release: &Release| pair.bound(&release.version) == Some(Bound::Guess);
+    let mut pairs = PAIRS.iter().filter(|pair| pair.guess_from.is_some() && pair.dependent.is(project));
+    pairs.any(|pair| project.releases.iter().any(|release| running.has(release) && guessed(pair, release)))
+}
+
 impl Voices<'_> {
     /// Nobody but what is built in.
     pub(crate) const NONE: Voices<'static> = Voices { cluster: &Facts::NONE, own: None };
@@ -167,12 +239,18 @@ pub(crate) fn is_called(project: &Project, name: &str) -> bool {
     is(&project.name) || is(&project.id) || project.key.source != Source::Url && is(&project.key.project)
 }
 
-/// What `release` of `project` needs although its page may not say so; of several words about one plugin the last counts.
+/// What `release` of `project` needs although its page may not say so; of several words about one plugin the last
+/// counts.
 pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: Voices<'x>) -> Vec<Need<'x>> {
     let mut needs = Vec::new();
+    if is_module(project) && release.version != FALLBACK_VERSION {
+        let (source, date) = ESSENTIALS_SOURCE;
+        let says = Says::BuiltIn { source: source.to_owned(), date };
+        let bound = Bound::Same(Range::exactly(&release.version), says);
+        needs.push(Need { project: Needed::Beside(&["EssentialsX", "Essentials"]), bound });
+    }
     for pair in PAIRS.iter().filter(|pair| pair.dependent.is(project)) {
-        let bound = pair.table.bound(&release.version).or_else(|| pair.guess.then_some(Bound::Guess));
-        if let (Some(bound), Some(key)) = (bound, pair.dependency.at(project.key.source)) {
+        if let (Some(bound), Some(key)) = (pair.bound(&release.version), pair.dependency.at(project.key.source)) {
             needs.push(Need { project: Needed::Key(key, pair.dependency.name), bound });
         }
     }
@@ -202,21 +280,23 @@ mod tests {
     fn the_recorded_minimums_parse_and_are_not_all_the_own_number() {
         let least = |table: &Table, release: &str| match table.bound(release).unwrap() {
             Bound::Within(range, _) => range.as_str().to_owned(),
-            Bound::Guess => panic!("{release} is recorded"),
+            Bound::Same(..) | Bound::Guess => panic!("{release} is recorded"),
         };
         assert_eq!(VIABACKWARDS.places.len(), 56);
         assert_eq!(least(&VIABACKWARDS, "5.10.0"), ">=5.9.2");
         assert_eq!(least(&VIABACKWARDS, "4.9.2"), ">=4.9.3");
         assert_eq!(WORLDGUARD.places.len(), 9);
         assert_eq!(least(&WORLDGUARD, "7.0.10"), ">=7.3.0");
-        for table in [&*VIABACKWARDS, &*WORLDGUARD] {
+        assert_eq!(least(&VIAREWIND_VIAVERSION, "4.0.12"), ">=5.5.1");
+        assert_eq!(VIAREWIND_VIABACKWARDS.bound("3.0.6"), None, "its JAR only knows of it");
+        for table in [&*VIABACKWARDS, &*WORLDGUARD, &*VIAREWIND_VIAVERSION, &*VIAREWIND_VIABACKWARDS] {
             for (release, least, _) in &table.at_least {
                 let parsed: Range = format!(">={least}").parse().unwrap();
                 assert_eq!(
                     Some(parsed),
                     table.bound(release).and_then(|bound| match bound {
                         Bound::Within(range, _) => Some(range),
-                        Bound::Guess => None,
+                        Bound::Same(..) | Bound::Guess => None,
                     })
                 );
             }

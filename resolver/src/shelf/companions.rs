@@ -7,28 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Asked, Rules, ripe_at};
 use crate::catalog::{Catalog, Project, Release};
 use crate::explain::Warning;
-use crate::overlay::{SAME_RELEASE_NIGHT, is_called};
+use crate::overlay::{ESSENTIALS, SAME_RELEASE_NIGHT, is_called};
 use crate::request::Request;
 use crate::unusable::Unusable;
 
 /// Plugins whose parts do not go together with those of another release: `ViaBackwards` needs the `ViaVersion` of the same
-/// minute, and `EssentialsX` stops when one of its modules is of another version.
-const KNOWN: [&[&str]; 4] = [
-    &["viaversion", "viabackwards", "viarewind"],
-    &[
-        "essentialsx",
-        "essentialsxantibuild",
-        "essentialsxchat",
-        "essentialsxdiscord",
-        "essentialsxdiscordlink",
-        "essentialsxgeoip",
-        "essentialsxprotect",
-        "essentialsxspawn",
-        "essentialsxxmpp",
-    ],
-    &["worldedit", "worldguard"],
-    &["geyser", "floodgate"],
-];
+/// minute, and the modules of `EssentialsX` want it in their own version.
+const KNOWN: [&[&str]; 4] =
+    [&["viaversion", "viabackwards", "viarewind"], &ESSENTIALS, &["worldedit", "worldguard"], &["geyser", "floodgate"]];
 
 /// A plugin that belongs to another one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -167,6 +167,8 @@ pub(super) fn links<'r: 'x, 'x>(
     there: &dyn Fn(usize) -> Option<(usize, &'x Peers<'r>)>,
 ) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
+    // Those of which the page names the release: no date says more.
+    let mut exact: Vec<usize> = Vec::new();
     for dependency in in_order(release) {
         let kind = match dependency.kind {
             DependencyKind::Required => LinkKind::Required,
@@ -182,6 +184,9 @@ pub(super) fn links<'r: 'x, 'x>(
             None => IndexSet::present(),
             Some(id) => peers.with_id(id),
         };
+        if kind != LinkKind::Incompatible && dependency.version_id.is_some() {
+            exact.push(to);
+        }
         let set = match kind {
             LinkKind::Required => meant,
             LinkKind::Optional => meant.union(&IndexSet::absent()),
@@ -198,11 +203,19 @@ pub(super) fn links<'r: 'x, 'x>(
     for (target, bound) in facing.bounds(catalog, place, release) {
         let Target::Project(found) = target else { continue };
         let Some((to, peers)) = there(found) else { continue };
-        let (set, guessed) = bounded(peers, release, &bound);
-        let fact = match bound {
-            Bound::Within(range, says) => Some(Arc::new((range, says))),
+        let (mut set, mut guessed) = bounded(peers, release, &bound);
+        let named = exact.contains(&to) && bound == Bound::Guess;
+        let apart = facing.runs(release)
+            && peers.releases.iter().enumerate().any(|(at, other)| facing.runs(other) && !set.has(at + 1));
+        // What neither a page nor a check in the JAR says does not part what runs together.
+        let is_mild = matches!(bound, Bound::Guess | Bound::Same(..));
+        let mut fact = match bound {
+            Bound::Within(range, says) | Bound::Same(range, says) => Some(Arc::new((range, says))),
             Bound::Guess => None,
         };
+        if named || apart && is_mild {
+            (set, guessed, fact) = (IndexSet::present(), None, None);
+        }
         links.push(Link { to, set, kind: LinkKind::Required, guessed, fact });
     }
     merged(links)
@@ -211,7 +224,7 @@ pub(super) fn links<'r: 'x, 'x>(
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
 fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
     match bound {
-        Bound::Within(range, _) => (peers.within(range), None),
+        Bound::Within(range, _) | Bound::Same(range, _) => (peers.within(range), None),
         Bound::Guess => {
             let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
             let others = &peers.releases;

@@ -1,4 +1,5 @@
-//! Pure. JARs of people's own: on which Papers nobody knows whether they run, which of them a server refuses, and the Java they need.
+//! Pure. JARs of people's own: on which Papers nobody knows whether they run, which of them a server refuses, and the
+//! Java they need.
 
 use jiff::Timestamp;
 
@@ -42,9 +43,9 @@ impl Strangers {
 
 /// What the files are to each of these Papers (oldest first).
 ///
-/// Nothing is unknown on the Minecraft that runs (or has opened the world), and nothing at all while nothing has run. The owner of
-/// the server may know more, and the page of the release that a file is, if a site knows its bytes. Neither makes a server load what it
-/// refuses.
+/// Nothing is unknown on the Minecraft that runs (or has opened the world), and nothing at all while nothing has run.
+/// The owner of the server may know more, and the page of the release that a file is, if a site knows its bytes.
+/// Neither makes a server load what it refuses.
 pub(super) fn strangers<'a>(
     catalog: &'a Catalog,
     request: &Request,
@@ -81,8 +82,8 @@ pub(super) fn strangers<'a>(
     papers.iter().enumerate().map(on_paper).collect()
 }
 
-/// Why a server of this Minecraft, and with the Java that it can have, does not load a file. A proxy reads no description of a plugin for
-/// Minecraft.
+/// Why a server of this Minecraft, and with the Java that it can have, does not load a file. A proxy reads no
+/// description of a plugin for Minecraft.
 fn refusal(software: Software, jar: &UnmanagedJar, minecraft: &Minecraft, offer: Offer<'_>) -> Option<Unusable> {
     if !software.is_minecraft() {
         return None;

@@ -79,8 +79,8 @@ pub(crate) struct Place<'a> {
     pub(crate) latest: Vec<&'a str>,
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
-    /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives names,
-    /// where facts count that are not built in, and for other software than Paper.
+    /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives
+    /// names, where facts count that are not built in, and for other software than Paper.
     pub(crate) named: Option<SharedLinks>,
     /// Which JARs come, where any that was read asks for others by name.
     asks: Option<Jars<'a>>,
@@ -110,9 +110,10 @@ type PaperBasis<'a> = (
     (&'a [UnmanagedJar], UnmanagedPlugins),
 );
 
-/// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts, and what
-/// is asked for, because names mean something there first. What names in JARs mean, the sheet has.
-type FactBasis<'a> = Option<(Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>)>;
+/// What the links of a plugin with one sheet depend on where facts count: what its Plugin says, the cluster's facts,
+/// what is asked for, because names mean something there first, and what runs, because some facts do not part it. What
+/// names in JARs mean, the sheet has.
+type FactBasis<'a> = Option<(Option<Own<'a>>, &'a [VersionFact], BTreeSet<usize>, Vec<&'a str>)>;
 
 /// What each release asks of other projects, for all who ask alike.
 type SharedLinks = Rc<Vec<Vec<Link>>>;
@@ -303,10 +304,14 @@ impl<'a> Desk<'a> {
             for place in &mut seat.shelves {
                 let facing = Facing::of(request, &asked, place.requires);
                 let facts = facing.mentions(&self.catalog.projects[place.project]);
+                let facts = facts || facing.guesses(&self.catalog.projects[place.project]);
                 if !facts && place.asks.is_none() && request.software.is_paper() {
                     continue;
                 }
-                let basis = facts.then(|| (place.requires, request.facts.all(), asked.clone()));
+                let basis = facts.then(|| {
+                    let running = facing.running(self.catalog, place.project);
+                    (place.requires, request.facts.all(), asked.clone(), running)
+                });
                 let known = shared.entry(place.sheet).or_default();
                 if let Some((_, links)) = known.iter().find(|(other, _)| *other == basis) {
                     place.named = Some(Rc::clone(links));

@@ -101,6 +101,11 @@ impl Range {
         Self { written: format!(">={version}").into(), terms: vec![Term::AtLeast(version.to_owned())] }
     }
 
+    /// `version` alone.
+    pub(crate) fn exactly(version: &str) -> Self {
+        Self { written: version.into(), terms: vec![Term::Exactly(version.to_owned())] }
+    }
+
     /// Whether a release of this version is in it.
     pub fn has(&self, version: &str) -> bool {
         self.terms.iter().all(|term| term.has(version))

@@ -109,6 +109,12 @@ fn table(text: &str) -> BTreeMap<String, String> {
     table["atLeast"].as_array().unwrap().iter().map(|row| (text(&row[0]), text(&row[1]))).collect()
 }
 
+/// The `ViaVersion` and the `ViaBackwards` that `ViaRewind` was compiled against.
+static REWIND: [Table; 2] = [
+    LazyLock::new(|| table(include_str!("../../src/overlay/viarewind-viaversion.json"))),
+    LazyLock::new(|| table(include_str!("../../src/overlay/viarewind-viabackwards.json"))),
+];
+
 /// What `ViaBackwards` needs: the least version of a known release.
 pub(crate) fn least_viaversion(viabackwards: &str) -> Option<&'static str> {
     LEAST.get(viabackwards).map(String::as_str)
@@ -118,11 +124,18 @@ pub(crate) fn least_viaversion(viabackwards: &str) -> Option<&'static str> {
 enum BuiltIn {
     /// Which versions.
     Range(String),
+    /// This version, unless other ones run together.
+    Same(String),
     /// By the dates.
     Guess,
 }
 
-fn built_in(project: &Project, release: &Release) -> Option<(ProjectKey, BuiltIn)> {
+fn built_in(project: &Project, release: &Release) -> Vec<(ProjectKey, BuiltIn)> {
+    let rewind = match project.key.source {
+        Source::Modrinth => (project.id == "TbHIxhx5").then_some(["P1OZGk5p", "NpvuJQoq"]),
+        Source::Hangar => project.name.eq_ignore_ascii_case("ViaRewind").then_some(["ViaVersion", "ViaBackwards"]),
+        Source::Url => None,
+    };
     let via = match project.key.source {
         Source::Modrinth => (project.id == "NpvuJQoq").then_some("P1OZGk5p"),
         Source::Hangar => project.name.eq_ignore_ascii_case("ViaBackwards").then_some("ViaVersion"),
@@ -136,9 +149,30 @@ fn built_in(project: &Project, release: &Release) -> Option<(ProjectKey, BuiltIn
     let key = |project_name: &str| ProjectKey { source: project.key.source, project: project_name.to_owned() };
     let at_least = |least: &str| BuiltIn::Range(format!(">={least}"));
     if let Some(via) = via {
-        return Some((key(via), least_viaversion(&release.version).map_or(BuiltIn::Guess, at_least)));
+        return vec![(key(via), least_viaversion(&release.version).map_or(BuiltIn::Guess, at_least))];
     }
-    Some((key(guard?), at_least(COMPILED.get(&release.version)?)))
+    if let Some([version, backwards]) = rewind {
+        let [compiled, also] = &REWIND;
+        let known = |table: &Table| table.get(&release.version).map_or(BuiltIn::Guess, |least| at_least(least));
+        // Those of 3.0 load without ViaBackwards.
+        let needs_both = texts::in_range(">=3.1.0", &release.version);
+        let mut needs = vec![(key(version), known(compiled))];
+        needs.extend(needs_both.then(|| (key(backwards), known(also))));
+        return needs;
+    }
+    let compiled = guard.zip(COMPILED.get(&release.version));
+    compiled.map(|(guard, least)| (key(guard), at_least(least))).into_iter().collect()
+}
+
+/// Whether a project is one of those that come with `EssentialsX` and want it in their version.
+fn is_module_of_essentials(project: &Project) -> bool {
+    let core = |name: &str| ["essentials", "essentialsx"].iter().any(|core| name.eq_ignore_ascii_case(core));
+    !core(&project.name)
+        && (texts::belong_together(&project.name, "EssentialsX")
+            || texts::belong_together(
+                &project.name.to_lowercase().replacen("essentials", "essentialsx", 1),
+                "EssentialsX",
+            ))
 }
 
 pub(super) fn is_called(project: &Project, name: &str) -> bool {
@@ -190,7 +224,19 @@ impl<'a> Needs<'a> {
     fn facts(&self, place: usize, release: &Release) -> Vec<(Leads, BuiltIn)> {
         let project = &self.catalog.projects[place];
         let mut words: Vec<(Leads, BuiltIn)> =
-            built_in(project, release).map(|(key, bound)| (self.key(&key), bound)).into_iter().collect();
+            built_in(project, release).into_iter().map(|(key, bound)| (self.key(&key), bound)).collect();
+        if is_module_of_essentials(project) && release.version != "0.0.0" {
+            let mut cores: Vec<usize> = self.asked.iter().copied().collect();
+            cores.retain(|at| {
+                ["EssentialsX", "Essentials"].iter().any(|name| is_called(&self.catalog.projects[*at], name))
+            });
+            let order = |at: &usize| {
+                let core = &self.catalog.projects[*at];
+                (!is_called(core, "EssentialsX"), core.key.source != project.key.source, core.key.clone())
+            };
+            cores.sort_by_key(order);
+            words.extend(cores.first().map(|core| (Leads::To(*core), BuiltIn::Same(format!("={}", release.version)))));
+        }
         let cluster = self.request.facts.all().iter().filter(|fact| {
             is_called(project, &fact.plugin) && texts::in_range(fact.releases.as_str(), &release.version)
         });
@@ -310,13 +356,23 @@ impl<'a> Needs<'a> {
         }
         for (leads, bound) in self.facts(place, release) {
             let Some(of) = member(&leads) else { continue };
-            let one_of = match bound {
-                BuiltIn::Range(range) => {
-                    let within = out[of].iter().filter(|other| texts::in_range(&range, &other.version));
-                    within.map(|other| other.id.as_str()).collect()
-                }
-                BuiltIn::Guess => guessed(release, &out[of]),
+            let within = |range: &str| {
+                let within = out[of].iter().filter(|other| texts::in_range(range, &other.version));
+                within.map(|other| other.id.as_str()).collect::<BTreeSet<&str>>()
             };
+            let (one_of, strict) = match &bound {
+                BuiltIn::Range(range) => (within(range), true),
+                BuiltIn::Same(range) => (within(range), false),
+                BuiltIn::Guess => (guessed(release, &out[of]), false),
+            };
+            let by_page = release.dependencies.iter().any(|line| {
+                let binds = matches!(line.kind, DependencyKind::Required | DependencyKind::Optional);
+                binds && line.version_id.is_some() && member(&self.line(place, line)) == Some(of)
+            });
+            let runs_apart = runs(self.request, release)
+                && out[of].iter().any(|other| runs(self.request, other) && !one_of.contains(other.id.as_str()));
+            let silent = matches!(bound, BuiltIn::Guess) && by_page || !strict && runs_apart;
+            let one_of = if silent { out[of].iter().map(|other| other.id.as_str()).collect() } else { one_of };
             asks.push(Ask { of, or_absent: false, one_of });
         }
         asks

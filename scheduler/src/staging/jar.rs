@@ -65,8 +65,8 @@ fn open(path: &Path) -> Result<Archive, Error> {
     ZipArchive::new(io::BufReader::new(file)).map_err(Error::Zip)
 }
 
-/// The Java that a class was compiled for: class files of Java 1.1 have version 45, and each later Java one more. None where the class is
-/// not there, or is none.
+/// The Java that a class was compiled for: class files of Java 1.1 have version 45, and each later Java one more. None
+/// where the class is not there, or is none.
 fn java_of(archive: &mut Archive, class: &str) -> Option<u32> {
     let entry = archive.by_name(&format!("{}.class", class.replace('.', "/"))).ok()?;
     let mut start = Vec::new();
@@ -92,8 +92,8 @@ fn description_text(archive: &mut Archive) -> Result<Option<String>, Error> {
     Ok(None)
 }
 
-/// The value of a top-level key. Only names and versions are needed, and Bukkit allows names nothing but letters, digits, `_`, `.`
-/// and `-`, so no YAML reader is.
+/// The value of a top-level key. Only names and versions are needed, and Bukkit allows names nothing but letters,
+/// digits, `_`, `.` and `-`, so no YAML reader is.
 fn scalar(yaml: &str, wanted: &str) -> Option<String> {
     word(yaml.lines().find_map(|line| value_of(line, wanted))?)
 }
