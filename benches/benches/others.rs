@@ -18,7 +18,7 @@ use pubgrub::{
 use resolver::{PlainQuestion, Runs};
 
 /// Who has no answer by then is asked no longer.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// What another solver found: the version of each server's Paper; none where there is no answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -300,9 +300,8 @@ impl resolvo::DependencyProvider for Others<'_, '_, '_> {
             Some(made) => made.clone(),
             None => self.needs(package, version),
         };
-        let mut known = resolvo::KnownDependencies::default();
-        known.requirements = needs.into_iter().flatten().map(Into::into).collect();
-        resolvo::Dependencies::Known(known)
+        let requirements = needs.into_iter().flatten().map(Into::into).collect();
+        resolvo::Dependencies::Known(resolvo::KnownDependencies { requirements, ..Default::default() })
     }
 
     fn should_cancel_with_value(&self) -> Option<Box<dyn Any>> {

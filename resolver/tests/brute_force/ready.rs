@@ -33,7 +33,9 @@ pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     }
     let versions = match request.software {
         Software::Paper => &mut catalog.paper,
-        other => &mut catalog.others.get_mut(&other).unwrap().versions,
+        other @ (Software::Purpur | Software::Folia | Software::Velocity) => {
+            &mut catalog.others.get_mut(&other).unwrap().versions
+        }
     };
     for version in versions.iter_mut().filter(|version| version.minecraft == *minecraft) {
         version.java = Some(1);
@@ -56,8 +58,8 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
     // A fact may name a plugin of another site, which is known by that name only while it is asked for: without it nobody
     // knows, and with it that plugin may be the one that is not ready.
     let request = &problem.request;
-    let named = !request.facts.all().is_empty() || request.plugins.iter().any(|wish| !wish.requires.is_empty());
-    let goes = |problem: &Problem| if named { !is_no(problem) } else { is_yes(problem) };
+    let has_facts = !request.facts.all().is_empty() || request.plugins.iter().any(|wish| !wish.requires.is_empty());
+    let goes = |problem: &Problem| if has_facts { !is_no(problem) } else { is_yes(problem) };
     let all = 1_usize << others.len();
     // Among those whose JARs nobody has read may be the one that a JAR needs: with some of them left out it would be known to be
     // missing.

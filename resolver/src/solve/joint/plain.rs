@@ -87,8 +87,8 @@ impl PlainQuestion<'_, '_> {
             needs.push((seat, self.runs_on[place.sheet][index].clone()));
             for link in self.party.tables.links(place, index) {
                 // What does not take part there can neither be bound nor excluded.
-                let Some(shelf) = self.party.seats[seat].shelf_of(link.to) else { continue };
-                let other = self.party.slot_of[seat][shelf];
+                let Some(there) = self.party.seats[seat].shelf_of(link.to) else { continue };
+                let other = self.party.slot_of[seat][there];
                 needs.push((self.servers() + other, runs(0, self.releases(other), |index| link.set.has(index))));
             }
         }
