@@ -23,6 +23,9 @@ pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     if request.unmanaged_plugins == UnmanagedPlugins::Hold {
         request.unmanaged_plugins = UnmanagedPlugins::Warn;
     }
+    for jar in &mut request.unmanaged {
+        (jar.java, jar.api_version) = (None, None);
+    }
     // One that carries a Paper says nothing of its Java, and neither does this one.
     if let Some(image) = request.image.as_mut().filter(|image| texts::java_in(image).is_none()) {
         "mine:5".clone_into(image);
