@@ -11,6 +11,7 @@ use crate::shelf::java::java_of_image;
 use crate::software::Software;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
+use crate::version::range::Range;
 
 /// What one server wants, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,9 +171,18 @@ pub struct CompatibilityOverride {
     pub mode: OverrideMode,
     /// Minecraft versions or globs such as `1.21.x`. Empty with `Replace`: compatible with everything.
     pub minecraft: Vec<String>,
-    /// Releases it is about (exact version strings); empty: all.
+    /// Releases it is about, by version or as a line such as `5.x`; empty: all.
     #[serde(default)]
     pub releases: Vec<String>,
+}
+
+impl CompatibilityOverride {
+    /// Whether it says something about the release of this version.
+    pub(crate) fn is_about(&self, version: &str) -> bool {
+        let of_line =
+            |named: &String| named.ends_with(['x', '*']) && named.parse().is_ok_and(|line: Range| line.has(version));
+        self.releases.is_empty() || self.releases.iter().any(|named| named == version || of_line(named))
+    }
 }
 
 /// What an override does with a list.

@@ -6,6 +6,7 @@ use super::{Holder, ListedRelease, NewerPaper, Reason, Unfollowed};
 use crate::catalog::Source;
 use crate::request::{CompatibilityOverride, OverrideMode};
 use crate::shelf::World;
+use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob};
 
 /// What the authors of a plugin would have to do. Nothing of the user's is changed by it, so nothing was proven.
@@ -38,9 +39,17 @@ pub(super) fn by_newer(
     newer: &[NewerPaper],
     unfollowed: &[Unfollowed],
 ) -> Vec<Awaited> {
-    let held = newer.first().map_or_else(Vec::new, |newer| by_holders(world, &newer.held_by, &newer.minecraft));
+    let next = newer.first().filter(|newer| newer.pinned.is_none() && may_pass(newer.unusable.as_ref()));
+    let held = next.map_or_else(Vec::new, |newer| by_holders(world, &newer.held_by, &newer.minecraft));
     let left = unfollowed.iter().filter_map(|left| by_holder(world, &left.holder, chosen));
     once(held.into_iter().chain(left))
+}
+
+/// Whether nothing but time and others stand against a Paper itself: else nobody gets there by waiting.
+pub(super) fn may_pass(unusable: Option<&Unusable>) -> bool {
+    unusable.is_none_or(|unusable| {
+        matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
+    })
 }
 
 /// What these holders wait for; nothing where some of them are in each other's way: no list ends that.
@@ -81,7 +90,7 @@ fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, mine
         return None;
     }
     let is_open = |newest: &&ListedRelease| {
-        newest.refuses.is_none() && !overruled.is_some_and(|says| says.releases.contains(&newest.version))
+        newest.refuses.is_none() && !overruled.is_some_and(|says| says.is_about(&newest.version))
     };
     let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());
     Some(match newest.filter(is_open) {

@@ -247,7 +247,7 @@ fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft)
 fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
     let wish = request.plugins.iter().find(|wish| wish.object == object)?;
     let object = object.to_owned();
-    let Some(CompatibilityOverride { mode, minecraft: versions, releases }) = &wish.compatibility else {
+    let Some(says @ CompatibilityOverride { mode, minecraft: versions, releases }) = &wish.compatibility else {
         let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
         return Some(HintStep::AllowMinecraft { object, minecraft_versions, releases });
     };
@@ -267,8 +267,7 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
         minecraft_versions.push(minecraft.to_string());
         minecraft_versions.dedup();
     }
-    // Without any it is about all releases.
-    if !releases.is_empty() && !releases.iter().any(|known| known == release) {
+    if !says.is_about(release) {
         releases.push(release.to_owned());
     }
     Some(match mode {

@@ -58,7 +58,9 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
         }
     }
     why.hints = hint::for_target(asked, &why);
-    why.waits = awaited::by_holders(world, &why.holders, target);
+    if why.pinned.is_none() && awaited::may_pass(why.unusable.as_ref()) {
+        why.waits = awaited::by_holders(world, &why.holders, target);
+    }
     Ok(why)
 }
 

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use super::jars::Loads;
 use super::java::Offer;
-use super::listing::is_about;
 use super::paper::has_known_hash;
 use super::{MOST_RELEASES, Rules, ripe_at};
 use crate::catalog::{Channel, Project, Release, Source};
@@ -132,7 +131,7 @@ fn policy_fault(
 
 /// Whether the user says on which Minecraft versions a release runs.
 fn gives_a_list(rules: &Rules<'_>, release: &Release) -> bool {
-    rules.compatibility.is_some_and(|says| says.mode != OverrideMode::Remove && is_about(says, release))
+    rules.compatibility.is_some_and(|says| says.mode != OverrideMode::Remove && says.is_about(&release.version))
 }
 
 /// For each release, the patch that replaced it before its delay was over.

@@ -6,7 +6,6 @@ use crate::catalog::{PaperVersion, Release, Source};
 use crate::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
 use crate::software::Software;
 use crate::unusable::Unusable;
-use crate::version::range::Range;
 use crate::version::{Minecraft, glob, sibling};
 
 /// What the owner of the server says about lists.
@@ -22,14 +21,6 @@ impl Policy {
     pub(crate) fn of(request: &Request) -> Self {
         Self { software: request.software, siblings: request.hotfix_siblings, unlisted: request.unlisted }
     }
-}
-
-/// Whether an override says something about a release: it names none, its version, or a line like `5.x` that it is of.
-pub(super) fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
-    let of_line = |named: &String| {
-        named.ends_with(['x', '*']) && named.parse().is_ok_and(|line: Range| line.has(&release.version))
-    };
-    says.releases.is_empty() || says.releases.iter().any(|named| *named == release.version || of_line(named))
 }
 
 /// How a release is known to run on one Paper.
@@ -105,7 +96,7 @@ impl Reader {
         says: Option<&CompatibilityOverride>,
     ) -> Vec<Option<Known<'a>>> {
         let list = self.policy.software.list_of(source, release);
-        let says = says.filter(|says| is_about(says, release));
+        let says = says.filter(|says| says.is_about(&release.version));
         let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
         // To add to a list that is not there is to make one, unless no list means everything.
         let made = adds && list.is_empty() && self.policy.unlisted == Unlisted::Refuse;
