@@ -165,6 +165,13 @@ impl ProjectKey {
         Self { source: Source::Url, project: format!("{url}{HASH_MARK}{}", sha256.to_ascii_lowercase()) }
     }
 
+    /// A project of a site, as [`Self::to_string`] writes it; None for anything else.
+    pub fn of_site(text: &str) -> Option<Self> {
+        let (site, project) = text.split_once('/')?;
+        let source = [Source::Hangar, Source::Modrinth].into_iter().find(|source| source.to_string() == site)?;
+        (!project.is_empty()).then(|| Self { source, project: project.to_owned() })
+    }
+
     /// The address and the sha256 (64 hex digits, lower case) of a file; None for a project of a site.
     pub fn file(&self) -> Option<(&str, &str)> {
         if self.source == Source::Url { self.project.rsplit_once(HASH_MARK) } else { None }

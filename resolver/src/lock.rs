@@ -124,6 +124,14 @@ pub struct LockedPlugin {
     pub reason: LockReason,
 }
 
+impl Lock {
+    /// The projects of the plugins that nobody asked for.
+    pub(crate) fn unasked(&self) -> impl Iterator<Item = &ProjectKey> {
+        let unasked = |plugin: &&LockedPlugin| matches!(plugin.reason, LockReason::NeededBy(_));
+        self.plugins.iter().filter(unasked).map(|plugin| &plugin.key)
+    }
+}
+
 impl LockedPlugin {
     /// All its JARs.
     pub fn files(&self) -> impl Iterator<Item = &LockedFile> {
@@ -138,7 +146,7 @@ impl LockedPlugin {
 pub enum LockReason {
     /// These Plugin objects ask for it, by name.
     RequestedBy(Vec<String>),
-    /// Nobody asked; these plugins of the lock (names people know) need it.
+    /// Nobody asked; these plugins of the lock (names people know) need it, or JARs of people's own (their files).
     NeededBy(Vec<String>),
 }
 

@@ -210,10 +210,21 @@ impl Pair {
     }
 }
 
-/// Whether a project is a module of `EssentialsX`: what its releases need depends on what else is asked for.
+/// A name in small letters without blanks, `-` and `_`: as [`ESSENTIALS`] and other lists of ours have them.
+pub(crate) fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase)
+}
+
+/// Whether a project is a module of `EssentialsX`: what its releases need depends on what else is asked for. Asked for each
+/// release there is, so a name that begins otherwise costs a few letters and no text.
 pub(crate) fn is_module(project: &Project) -> bool {
-    let name = project.name.to_lowercase().replace(['-', '_', ' '], "");
-    ESSENTIALS[1..].iter().any(|module| name == *module || name == module.replacen('x', "", 1))
+    let mut letters = letters(&project.name);
+    if !"essentials".chars().all(|letter| letters.next() == Some(letter)) {
+        return false;
+    }
+    let rest: String = letters.collect();
+    let is = |module: &str| rest == module || rest.strip_prefix('x') == Some(module);
+    ESSENTIALS[1..].iter().filter_map(|module| module.strip_prefix("essentialsx")).any(is)
 }
 
 /// Whether anything is guessed about a release of a project that runs.

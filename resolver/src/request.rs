@@ -242,6 +242,9 @@ pub struct Running {
     pub build: u32,
     /// Release ids of the plugins that run.
     pub releases: Vec<String>,
+    /// The projects of those that nobody asked for: they run because something needs them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unasked: Vec<ProjectKey>,
     /// The image that runs, if it was chosen.
     #[serde(default)]
     pub image: Option<String>,
@@ -282,6 +285,7 @@ impl Running {
             minecraft: lock.minecraft.clone(),
             build: lock.build,
             releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
+            unasked: lock.unasked().cloned().collect(),
             image: lock.image.clone(),
             java: Some(image_has.unwrap_or(lock.java)),
             since: None,

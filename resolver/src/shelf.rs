@@ -26,6 +26,7 @@ mod judgements;
 mod link;
 pub(crate) mod listing;
 mod names;
+mod own_needs;
 pub(crate) mod paper;
 pub(crate) mod strangers;
 pub(crate) mod table;
@@ -102,6 +103,8 @@ pub(crate) struct Shelf<'a> {
     pub(crate) project: &'a Project,
     /// `None`: only other plugins need it.
     pub(crate) asked: Option<Asked<'a>>,
+    /// JARs of people's own that do not load without it, where nobody asks for it and it runs.
+    pub(crate) kept_for: Vec<String>,
     pub(crate) rules: Rules<'a>,
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.
     pub(crate) channel: Channel,
@@ -277,6 +280,11 @@ impl Shelf<'_> {
     /// The name people know.
     pub(crate) fn name(&self) -> &str {
         &self.project.name
+    }
+
+    /// Whether the server has to have it, whatever the others need.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.asked.is_some() || !self.kept_for.is_empty()
     }
 
     /// The Plugin object that hints point at.

@@ -24,6 +24,9 @@ pub struct UnmanagedJar {
     /// Further names that it satisfies the `depend` of others with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,
+    /// Names without which it does not load, by its description.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depend: Vec<String>,
     /// The least Minecraft that loads it, by its description; None: that states none, or nobody has read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<Minecraft>,

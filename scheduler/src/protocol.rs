@@ -280,6 +280,9 @@ pub struct UnmanagedJar {
     /// Further names that it satisfies the `depend` of others with.
     #[serde(default)]
     pub provides: Vec<String>,
+    /// Names without which it does not load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depend: Vec<String>,
     /// The `api-version` that its description states: an older server refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,

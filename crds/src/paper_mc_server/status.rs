@@ -356,6 +356,10 @@ pub struct Basis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 80)))]
     pub releases: Vec<String>,
+    /// The projects of those that nobody asked for, `modrinth/vault`: they run because something needs them. The first 60.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 60), inner(length(max = 128)))]
+    pub unasked: Vec<String>,
     /// The image that runs, when it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]

@@ -55,6 +55,10 @@ pub struct UnmanagedFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), inner(length(max = 64)))]
     pub provides: Vec<String>,
+    /// Names without which it does not load, the first 4.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 4), inner(length(max = 64)))]
+    pub depend: Vec<String>,
     /// The least Minecraft that loads it (`api-version` in its description); absent where that states none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]

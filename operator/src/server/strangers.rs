@@ -16,6 +16,9 @@ const MOST: usize = 100;
 /// As many further names of one JAR as the status takes.
 const MOST_NAMES: usize = 2;
 
+/// As many names that one JAR needs as the status takes.
+const MOST_NEEDS: usize = 4;
+
 /// All JARs of a report, by file. An agent of an older version names them only: they count, and nobody can vouch for them.
 pub(crate) fn strangers(report: &Report) -> Vec<UnmanagedFile> {
     let names = report.unmanaged.iter().map(|file| (file, None));
@@ -28,6 +31,7 @@ pub(crate) fn strangers(report: &Report) -> Vec<UnmanagedFile> {
         sha512: jar.and_then(|jar| jar.sha512.as_ref()).map(|sha512| cut(sha512, 128)),
         name: jar.and_then(|jar| jar.name.as_ref()).map(text),
         provides: jar.iter().flat_map(|jar| &jar.provides).take(MOST_NAMES).map(text).collect(),
+        depend: jar.iter().flat_map(|jar| &jar.depend).take(MOST_NEEDS).map(text).collect(),
         api_version: jar.and_then(|jar| jar.api_version.as_ref()).map(text),
         java: jar.and_then(|jar| jar.java),
     };
@@ -93,7 +97,7 @@ mod tests {
         let sha256 = "ab".repeat(32);
         let new = report(&json!({
             "unmanaged": ["Shop.jar", "a.jar"],
-            "unmanagedJars": [{"file": "Shop.jar", "sha256": sha256, "name": "Shop", "provides": ["Economy"], "apiVersion": "1.21", "java": 21}],
+            "unmanagedJars": [{"file": "Shop.jar", "sha256": sha256, "name": "Shop", "provides": ["Economy"], "depend": ["Vault"], "apiVersion": "1.21", "java": 21}],
         }));
         let found = strangers(&new);
         let shown: Vec<_> = found.iter().map(|file| (file.file.as_str(), file.sha256.as_deref())).collect();
@@ -103,6 +107,7 @@ mod tests {
             (Some("Shop"), ["Economy".to_owned()].as_slice())
         );
         assert_eq!((found[0].api_version.as_deref(), found[0].java), (Some("1.21"), Some(21)));
+        assert_eq!(found[0].depend, ["Vault"]);
         assert_eq!(strangers(&report(&json!({"unmanaged": ["Shop.jar"]})))[0].sha256, None);
         assert_eq!(strangers(&report(&json!({}))), []);
     }

@@ -210,12 +210,16 @@ fn without(asked: &Asked<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
 /// Ways around a holder, least risk first.
 fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
     let down = |nearly: &Nearly| matches!(nearly.unusable, Unusable::Older { .. });
-    if holder.object.is_none() && holder.nearly.as_ref().is_some_and(down) {
-        return allow_down(asked, &holder.name);
-    }
     let Some(object) = holder.object.as_deref() else {
         let newest = holder.newest.as_ref().filter(|_| holder.waits_for_a_list());
-        return newest.map(|newest| allow_needed(asked, &holder.name, minecraft, &newest.version)).unwrap_or_default();
+        let mut steps = match newest {
+            _ if holder.nearly.as_ref().is_some_and(down) => allow_down(asked, &holder.name),
+            Some(newest) => allow_needed(asked, &holder.name, minecraft, &newest.version),
+            None => Vec::new(),
+        };
+        let mut files = asked.world.request.unmanaged.iter().map(|jar| &jar.file);
+        steps.extend(files.find(|file| holder.needed_by.contains(file)).map(|_| HintStep::IgnoreUnmanaged));
+        return steps;
     };
     if holder.pinned.is_some() {
         return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
@@ -450,6 +454,7 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
         Reason::PaperUnusable { unusable, papers } => {
             papers.last().map(|span| against_paper(asked, unusable, &span.to)).unwrap_or_default()
         }
+        Reason::NeededByFiles { .. } => vec![HintStep::IgnoreUnmanaged],
         Reason::NoSuchRelease { object, nearest, .. } => nearest
             .iter()
             .take(1)

@@ -147,6 +147,7 @@ fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, ind
         let described = describe(asked, &question.only(|_| false), missing, paper);
         let mut needed_by = described.needed_by.clone();
         needed_by.push(shelf.name().to_owned());
+        needed_by.extend_from_slice(&shelf.kept_for);
         return Holder { needed_by, ..described };
     }
     let links = &shelf.links[index - 1];
@@ -191,7 +192,7 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
         nearly: None,
         together_with: Vec::new(),
         facts: Vec::new(),
-        needed_by: Vec::new(),
+        needed_by: shelf.kept_for.clone(),
         pinned: None,
         silent_since: None,
         read_at: shelf.project.read_at,

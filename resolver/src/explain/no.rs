@@ -262,6 +262,10 @@ impl Facts<'_, '_> {
         if spans.is_empty() || stock.rules.pin.is_some() && self.question.insists(at) && !none {
             return;
         }
+        if !stock.kept_for.is_empty() && self.question.insists(at) {
+            let (plugin, files) = (stock.name().to_owned(), stock.kept_for.clone());
+            self.add(1, stock.name(), Reason::NeededByFiles { plugin, files });
+        }
         if stock.releases.is_empty() {
             self.add(
                 1,

@@ -281,6 +281,13 @@ pub enum Reason {
         /// Why.
         unusable: Unusable,
     },
+    /// A plugin runs that nobody asks for, and JARs of people's own do not load without it.
+    NeededByFiles {
+        /// Plugin name.
+        plugin: String,
+        /// The JARs, by their names in `plugins/`.
+        files: Vec<String>,
+    },
     /// The pinned release does not exist.
     NoSuchRelease {
         /// Plugin object.

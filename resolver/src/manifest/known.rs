@@ -5,9 +5,13 @@ use crds::paper_mc_server::{Basis, Eula};
 use crds::{PaperMCServer, Plugin};
 
 use super::{Complaint, request};
+use crate::catalog::ProjectKey;
 use crate::request::{Request, Running};
 use crate::software::Software;
 use crate::version::Minecraft;
+
+/// As many projects as the status takes.
+const MOST_UNASKED: usize = 60;
 
 /// What is known of a server beside the specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,7 +30,7 @@ impl Known {
     pub fn of(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
-        let Some(Basis { floor, version, build, releases, running_image, java, image }) = &status.basis else {
+        let Some(Basis { floor, version, build, releases, unasked, running_image, java, image }) = &status.basis else {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
         };
         let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
@@ -35,6 +39,7 @@ impl Known {
             minecraft,
             build,
             releases: releases.clone(),
+            unasked: unasked.iter().filter_map(|key| ProjectKey::of_site(key)).collect(),
             image: running_image.clone(),
             java: *java,
             since: None,
@@ -47,7 +52,7 @@ impl Known {
         let Self { floor, running, image } = self;
         let mut basis =
             Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
-        if let Some(Running { software: _, minecraft, build, releases, image, java, since: _ }) = running {
+        if let Some(Running { software: _, minecraft, build, releases, unasked, image, java, since: _ }) = running {
             basis.version = Some(minecraft.to_string());
             basis.build = Some(*build);
             basis.running_image.clone_from(image);
@@ -55,6 +60,9 @@ impl Known {
             basis.releases.clone_from(releases);
             // In an order of its own, so that a lock that was only sorted anew changes no status.
             basis.releases.sort();
+            basis.unasked = unasked.iter().map(ToString::to_string).collect();
+            basis.unasked.sort();
+            basis.unasked.truncate(MOST_UNASKED);
         }
         (basis != Basis::default()).then_some(basis)
     }
@@ -88,6 +96,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::catalog::Source;
 
     fn server(status: &Value) -> PaperMCServer {
         serde_json::from_value(json!({
@@ -106,6 +115,7 @@ mod tests {
                 minecraft: "1.21.10".parse().unwrap(),
                 build: 129,
                 releases: vec!["aaa".to_owned(), "bbb".to_owned()],
+                unasked: vec![ProjectKey { source: Source::Modrinth, project: "vault".to_owned() }],
                 image: Some("docker.io/itzg/minecraft-server:2026.8.1-java21@sha256:0".to_owned()),
                 java: Some(21),
                 since: None,

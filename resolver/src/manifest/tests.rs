@@ -110,6 +110,7 @@ fn a_server_and_its_plugins_become_a_request() {
         build: 60,
         releases: vec![],
         image: None,
+        unasked: Vec::new(),
         java: None,
         since: None,
     };

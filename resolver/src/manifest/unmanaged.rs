@@ -12,12 +12,13 @@ pub fn unmanaged(spec: &crds::PaperMCServerSpec, seen: &[UnmanagedFile]) -> Vec<
     };
     let mut jars: Vec<UnmanagedJar> = seen
         .iter()
-        .map(|UnmanagedFile { file, sha256, sha512, name, provides, api_version, java }| UnmanagedJar {
+        .map(|UnmanagedFile { file, sha256, sha512, name, provides, depend, api_version, java }| UnmanagedJar {
             file: file.clone(),
             sha256: sha256.clone(),
             sha512: sha512.clone(),
             name: name.clone(),
             provides: provides.clone(),
+            depend: depend.clone(),
             // One that is no version is refused by every server, or by none: that is not known here.
             api_version: api_version.as_deref().and_then(|version| version.parse().ok()),
             java: *java,

@@ -9,6 +9,7 @@ use super::jars::Jars;
 use super::judge::is_pinned;
 use super::judgements::{Judged, Judgements};
 use super::names::{Bearer, Names, Spoken};
+use super::own_needs;
 use super::{Asked, Rules};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use crate::explain::Warning;
@@ -33,6 +34,8 @@ pub(super) struct Member<'a> {
     pub(super) place: usize,
     pub(super) project: &'a Project,
     pub(super) asked: Option<Asked<'a>>,
+    /// JARs of people's own for which it stays.
+    pub(super) kept_for: Vec<String>,
     pub(super) rules: Rules<'a>,
     pub(super) judged: Rc<Judged<'a>>,
     pub(super) spoken: Rc<Spoken>,
@@ -79,7 +82,8 @@ pub(super) fn stock<'a>(
         rules.together = companions.of(catalog, *place);
     }
     let requested = asked.keys().copied().collect();
-    let closing = Closing { request, companions, requested };
+    let kept = own_needs::kept(judgements, request, &asked, gap);
+    let closing = Closing { request, companions, requested, kept };
     // A JAR names what it needs, not where it is. So first all that the pages bring, then who of them is meant.
     let unasked = Names::unasked(request.software);
     let members = closing.close(judgements, asked, &unasked, gap);
@@ -102,10 +106,12 @@ struct Closing<'a> {
     companions: Companions<'a>,
     /// The places of what is asked for.
     requested: BTreeSet<usize>,
+    /// What stays for JARs of people's own, with those.
+    kept: BTreeMap<usize, Vec<String>>,
 }
 
 impl<'a> Closing<'a> {
-    /// What is asked for, and all that the usable releases of members need.
+    /// What is asked for or kept, and all that the usable releases of members need.
     fn close(
         &self,
         judgements: &mut Judgements<'a>,
@@ -115,8 +121,12 @@ impl<'a> Closing<'a> {
     ) -> BTreeMap<usize, Member<'a>> {
         let catalog = judgements.catalog;
         let mut members: BTreeMap<usize, Member<'a>> = BTreeMap::new();
-        let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> =
-            asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules)).collect();
+        let kept = self
+            .kept
+            .keys()
+            .map(|&place| (place, None, own_needs::rules(self.request, self.companions.of(catalog, place))));
+        let asked = asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules));
+        let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> = kept.chain(asked).collect();
         while let Some((place, asked, rules)) = queue.pop() {
             let spoken = judgements.spoken(place, &rules.jars);
             let judged = judgements.judge(place, &rules, self.request, &self.requested, (names, &spoken));
@@ -133,7 +143,9 @@ impl<'a> Closing<'a> {
                     queue.push((needed, None, merged));
                 }
             }
-            members.insert(place, Member { place, project: &catalog.projects[place], asked, rules, judged, spoken });
+            let kept_for = self.kept.get(&place).cloned().unwrap_or_default();
+            let project = &catalog.projects[place];
+            members.insert(place, Member { place, project, asked, kept_for, rules, judged, spoken });
         }
         members
     }

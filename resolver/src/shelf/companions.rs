@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Asked, Rules, ripe_at};
 use crate::catalog::{Catalog, Project, Release};
 use crate::explain::Warning;
-use crate::overlay::{ESSENTIALS, SAME_RELEASE_NIGHT, is_called};
+use crate::overlay::{ESSENTIALS, SAME_RELEASE_NIGHT, is_called, letters};
 use crate::request::Request;
 use crate::unusable::Unusable;
 
@@ -28,7 +28,8 @@ pub(crate) struct Companion<'a> {
 
 /// Who belongs to whom on one server, among those that are asked for.
 pub(super) struct Companions<'a> {
-    all: Vec<Companion<'a>>,
+    /// Each with the known group of its project.
+    all: Vec<(Companion<'a>, Option<usize>)>,
     /// Places that a Plugin names together with its own.
     named: Vec<Vec<usize>>,
 }
@@ -41,10 +42,9 @@ impl<'a> Companions<'a> {
         asked: &BTreeMap<usize, (Asked<'a>, Rules<'a>)>,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let all = asked.iter().map(|(place, (asked, rules))| Companion {
-            place: *place,
-            delay: rules.delay,
-            object: asked.decides,
+        let all = asked.iter().map(|(place, (asked, rules))| {
+            let companion = Companion { place: *place, delay: rules.delay, object: asked.decides };
+            (companion, group(&catalog.projects[*place]))
         });
         let mut named = Vec::new();
         for (place, (asked_by, _)) in asked {
@@ -70,20 +70,18 @@ impl<'a> Companions<'a> {
 
     /// Those that belong to the project at `place`, whether that is asked for or not.
     pub(super) fn of(&self, catalog: &Catalog, place: usize) -> Vec<Companion<'a>> {
-        let together = |other: &&Companion<'a>| {
-            let known = group(&catalog.projects[place]);
-            let named = self.named.iter().any(|group| group.contains(&place) && group.contains(&other.place));
-            other.place != place && (named || known.is_some() && known == group(&catalog.projects[other.place]))
+        let known = group(&catalog.projects[place]);
+        let together = |(other, group): &&(Companion<'a>, Option<usize>)| {
+            let named = || self.named.iter().any(|group| group.contains(&place) && group.contains(&other.place));
+            other.place != place && (known.is_some() && known == *group || named())
         };
-        self.all.iter().filter(together).cloned().collect()
+        self.all.iter().filter(together).map(|(companion, _)| companion.clone()).collect()
     }
 }
 
-/// The known group that a project belongs to.
+/// The known group that a project belongs to. Asked for each project of each server, so it makes no text of its own.
 fn group(project: &Project) -> Option<usize> {
-    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
-    let name = plain(&project.name);
-    KNOWN.iter().position(|group| group.contains(&name.as_str()))
+    KNOWN.iter().position(|group| group.iter().any(|known| letters(&project.name).eq(known.chars())))
 }
 
 /// Whether a release has to wait longer than by itself: for the last of what its companions published in the same night,

@@ -42,6 +42,11 @@ impl Spoken {
         spoken
     }
 
+    /// Whether other plugins find the project under this name (folded).
+    pub(super) fn bears(&self, project: &Project, name: &str) -> bool {
+        if self.read { self.own.contains(name) || self.provides.contains(name) } else { is_called(project, name) }
+    }
+
     /// Whether any release asks for anybody.
     pub(super) fn asks(&self) -> bool {
         !self.asks.is_empty()

@@ -171,8 +171,8 @@ impl<'a> Desk<'a> {
             let sheet = self.sheet(&member, papers);
             let usable = &self.sheets[sheet].1.usable;
             let domain = match (&member.asked, member.rules.pin) {
-                (None, _) => usable.union(&IndexSet::absent()),
-                (Some(_), None) => usable.clone(),
+                (None, _) if member.kept_for.is_empty() => usable.union(&IndexSet::absent()),
+                (None, _) | (Some(_), None) => usable.clone(),
                 (Some(_), Some(pin)) => {
                     let releases = self.projects[&member.place].releases.iter().enumerate();
                     let pinned = releases.filter(|(_, release)| is_pinned(&release.version, pin));

@@ -99,7 +99,7 @@ pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact
     used
 }
 
-/// The chosen plugins that need the one on this shelf, by name.
+/// The chosen plugins that need the one on this shelf, and the JARs of people's own that do, by name.
 pub(crate) fn needed_by(world: &World<'_>, decision: &Decision, shelf: usize) -> Vec<String> {
     let needs = |at: usize, release: usize| {
         let links = &world.shelves[at].links[release];
@@ -110,6 +110,7 @@ pub(crate) fn needed_by(world: &World<'_>, decision: &Decision, shelf: usize) ->
         .filter(|&(at, release)| release.is_some_and(|release| needs(at, release)))
         .map(|(at, _)| world.shelves[at].name().to_owned())
         .collect();
+    names.extend_from_slice(&world.shelves[shelf].kept_for);
     names.sort();
     names
 }

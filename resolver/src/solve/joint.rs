@@ -80,7 +80,8 @@ pub(crate) struct Choice<'a> {
 /// servers' for one name), what is shared once; then what those need. The order of the input does not count.
 ///
 /// A server without an answer is set aside: it never keeps the others of its group from moving (see `docs/concepts`). One
-/// that runs something newer than what the others have in common gets the answer that it has alone.
+/// that runs something newer than what the others have in common gets the answer that it has alone. One that takes too much
+/// alone is given up, and the others are decided about without it.
 pub fn resolve_fleet(
     catalog: &Catalog,
     requests: &[Request],
@@ -105,17 +106,10 @@ impl<'a> Fleet<'a> {
     }
 
     /// Decides for all servers that have to be solved together; the others are solved when they are asked about.
-    /// `budget` is for each server: a group of ten may take ten times as many steps.
+    /// `budget` is that of one server; a group may take a little more for each further one.
     pub fn decide(&self, budget: Budget) -> Decided<'_, 'a> {
         let outcomes = self.seats.iter().map(|seats| {
-            (!seats.is_empty()).then(|| {
-                let servers = u64::try_from(seats.len()).unwrap_or(u64::MAX);
-                let meter = Meter::new(Budget {
-                    steps: budget.steps.saturating_mul(servers),
-                    words: budget.words.saturating_mul(servers),
-                });
-                aside::decide(self.catalog, &self.tables, seats, self.now, &meter)
-            })
+            (!seats.is_empty()).then(|| aside::decide(self.catalog, &self.tables, seats, self.now, budget))
         });
         Decided { fleet: self, budget, outcomes: outcomes.collect() }
     }

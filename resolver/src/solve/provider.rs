@@ -5,6 +5,7 @@
 //! finds is the best one in the order of the ranks (checked against brute force; `solver-notes.md`, section 2).
 
 use std::fmt;
+use std::rc::Rc;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
@@ -12,7 +13,7 @@ use super::GaveUp;
 use super::best_case::BestCase;
 use super::meter::{Clashes, Meter};
 use super::set::{Index, IndexSet};
-use crate::shelf::{Class, World, class_of};
+use crate::shelf::{Class, Shelf, World, class_of};
 use crate::unusable::Unusable;
 
 /// What takes part in a solve.
@@ -56,12 +57,11 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// What the request asks: every plugin it names, on these Papers.
+    /// What the request asks: every plugin it names, and what JARs of people's own need and have, on these Papers.
     pub(crate) fn whole(world: &World<'_>, papers: IndexSet) -> Self {
-        let root = world.shelves.iter().map(|shelf| match shelf.asked {
-            Some(_) => shelf.allowed.clone(),
-            None => IndexSet::full(),
-        });
+        let left_open =
+            |shelf: &Rc<Shelf<'_>>| if shelf.is_wanted() { shelf.allowed.clone() } else { IndexSet::full() };
+        let root = world.shelves.iter().map(left_open);
         Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()], any_paper: false }
     }
 

@@ -127,6 +127,7 @@ proptest! {
                 build: first.lock.build,
                 releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
                 image: None,
+                unasked: Vec::new(),
                 java: None,
                 since: None,
             });

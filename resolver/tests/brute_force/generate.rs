@@ -334,7 +334,17 @@ fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Request {
             let image =
                 dice.chance(60).then(|| (*dice.one(&["itzg:2026.8.1-java21", "itzg:2026.1.0-java25"])).to_owned());
             let java = image.as_deref().and_then(super::texts::java_in).or(dice.chance(50).then_some(21));
-            Running { software: Software::Paper, minecraft: version, build, releases, image, java, since: None }
+            let unasked = Vec::new();
+            Running {
+                software: Software::Paper,
+                minecraft: version,
+                build,
+                releases,
+                unasked,
+                image,
+                java,
+                since: None,
+            }
         }),
         plugins,
         dependencies: match dice.below(20) {
@@ -369,6 +379,7 @@ fn strangers(dice: &mut Dice, named: &[&str]) -> Vec<UnmanagedJar> {
         sha512: None,
         name: None,
         provides: Vec::new(),
+        depend: Vec::new(),
         api_version: None,
         java: None,
         trusted,

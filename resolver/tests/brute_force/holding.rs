@@ -11,18 +11,29 @@ use super::properties::{always, answer, can_stand_alone, forced, is_no, is_yes, 
 use super::ready::{are_ready, made_usable};
 use super::rules::{self, Book};
 
-/// The plugins asked for that neither hold a Paper nor need who does.
+/// Whether a plugin holds a Paper, or needs who does.
+fn holds(holders: &[Holder], name: &str) -> bool {
+    holders.iter().any(|holder| holder.name == name || holder.needed_by.iter().any(|by| by == name))
+}
+
+/// The plugins asked for that do not.
 fn the_rest<'p>(problem: &'p Problem, holders: &[Holder]) -> Vec<&'p str> {
-    let holds =
-        |name: &str| holders.iter().any(|holder| holder.name == name || holder.needed_by.iter().any(|by| by == name));
     let asked = problem.catalog.projects.iter().filter(|project| !objects_of(problem, &project.name).is_empty());
-    asked.map(|project| project.name.as_str()).filter(|name| !holds(name)).collect()
+    asked.map(|project| project.name.as_str()).filter(|name| !holds(holders, name)).collect()
 }
 
 /// All who hold are named: with them taken away, the Paper can be had.
 fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder]) -> Result<(), String> {
     let rest = the_rest(problem, holders);
-    if are_ready(problem, minecraft, &rest) { Ok(()) } else { Err(format!("{rest:?} are not ready for {minecraft}")) }
+    let mut without = problem.clone();
+    // One that runs for a JAR of people's own is taken away as well.
+    if let Some(running) = &mut without.request.running {
+        running.unasked.retain(|key| {
+            let place = rules::place_of(&problem.catalog, key);
+            place.is_none_or(|place| !holds(holders, &problem.catalog.projects[place].name))
+        });
+    }
+    if are_ready(&without, minecraft, &rest) { Ok(()) } else { Err(format!("{rest:?} are not ready for {minecraft}")) }
 }
 
 fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
@@ -45,7 +56,8 @@ fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
             if objects.is_empty() {
                 // Nobody asks for it: those that need it hold with it.
                 objects = holder.needed_by.iter().flat_map(|name| objects_of(problem, name)).collect();
-                if objects.is_empty() {
+                let is_own = |name: &String| problem.request.unmanaged.iter().any(|jar| jar.file == *name);
+                if objects.is_empty() && !holder.needed_by.iter().any(is_own) {
                     return Err(format!("{} holds {} for nobody", holder.name, newer.minecraft));
                 }
             } else if !holder.together_with.is_empty() {
@@ -134,8 +146,7 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
         let usable = why.unusable.as_ref().map(|_| made_usable(problem, &why.target));
         let problem = usable.as_ref().unwrap_or(problem);
         nobody_else_holds(problem, &why.target, &why.holders)?;
-        let rest = the_rest(problem, &why.holders);
-        if let Some(name) = why.ready.iter().find(|name| !rest.contains(&name.as_str())) {
+        if let Some(name) = why.ready.iter().find(|name| holds(&why.holders, name)) {
             return Err(format!("{name} is called ready for {} and holds it", why.target));
         }
         if !why.holders.is_empty() && is_yes(&forced(problem, &why.target, &|_| true)) {

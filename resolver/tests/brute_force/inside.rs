@@ -1,7 +1,7 @@
 //! Pure. What stands in the JARs of random problems: their names, and whom they do not load without. By dice of their own, so that
 //! all else of a problem stays what it was before there were any.
 
-use resolver::catalog::{Catalog, Declared, Dependency, DependencyKind, Source};
+use resolver::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
 use resolver::unmanaged::UnmanagedJar;
 
 use super::generate::{Dice, NAMES};
@@ -46,6 +46,23 @@ pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
         }
     }
     own(dice, &mut problem.request.unmanaged);
+    needs_of_own(dice, problem);
+}
+
+/// Lets JARs of people's own need others, mostly what runs and nobody asks for.
+fn needs_of_own(dice: &mut Dice, Problem { catalog, request, now: _ }: &mut Problem) {
+    let Some(running) = request.running.as_mut() else { return };
+    let asked = |project: &&Project| !request.plugins.iter().any(|wish| wish.key == project.key);
+    let there = |project: &&Project| project.releases.iter().any(|release| running.releases.contains(&release.id));
+    let unasked: Vec<&Project> = catalog.projects.iter().filter(asked).filter(there).collect();
+    running.unasked = unasked.iter().map(|project| project.key.clone()).collect();
+    for jar in &mut request.unmanaged {
+        if dice.chance(40) {
+            let by_dice = dice.one(&NAMES).to_uppercase();
+            let named = unasked.first().filter(|_| dice.chance(70)).map_or(by_dice, |project| project.name.clone());
+            jar.depend.push(named);
+        }
+    }
 }
 
 fn declared(dice: &mut Dice, name: &str, called: &[(Source, String, String)]) -> Declared {
@@ -77,6 +94,7 @@ fn own(dice: &mut Dice, unmanaged: &mut Vec<UnmanagedJar>) {
             sha512: None,
             name,
             provides,
+            depend: Vec::new(),
             api_version: None,
             java: None,
             trusted: vec!["*".to_owned()],

@@ -45,6 +45,7 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
         minecraft: paper.minecraft.clone(),
         build: paper.builds[0].number,
         releases: catalog.projects.iter().map(|project| dice.one(&project.releases).id.clone()).collect(),
+        unasked: Vec::new(),
         image: None,
         java: None,
         since: None,
@@ -212,7 +213,7 @@ impl<'a> Search<'_, 'a> {
             within
                 && (0..2).all(|seat| slot.at[seat].is_none_or(|member| self.suits(seat, member, release, papers[seat])))
         };
-        let absent = member.objects.is_empty().then_some(None);
+        let absent = (!member.must()).then_some(None);
         let newest_first = member.usable.iter().rev().copied().filter(may).map(Some);
         for choice in absent.into_iter().chain(newest_first) {
             slot.take(choice, releases);

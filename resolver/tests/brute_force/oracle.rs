@@ -37,7 +37,7 @@ pub(crate) fn best(book: &Book<'_>) -> Outcome {
     let strategy = &book.request.paper;
     let usable: Vec<usize> = (0..book.papers.len()).filter(|&paper| book.papers[paper].build.is_some()).collect();
     let open: Vec<Open<'_>> =
-        book.members.iter().map(|member| if member.objects.is_empty() { Open::May } else { Open::Must }).collect();
+        book.members.iter().map(|member| if member.must() { Open::Must } else { Open::May }).collect();
     let wanted = |paper: &usize| match strategy {
         PaperWish::Auto | PaperWish::Latest => true,
         PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => book.papers[*paper].minecraft == version,

@@ -177,8 +177,9 @@ fn what_may_be_used_now_is_held_at_no_later_time() {
     let looked_at = Cell::new(0_usize);
     always(16_000_000, |problem| {
         let mut still = still(problem);
-        // Whom a name means hangs on all releases that were read, of which most are left out here.
+        // Whom a name means hangs on all releases that were read, of which most are left out here, as are JARs of one's own.
         inside::forget_needs(&mut still.catalog);
+        still.request.unmanaged.iter_mut().for_each(|jar| jar.depend.clear());
         for paper in &still.catalog.paper {
             let now = forced(&still, &paper.minecraft, &|_| true);
             let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(&now) else { continue };

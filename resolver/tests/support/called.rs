@@ -16,7 +16,7 @@ pub(crate) struct Called {
 }
 
 /// As Bukkit reads a name, whatever its case.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }
 
@@ -63,6 +63,18 @@ impl Called {
 }
 
 impl Needs<'_> {
+    /// Under which names others find a project on these terms: by the JARs that come, if those of any release
+    /// were all read, else by what people call it.
+    pub(super) fn names_of(&self, at: usize, terms: &Terms<'_>) -> BTreeSet<String> {
+        let project = &self.catalog.projects[at];
+        let coming: Vec<_> = project.releases.iter().filter_map(|release| terms.files(release)).collect();
+        if coming.iter().any(|files| files.iter().all(|file| file.declared.is_some())) {
+            coming.iter().flatten().filter_map(|file| file.declared).flat_map(own).collect()
+        } else {
+            [&project.name, &project.key.project, &project.id].into_iter().map(|name| plain(name)).collect()
+        }
+    }
+
     /// Where the names lead without which a release does not load.
     pub(super) fn by_jars(&self, place: usize, terms: &Terms<'_>, release: &Release) -> Vec<Leads> {
         let Some(called) = &self.called else { return Vec::new() };

@@ -91,12 +91,12 @@ fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String
 
 /// Whether all that is asked for is there, nothing is there without a reason, and nothing lacks what it needs.
 fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
-    let mut needed_by: Vec<Vec<String>> = vec![Vec::new(); installed.len()];
+    let mut needed_by: Vec<Vec<String>> = book.members.iter().map(|member| member.kept_for.clone()).collect();
     for (at, release) in installed.iter().enumerate() {
         let member = &book.members[at];
         let Some(release) = release else {
-            if !member.objects.is_empty() && book.request.paper != PaperWish::Latest {
-                found.push(format!("{} is asked for and not there", member.project.name));
+            if member.must() && book.request.paper != PaperWish::Latest {
+                found.push(format!("{} is asked for, or needed by a JAR, and not there", member.project.name));
             }
             continue;
         };

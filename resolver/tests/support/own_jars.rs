@@ -1,16 +1,23 @@
 //! What JARs of people's own do to a new Minecraft, said a second time and without the solver's code.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Release, Source};
+use resolver::catalog::{Catalog, Channel, Release, Source};
 use resolver::request::Request;
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
+use super::called::plain;
 use super::loading::{has_list, is_meant_for};
+use super::needs::Needs;
 use super::papers::starts_on;
-use super::rules::Book;
+use super::rules::{Asked, Book, Terms, Unknown, place_of};
 use super::texts;
+
+/// Which JARs need what nobody asks for, by the place of that.
+pub(super) type Kept = BTreeMap<usize, Vec<String>>;
 
 /// The Java that those need that count: each that the server can have at all.
 pub(crate) fn java(catalog: &Catalog, request: &Request, now: Timestamp) -> Option<u32> {
@@ -45,6 +52,52 @@ pub(crate) fn fit(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
     let held = request.unmanaged_plugins == UnmanagedPlugins::Hold;
     let goes = |jar: &UnmanagedJar| (!count(request) || loads(jar)) && (!held || vouched(jar) || published(jar));
     stays || request.unmanaged.iter().all(goes)
+}
+
+/// Nobody has said anything about what stays for a JAR: nothing young, nothing unstable.
+pub(super) fn terms_of_kept<'a>(request: &Request) -> Terms<'a> {
+    Terms {
+        software: request.software,
+        channel: Channel::Release,
+        delay: request.plugins.iter().map(|wish| wish.delay).chain([request.delay]).max().unwrap(),
+        says: None,
+        pin: None,
+        jars: vec![&[]],
+        requires: &[],
+        may_go_down: false,
+        held: false,
+        together: Vec::new(),
+    }
+}
+
+/// What runs, and nobody asks for, and a JAR does not load without; with the files. `Err`: such a project is not read.
+pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>) -> Result<Kept, Unknown> {
+    let request = needs.request;
+    let minded = request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity;
+    let has = |jar: &UnmanagedJar, name: &str| jar.name.iter().chain(&jar.provides).any(|own| plain(own) == name);
+    let mut lacks: Vec<(String, &String)> = Vec::new();
+    for jar in request.unmanaged.iter().filter(|_| minded) {
+        for name in jar.depend.iter().map(|name| plain(name)) {
+            let brought = || asked.iter().any(|(at, (_, terms))| needs.names_of(*at, terms).contains(&name));
+            if !request.unmanaged.iter().any(|other| has(other, &name)) && !brought() {
+                lacks.push((name, &jar.file));
+            }
+        }
+    }
+    let mut kept = Kept::new();
+    let unasked = request.running.iter().flat_map(|running| &running.unasked).filter(|_| !lacks.is_empty());
+    for key in unasked {
+        let at = place_of(needs.catalog, key).ok_or(Unknown)?;
+        let names = needs.names_of(at, &terms_of_kept(request));
+        let mut files: Vec<String> =
+            lacks.iter().filter(|(name, _)| names.contains(name)).map(|(_, file)| (*file).clone()).collect();
+        files.sort();
+        files.dedup();
+        if !files.is_empty() && !asked.contains_key(&at) {
+            kept.insert(at, files);
+        }
+    }
+    Ok(kept)
 }
 
 /// Whether a server of this Minecraft is new enough for it.

@@ -16,7 +16,7 @@ use resolver::version::Minecraft;
 use super::called::Called;
 use super::loading::{has_list, loads};
 use super::needs::{Ask, Needs};
-use super::own_jars;
+use super::own_jars::{self, Kept};
 use super::papers::{Paper, builds, paper, starts_on, verifiable};
 use super::texts::{self, Key};
 
@@ -31,6 +31,8 @@ pub(crate) struct Member<'a> {
     pub(crate) project: &'a Project,
     /// The Plugin objects that ask for it, by name.
     pub(crate) objects: Vec<&'a str>,
+    /// JARs of people's own that need it, where nobody asks for it and it runs.
+    pub(crate) kept_for: Vec<String>,
     pub(crate) terms: Terms<'a>,
     /// What may be used (pins left aside), oldest first.
     pub(crate) usable: Vec<&'a Release>,
@@ -55,6 +57,13 @@ pub(crate) struct Terms<'a> {
     pub(crate) held: bool,
     /// The projects (by place) that belong to it, with their delays.
     pub(crate) together: Vec<(usize, SignedDuration)>,
+}
+
+impl Member<'_> {
+    /// Whether it has to be there, whoever else is.
+    pub(crate) fn must(&self) -> bool {
+        !self.objects.is_empty() || !self.kept_for.is_empty()
+    }
 }
 
 /// Everything the page decides before anything is chosen.
@@ -207,7 +216,7 @@ fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
 }
 
 /// The objects and the terms of what is asked for, by place.
-type Asked<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
+pub(super) type Asked<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
 
 /// Who needs whom, by place.
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
@@ -230,10 +239,11 @@ impl<'a> Membership<'a> {
             own: asked.iter().map(|(place, (_, terms))| (*place, terms.requires)).collect(),
             called: None,
         };
+        let kept = own_jars::kept(&needs, &asked)?;
         // A JAR says names only: first who comes without that, then who of them is meant.
-        let (terms, _) = self.close(&asked, &needs)?;
+        let (terms, _) = self.close(&asked, &kept, &needs)?;
         needs.called = Some(Called::among(&needs, &terms));
-        let (terms, edges) = self.close(&asked, &needs)?;
+        let (terms, edges) = self.close(&asked, &kept, &needs)?;
         let mut ranked: Vec<usize> = asked.keys().copied().collect();
         ranked.sort_by_key(|place| asked[place].0[0]);
         ranked.extend(self.dependencies_in_order(&terms, &asked, &edges));
@@ -243,7 +253,9 @@ impl<'a> Membership<'a> {
                 let terms = terms[&place].clone();
                 let usable = self.judge(place, &terms, &needs).usable;
                 let objects = asked.get(&place).map(|(objects, _)| objects.clone()).unwrap_or_default();
-                Member { place, project: &self.catalog.projects[place], objects, terms, usable, asks: Vec::new() }
+                let kept_for = kept.get(&place).cloned().unwrap_or_default();
+                let project = &self.catalog.projects[place];
+                Member { place, project, objects, kept_for, terms, usable, asks: Vec::new() }
             })
             .collect();
         let out: Vec<Vec<&'a Release>> = members.iter().map(|member| self.out(member.place)).collect();
@@ -259,9 +271,18 @@ impl<'a> Membership<'a> {
 
     /// Who is needed by a release that may be used takes part, and may be as young and as unstable as who needs it: again and
     /// again, until nothing is loosened any more.
-    fn close(self, asked: &Asked<'a>, needs: &Needs<'a>) -> Result<(BTreeMap<usize, Terms<'a>>, Edges), Unknown> {
+    fn close(
+        self,
+        asked: &Asked<'a>,
+        kept: &Kept,
+        needs: &Needs<'a>,
+    ) -> Result<(BTreeMap<usize, Terms<'a>>, Edges), Unknown> {
         let mut terms: BTreeMap<usize, Terms<'a>> =
             asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
+        terms.extend(kept.keys().map(|place| {
+            let together = self.together(*place, asked);
+            (*place, Terms { together, ..own_jars::terms_of_kept(self.request) })
+        }));
         loop {
             let mut loosened = terms.clone();
             let mut edges = Edges::new();

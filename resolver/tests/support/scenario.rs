@@ -114,6 +114,9 @@ pub(crate) struct Wanted {
     running_software: Software,
     /// The tag of the image that runs.
     running_image: Option<String>,
+    /// The plugins that run and nobody asked for, by slug.
+    #[serde(default)]
+    running_unasked: Vec<String>,
     /// JARs of people's own on the server.
     #[serde(default)]
     unmanaged: Vec<UnmanagedJar>,
@@ -323,6 +326,7 @@ impl Scenario {
                 minecraft: minecraft.parse().unwrap(),
                 build: build.parse().unwrap(),
                 releases: running[1..].iter().map(|text| text.replace(' ', "-")).collect(),
+                unasked: wanted.running_unasked.iter().map(|slug| self.key(slug)).collect(),
                 image: wanted.running_image.as_deref().map(|tag| {
                     let ImageTag { repository, tag, digest, pushed: _ } = image(tag);
                     format!("{repository}:{tag}@{digest}")

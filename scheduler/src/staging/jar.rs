@@ -10,6 +10,9 @@ use zip::result::ZipError;
 /// Largest plugin.yml that is read. Real ones stay below 100 KiB.
 const LARGEST_YAML: u64 = 1024 * 1024;
 
+/// The description that is Paper's own.
+const PAPER: &str = "paper-plugin.yml";
+
 /// Class files start with a magic number, a minor and a major version.
 const CLASS_MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
 
@@ -35,6 +38,8 @@ pub struct Description {
     pub version: Option<String>,
     /// `provides`, sorted.
     pub provides: Vec<String>,
+    /// Names without which it does not load, sorted.
+    pub depend: Vec<String>,
     /// `api-version`: an older Minecraft refuses it.
     pub api_version: Option<String>,
     /// The Java that its main class was compiled for, when that class is there.
@@ -43,18 +48,19 @@ pub struct Description {
 
 /// The name under which a server knows the plugin in this JAR; None if it holds no plugin.
 pub fn plugin_name(path: &Path) -> Result<Option<String>, Error> {
-    Ok(description_text(&mut open(path)?)?.and_then(|text| scalar(&text, "name")))
+    Ok(description_text(&mut open(path)?)?.and_then(|(_, text)| scalar(&text, "name")))
 }
 
 /// What the plugin in this JAR says about itself; None if it holds no plugin.
 pub fn description(path: &Path) -> Result<Option<Description>, Error> {
     let mut archive = open(path)?;
-    let Some(text) = description_text(&mut archive)? else { return Ok(None) };
+    let Some((entry, text)) = description_text(&mut archive)? else { return Ok(None) };
     let Some(name) = scalar(&text, "name") else { return Ok(None) };
     Ok(Some(Description {
         name,
         version: scalar(&text, "version"),
         provides: list(&text, "provides"),
+        depend: if entry == PAPER { required(&text) } else { list(&text, "depend") },
         api_version: scalar(&text, "api-version"),
         java: scalar(&text, "main").and_then(|main| java_of(&mut archive, &main)),
     }))
@@ -76,14 +82,15 @@ fn java_of(archive: &mut Archive, class: &str) -> Option<u32> {
     ([a, b, c, d] == CLASS_MAGIC).then(|| version.checked_sub(44)).flatten()
 }
 
-/// `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
-fn description_text(archive: &mut Archive) -> Result<Option<String>, Error> {
-    for description in ["paper-plugin.yml", "plugin.yml"] {
+/// The name of the description and its text. `paper-plugin.yml` wins over `plugin.yml`, as it does for Paper.
+fn description_text(archive: &mut Archive) -> Result<Option<(&'static str, String)>, Error> {
+    for description in [PAPER, "plugin.yml"] {
         match archive.by_name(description) {
             Ok(entry) => {
                 let mut text = Vec::new();
                 entry.take(LARGEST_YAML).read_to_end(&mut text).map_err(|error| Error::Zip(ZipError::Io(error)))?;
-                return Ok(Some(String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').to_owned()));
+                let text = String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').to_owned();
+                return Ok(Some((description, text)));
             }
             Err(ZipError::FileNotFound) => {}
             Err(error) => return Err(Error::Zip(error)),
@@ -109,6 +116,36 @@ fn list(yaml: &str, wanted: &str) -> Vec<String> {
     } else {
         inline.trim_matches(['[', ']']).split(',').filter_map(word).collect()
     };
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The names that Paper's description requires: below `dependencies`, in `server` or `bootstrap`, each with its fields below
+/// it or in braces. All of them are required that do not say `required: false`. Sorted.
+fn required(yaml: &str) -> Vec<String> {
+    let mut lines = yaml.lines().skip_while(|line| value_of(line, "dependencies").is_none());
+    let mut names: Vec<String> = Vec::new();
+    let (mut section, mut name) = (None, None);
+    lines.next();
+    for line in lines {
+        let content = line.trim_start();
+        let depth = line.len() - content.len();
+        let Some((key, value)) = content.split_once(':').filter(|_| !content.starts_with('#')) else { continue };
+        if depth == 0 {
+            break;
+        }
+        if section.is_none_or(|section| depth <= section) {
+            (section, name) = (Some(depth), None);
+        } else if name.is_none_or(|name| depth <= name) {
+            name = Some(depth);
+            if !value.replace(' ', "").contains("required:false") {
+                names.extend(word(key));
+            }
+        } else if key.trim() == "required" && word(value).as_deref() == Some("false") {
+            names.pop();
+        }
+    }
     names.sort();
     names.dedup();
     names
@@ -198,6 +235,21 @@ pub(crate) mod tests {
         assert_eq!(list("provides: WorldEdit\n", "provides"), ["WorldEdit"]);
         assert_eq!(list("provides: []\nmain: x\n", "provides"), [""; 0]);
         assert_eq!(list("main: x\n", "provides"), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_plugin_does_not_load_without_is_found_in_both_descriptions() {
+        let depend = |entry: &str, yaml: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), jar(&[(entry, yaml)])).unwrap();
+            description(file.path()).unwrap().unwrap().depend
+        };
+        assert_eq!(depend("plugin.yml", "name: Shop\ndepend: [Vault, Lib]\nsoftdepend: [Maps]\n"), ["Lib", "Vault"]);
+        let paper = "name: Shop\ndependencies:\n  bootstrap:\n    Early:\n      load: BEFORE\n  server:\n    Vault:\n      required: true\n    \
+                     # not this\n    Maps:\n      load: BEFORE\n      required: false\n    Chat: {load: BEFORE, required: false}\n    'Lib': {}\n\
+                     permissions:\n  shop.use:\n    default: true\n";
+        assert_eq!(depend("paper-plugin.yml", paper), ["Early", "Lib", "Vault"]);
+        assert_eq!(depend("paper-plugin.yml", "name: Shop\ndepend: [Vault]\n"), [""; 0]);
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
         name: said.as_ref().map(|said| cut(&said.name)),
         version: said.as_ref().and_then(|said| said.version.as_deref().map(cut)),
         provides: said.iter().flat_map(|said| &said.provides).take(MOST_NAMES).map(|name| cut(name)).collect(),
+        depend: said.iter().flat_map(|said| &said.depend).take(MOST_NAMES).map(|name| cut(name)).collect(),
         api_version: said.as_ref().and_then(|said| said.api_version.as_deref().map(cut)),
         java: said.and_then(|said| said.java),
     })

@@ -94,6 +94,9 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
         Reason::PaperUnusable { papers, unusable } => {
             (format!("{software} {}", spans(papers)), words::unusable(unusable))
         }
+        Reason::NeededByFiles { plugin, files } => {
+            (list(files, 3), format!("not managed here, and does not load without {plugin}, which runs"))
+        }
         Reason::NoSuchRelease { object, plugin, version, nearest } => (
             format!("{plugin} {version}"),
             format!("does not exist (Plugin {object}, `spec.version`){}", nearest_are(nearest)),

@@ -20,6 +20,7 @@ pub(super) fn card(software: Software, reason: &Reason) -> Card {
         Reason::PaperUnusable { papers, unusable } => {
             (format!("{software} {}", spans(papers)), few::unusable(unusable))
         }
+        Reason::NeededByFiles { plugin, files } => (list(files, 2), format!("needs {plugin}; not managed here")),
         Reason::NoSuchRelease { plugin, version, object: _, nearest: _ } => {
             (format!("{plugin} {version}"), "does not exist".to_owned())
         }

@@ -20,7 +20,7 @@ use crate::shelf::World;
 use crate::shelf::table::{Place, Seat, Tables};
 use crate::solve::meter::Meter;
 use crate::solve::set::IndexSet;
-use crate::solve::{GaveUp, decide as decide_alone};
+use crate::solve::{Budget, GaveUp, decide as decide_alone};
 
 /// What was decided about a group.
 pub(crate) struct Outcome<'a> {
@@ -45,32 +45,59 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// Decides about a group; seats are in the order of the servers' names.
+/// Decides about a group; seats are in the order of the servers' names. `budget` is that of one server.
+///
+/// Where the group takes too much, whoever takes too much alone leaves it, and the others are decided about without:
+/// one server whose plugins clash in too many ways keeps nobody else waiting.
 pub(crate) fn decide<'a>(
     catalog: &'a Catalog,
     tables: &Tables<'a>,
     seats: &[Seat<'a>],
     now: Timestamp,
-    meter: &Meter,
+    budget: Budget,
 ) -> Outcome<'a> {
-    decide_within(catalog, tables, seats, now, meter).unwrap_or_else(|gave_up| Outcome {
-        verdicts: vec![Verdict::GaveUp(gave_up); seats.len()],
+    let decide = |hard: &[Option<GaveUp>]| {
+        let meter = Meter::new(budget.of_a_group(hard.iter().filter(|hard| hard.is_none()).count()));
+        decide_within(catalog, tables, seats, now, &meter, hard)
+    };
+    let gave_up = match decide(&vec![None; seats.len()]) {
+        Ok(outcome) => return outcome,
+        Err(gave_up) => gave_up,
+    };
+    let alone = |seat| too_hard(catalog, tables, seat, now, &Meter::new(budget));
+    let hard: Vec<Option<GaveUp>> = seats.iter().map(alone).collect();
+    let without = if hard.iter().all(Option::is_none) { Err(gave_up) } else { decide(&hard) };
+    without.unwrap_or_else(|gave_up| Outcome {
+        verdicts: hard.into_iter().map(|hard| Verdict::GaveUp(hard.unwrap_or_else(|| gave_up.clone()))).collect(),
         changed: vec![None; seats.len()],
         heeded: vec![false; seats.len()],
     })
 }
 
-fn decide_within<'a>(
+/// What a server takes alone, if that is too much.
+fn too_hard(catalog: &Catalog, tables: &Tables<'_>, seat: &Seat<'_>, now: Timestamp, meter: &Meter) -> Option<GaveUp> {
+    if seat.gap {
+        return None;
+    }
+    match seat.request.paper {
+        PaperWish::Latest => follow(catalog, tables, seat, now, meter).err(),
+        _ => settle(tables, &[seat], meter).err(),
+    }
+}
+
+/// The same within what the meter allows, without those that are known to be too `hard`.
+pub(crate) fn decide_within<'a>(
     catalog: &'a Catalog,
     tables: &Tables<'a>,
     seats: &[Seat<'a>],
     now: Timestamp,
     meter: &Meter,
+    hard: &[Option<GaveUp>],
 ) -> Result<Outcome<'a>, GaveUp> {
     let mut changed: Vec<Option<Seat<'a>>> = vec![None; seats.len()];
     let mut behind: Vec<Vec<(usize, Option<&'a Release>)>> = vec![Vec::new(); seats.len()];
     let mut heeded = vec![false; seats.len()];
-    let mut able: Vec<bool> = seats.iter().map(|seat| !seat.gap).collect();
+    let mut able: Vec<bool> = seats.iter().zip(hard).map(|(seat, hard)| !seat.gap && hard.is_none()).collect();
     let mut left: Vec<usize> = (0..seats.len()).filter(|&at| able[at]).collect();
     let first: Vec<&Seat<'a>> = left.iter().map(|&at| &seats[at]).collect();
     let mut found = settle(tables, &first, meter)?;
@@ -85,8 +112,12 @@ fn decide_within<'a>(
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
         (left, found) = choose(tables, &sits, &mut able, meter)?;
     }
-    let mut verdicts: Vec<Verdict<'a>> =
-        able.iter().map(|&able| if able { Verdict::Aside } else { Verdict::Alone }).collect();
+    let verdict = |(hard, able): (&Option<GaveUp>, &bool)| match hard {
+        Some(gave_up) => Verdict::GaveUp(gave_up.clone()),
+        None if *able => Verdict::Aside,
+        None => Verdict::Alone,
+    };
+    let mut verdicts: Vec<Verdict<'a>> = hard.iter().zip(&able).map(verdict).collect();
     if let Some((party, settled)) = found {
         let sits: Vec<&Seat<'a>> =
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();

@@ -233,11 +233,18 @@ impl<'c, 'a> Company<'c, 'a> {
         if fleet.seats[group].is_empty() {
             return outcome(|| World::build(self.catalog, mine, now), meter);
         }
-        let decided = aside::decide(self.catalog, &fleet.tables, &fleet.seats[group], now, meter);
+        // Whoever was too hard to be decided about with the others is so here.
+        let hard = fleet.groups[group].iter().map(|&at| match &self.outcome.verdicts[at] {
+            Verdict::GaveUp(gave_up) => Some(gave_up.clone()),
+            Verdict::Alone | Verdict::Aside | Verdict::Member(_) => None,
+        });
+        let hard: Vec<Option<GaveUp>> = hard.collect();
+        let seats = &fleet.seats[group];
+        let decided = aside::decide_within(self.catalog, &fleet.tables, seats, now, meter, &hard).ok()?;
         let Verdict::Member(choice) = &decided.verdicts[seat] else { return None };
         let candidates = candidates(self.catalog, mine, now);
         let paper = &candidates[choice.paper - 1];
-        let shelves = &fleet.seats[group][seat].shelves;
+        let shelves = &seats[seat].shelves;
         let name = |shelf: usize| self.catalog.projects[shelves[shelf].project].name.clone();
         Some(BareAnswer {
             paper: PaperName {

@@ -157,17 +157,22 @@ fn members_of_a_group_run_one_release_of_what_they_share() {
     assert!(shared > 300, "{shared}");
 }
 
-#[test]
-fn a_group_beyond_its_budget_is_given_up_for_all_of_it_and_says_so() {
+/// Three servers that go together.
+fn all_go_together() -> small::Small {
     let all_run = |problem: &small::Small| {
         let answers = decided(&problem.requests, &problem.catalog, problem.now);
         answers.len() == 3 && answers.iter().all(|(_, answer)| answer.kind() == "runs")
     };
-    let problem = (0..2_000).map(fleet).find(all_run).unwrap();
+    (0..2_000).map(fleet).find(all_run).unwrap()
+}
+
+#[test]
+fn a_group_of_which_each_takes_too_much_is_given_up_and_says_so() {
+    let problem = all_go_together();
     let budget = Budget { steps: 1, ..Budget::default() };
     let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
     for (server, answer) in answers {
-        let gave_up = GaveUp { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
+        let gave_up = GaveUp { steps: 1, limit: Limit::Steps, clashing: Vec::new() };
         assert_eq!(answer, Err(Unsolvable::GaveUp(gave_up)), "{server}");
     }
     let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
@@ -179,6 +184,34 @@ fn a_group_beyond_its_budget_is_given_up_for_all_of_it_and_says_so() {
                 why.as_ref().is_ok_and(|why| !why.possible) || matches!(why, Err(Unsolvable::GaveUp(_))),
                 "{why:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_takes_too_much_alone_keeps_no_other_from_its_answer() {
+    let mut problem = all_go_together();
+    let budget = Budget { steps: 300, ..Budget::default() };
+    let hard = problem.requests[0].server.clone();
+    let others: Vec<Request> = problem.requests.iter().filter(|request| request.server != hard).cloned().collect();
+    let without = resolve_fleet(&problem.catalog, &others, problem.now, budget);
+    assert!(without.iter().all(|(_, answer)| answer.is_ok()), "they go together within this: {without:?}");
+
+    small::add_ladder(&mut problem, 0);
+    let alone = resolve_fleet(&problem.catalog, &problem.requests[..1], problem.now, budget);
+    assert!(matches!(alone[..], [(_, Err(Unsolvable::GaveUp(_)))]), "{alone:?}");
+
+    let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, budget);
+    for (server, answer) in answers {
+        if server == hard {
+            let Err(Unsolvable::GaveUp(gave_up)) = answer else { panic!("{answer:?}") };
+            assert!(gave_up.clashing.iter().any(|name| name.starts_with("LADDER-")), "{gave_up:?}");
+        } else {
+            let lock = |answers: &[(String, Result<Resolution, Unsolvable>)]| {
+                let (_, answer) = answers.iter().find(|(name, _)| *name == server)?;
+                Some(answer.as_ref().ok()?.lock.clone())
+            };
+            assert_eq!(answer.ok().map(|answer| answer.lock), lock(&without), "{server}");
         }
     }
 }

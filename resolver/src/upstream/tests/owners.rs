@@ -15,6 +15,7 @@ fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
         name: None,
         provides: Vec::new(),
         api_version: None,
+        depend: Vec::new(),
         java: None,
         trusted: Vec::new(),
     }

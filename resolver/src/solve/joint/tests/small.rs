@@ -187,6 +187,7 @@ pub(super) fn fleet(seed: u64) -> Small {
                     Some(format!("{}-{}", wish.key.project, random.below(counts[project])))
                 })
                 .collect(),
+            unasked: Vec::new(),
             image: None,
             java: None,
             since: None,
@@ -218,6 +219,62 @@ pub(super) fn fleet(seed: u64) -> Small {
     let requests = requests.collect();
     let catalog = Catalog { paper, projects: built, ..Catalog::unread_at(day(0)) };
     Small { catalog, requests, now: day(22) }
+}
+
+/// Gives a server two plugins of its own that chase each other: release `k` of each goes with nothing of the other from
+/// `k` up, so it takes many steps to see that nothing goes with anything.
+pub(super) fn add_ladder(problem: &mut Small, server: usize) {
+    const RELEASES: usize = 200;
+    let papers = problem.catalog.paper.len();
+    let name = |at: usize| format!("ladder-{}", at % 2);
+    for at in 0..2 {
+        let releases = (1..=RELEASES).map(|number| {
+            let id = format!("{}-{number}", name(at));
+            let excludes = (number..=RELEASES).map(|to| Dependency {
+                project_id: Some(format!("id-{}", name(at + 1))),
+                name: None,
+                version_id: Some(format!("{}-{to}", name(at + 1))),
+                kind: DependencyKind::Incompatible,
+            });
+            Release {
+                version: format!("{number}.0"),
+                published: Some(day(0)),
+                channel: Channel::Release,
+                minecraft: PAPERS[..papers].iter().map(|paper| paper.parse().unwrap()).collect(),
+                loaders: vec!["paper".to_owned()],
+                api_version: None,
+                java: None,
+                folia: None,
+                declared: None,
+                dependencies: excludes.collect(),
+                file: Some(file(&id, true)),
+                further: Vec::new(),
+                id,
+            }
+        });
+        let key = ProjectKey { source: Source::Modrinth, project: name(at) };
+        problem.catalog.projects.push(Project {
+            id: format!("id-{}", name(at)),
+            name: name(at).to_uppercase(),
+            read_at: day(0),
+            releases: releases.collect(),
+            key: key.clone(),
+        });
+        problem.requests[server].plugins.push(PluginWish {
+            object: name(at),
+            key,
+            jars: Vec::new(),
+            version: VersionWish::Auto,
+            delay: SignedDuration::ZERO,
+            channel: Channel::Release,
+            compatibility: None,
+            requires: Vec::new(),
+            allow_downgrade: false,
+            hold: None,
+            delay_together: Vec::new(),
+            selector: None,
+        });
+    }
 }
 
 impl Small {
