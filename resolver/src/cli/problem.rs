@@ -1,5 +1,6 @@
 //! Edge (writes). A question in a file: asked again anywhere, it gets the same answer.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::question::Question;
+use super::schedule::Schedule;
 use super::written::{WriteError, write_atomically};
 use crate::catalog::Catalog;
 use crate::foreign::shortened;
@@ -23,6 +25,9 @@ pub(super) struct Problem {
     pub(super) question: Question,
     /// What the servers want.
     pub(super) requests: Vec<Request>,
+    /// When the servers may be restarted, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) schedules: BTreeMap<String, Schedule>,
     /// What was known: only what these requests name and need was read.
     pub(super) catalog: Catalog,
 }
@@ -58,11 +63,18 @@ impl Problem {
 }
 
 /// Writes the question into a file. User names and passwords in addresses are left out, as are queries of addresses.
-pub(super) fn save(path: &Path, question: Question, requests: &[Request], catalog: &Catalog) -> Result<(), WriteError> {
+pub(super) fn save(
+    path: &Path,
+    question: Question,
+    requests: &[Request],
+    schedules: BTreeMap<String, Schedule>,
+    catalog: &Catalog,
+) -> Result<(), WriteError> {
     let problem = Problem {
         format_version: FormatVersion::default(),
         question,
         requests: requests.to_vec(),
+        schedules,
         catalog: catalog.clone(),
     };
     let mut value = serde_json::to_value(&problem).expect("a problem has string keys only");
