@@ -12,7 +12,7 @@ use super::checked::{self, Checked};
 use super::cluster;
 use super::gathered::{Lacking, answers, gather, lacking, read_until_answered};
 use super::manifests::Mistake;
-use super::problem::{self, Problem};
+use super::problem::Problem;
 use super::question::{Answered, Question};
 use super::supposed::{Supposed, WhatIf};
 use super::terminal::Progress;
@@ -58,16 +58,17 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         assume: assume.clone(),
         servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },
     };
-    let schedules = checked.schedules.clone();
+    let asked = Problem::of(question, &checked);
+    let Problem { question, schedules, .. } = &asked;
     let gathered = gather(&reading.sources, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
         question.ask(catalog, requests)
     })?;
-    let times = Timetable { schedules: &schedules, requests: &gathered.requests, now, at: question.at };
+    let times = Timetable { schedules, requests: &gathered.requests, now, at: question.at };
     let mut said = told(&gathered.answer, *format, &times, notes)?;
     gathered.say_problems(&mut said);
     say_reading(&mut said, &gathered.catalog, question.at);
     if let Some(file) = save_problem
-        && let Err(error) = problem::save(file, question, &gathered.requests, schedules, &gathered.catalog)
+        && let Err(error) = asked.save(file, &gathered.catalog)
     {
         said.notes.push(in_words(&error));
         said.end = End::Failed;

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Plan as Asked};
-use super::gathered::{end_of, gather_answers, one_server};
+use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::outdated::{self, Row};
 use super::running::Runs;
 use super::table::table;
 use super::when::When;
-use super::{End, Said, ask, diff};
+use super::{End, Said, diff};
 use crate::Resolution;
 use crate::explain::{Explanation, Solved, human};
 use crate::lock::Lock;
@@ -74,23 +74,23 @@ struct Wait {
 pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     let failed = |said: String| Said::nothing_but(vec![said]);
     let mut notes = Vec::new();
-    let mut checked = ask::read(&plan.from.reading, &mut notes)?;
+    let mut start = Start::of(&plan.from, &mut notes, now)?;
     let mut locks: BTreeMap<String, Lock> = BTreeMap::new();
     for name in &plan.running {
         let lock = diff::read_lock(name).map_err(|error| failed(in_words(&error)))?;
-        let names = checked.servers();
+        let names = start.checked.servers();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let server = one_server(&names, Some(&lock.server), "")
             .map_err(|_| {
                 failed(format!("{name}: the lock is for `{}`, which is not among the servers here", lock.server))
             })?
             .to_owned();
-        checked.takes_for_running(&server, &Running::of(&lock));
+        start.checked.takes_for_running(&server, &Running::of(&lock));
         locks.insert(server, lock);
     }
-    let (runs, schedules) = (checked.running.clone(), checked.schedules.clone());
-    let at = plan.from.at.unwrap_or(now);
-    let gathered = gather_answers(&plan.from, checked, None, &mut notes, now)?;
+    let (runs, schedules) = (start.checked.running.clone(), start.checked.schedules.clone());
+    let (now, at) = (start.now, start.at);
+    let gathered = gather_answers(&plan.from, start, None, &mut notes)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     for (server, answer) in &gathered.answer {
         let resolution = match answer {
