@@ -145,7 +145,7 @@ fn every_question_about_servers_can_be_saved_and_gets_the_same_bytes_elsewhere()
     assert_shown("problem-supposed", &desk.run(&["outdated", "--problem", "problem.json"]));
     assert_shown(
         "problem-unsaved",
-        &desk.run(&["outdated", "-f", "lobby.yaml", "--save-problem", "none/problem.json"]),
+        &desk.run(&["outdated", "-f", "lobby.yaml", "--save-problem", "lobby.yaml/problem.json"]),
     );
 }
 
