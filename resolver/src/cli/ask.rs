@@ -296,7 +296,7 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
             }
             said.answer.push_str(&human::render(&without_reading_note(explanation), times.at));
             if let Some(when) = times.in_sentences(explanation) {
-                said.answer.push_str(&format!("\n{when}\n"));
+                said.answer.extend(["\n", &when, "\n"]);
             }
         }
         Drawn::Json => {

@@ -133,11 +133,13 @@ impl Timetable<'_> {
         if !runs || self.at < self.now || (!changes && hints.is_empty()) {
             return None;
         }
-        let when = match When::of((false, false), Some(schedule), self.now, self.at) {
-            // What is approved is the set that the operator plans, and a hint makes another one.
-            When::Approval { digest: _ } if !changes => When::Approval { digest: None },
-            when => when,
-        };
+        let mut when = When::of((false, false), Some(schedule), self.now, self.at);
+        // What is approved is the set that the operator plans, and a hint makes another one.
+        if let When::Approval { digest } = &mut when
+            && !changes
+        {
+            *digest = None;
+        }
         let short = server.rsplit('/').next().unwrap_or(server);
         let (later, then): (Vec<&Hint>, Vec<&Hint>) = hints.iter().partition(|hint| solves_itself_after(hint, &when));
         let comes = match (changes, then.is_empty()) {
