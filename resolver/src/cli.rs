@@ -43,6 +43,7 @@ mod table;
 mod terminal;
 mod trust;
 mod verify;
+mod when;
 mod written;
 
 use arguments::{Arguments, CatalogCommand, Command, Sources};

@@ -120,12 +120,7 @@ impl Explanation {
 fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x [OneVersion]) -> Vec<&'x str> {
     let files = unusable.map_or(&[][..], Unusable::own_files);
     let holders = holders.iter().map(|holder| holder.name.as_str());
-    files
-        .iter()
-        .map(String::as_str)
-        .chain(holders)
-        .chain(shared.iter().flat_map(|one| one.plugins.iter().map(|plugin| plugin.plugin.as_str())))
-        .collect()
+    files.iter().map(String::as_str).chain(holders).chain(shared.iter().flat_map(OneVersion::names)).collect()
 }
 
 /// The yes: what was chosen, and why nothing newer.

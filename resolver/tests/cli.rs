@@ -49,6 +49,8 @@ mod unknowns;
 mod verify;
 #[path = "cli/what_if.rs"]
 mod what_if;
+#[path = "cli/windows.rs"]
+mod windows;
 
 /// What the replay and the command both take for now.
 const NOW: &str = "2026-01-21T12:00:00Z";

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
+use resolver::explain::human::LONGEST_SUMMARY;
 use resolver::explain::{Explanation, WhyNot, human};
 use resolver::lock::LockedPlugin;
 use resolver::request::Request;
@@ -129,10 +130,12 @@ fn check(
         Err(unsolvable) => human::render(&unsolvable.explanation(), at),
     };
     assert_eq!(answer.is_ok(), expect.solvable, "{text}");
-    assert_survives_json(&match answer {
+    let explanation = match answer {
         Ok(resolution) => resolution.explanation.clone(),
         Err(unsolvable) => unsolvable.explanation(),
-    });
+    };
+    assert_survives_json(&explanation);
+    text.push_str(&on_one_line(&explanation));
     if let Ok(resolution) = answer {
         if let Some(paper) = &expect.paper {
             assert_eq!(resolution.lock.minecraft.as_str(), paper, "{text}");
@@ -166,6 +169,7 @@ fn check(
         text.push_str(target.as_str());
         text.push_str("? --\n");
         text.push_str(&human::render(&why, at));
+        text.push_str(&on_one_line(&why));
     }
     for mention in &expect.mentions {
         assert!(text.contains(mention.as_str()), "`{mention}` is not in:\n{text}");
@@ -174,6 +178,20 @@ fn check(
         assert!(!text.contains(never.as_str()), "`{never}` is in:\n{text}");
     }
     text
+}
+
+/// The answer on one line: bounded, of whole sentences, and it names somebody who holds where somebody does.
+fn on_one_line(explanation: &Explanation) -> String {
+    let line = explanation.summary();
+    let is_whole = line.lines().count() == 1 && line.ends_with('.') && !line.contains("..") && !line.contains('…');
+    assert!(line.len() <= LONGEST_SUMMARY && is_whole, "{line}");
+    let mut held_by: Vec<String> = explanation.held_by().into_iter().map(str::to_owned).collect();
+    if let Explanation::Impossible(no) = explanation {
+        let reasons = serde_json::to_value(&no.reasons).unwrap();
+        held_by.extend(reasons.as_array().unwrap().iter().filter_map(|it| Some(it["plugin"].as_str()?.to_owned())));
+    }
+    assert!(held_by.is_empty() || held_by.iter().any(|name| line.contains(name)), "{held_by:?} hold, says:\n{line}");
+    format!("\n-- on one line --\n{line}\n")
 }
 
 /// What is written as JSON is read as what was written.

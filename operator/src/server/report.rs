@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use kube::api::Api;
-use resolver::explain::{Explanation, human};
+use resolver::explain::Explanation;
 use scheduler::gate::Gate;
 use scheduler::rollout::Step;
 use serde_json::{Value, json};
@@ -81,9 +81,9 @@ impl Trouble {
     }
 }
 
-/// The explanation as `resolver explain` prints it, cut to what a condition or an Event may hold: all three say the same.
-pub(crate) fn in_words(explanation: &Explanation, now: Timestamp) -> String {
-    cut(human::render(explanation, now).trim(), LONGEST_MESSAGE)
+/// The explanation on one line, which says where the whole of it is read: conditions, Events and messages say the same.
+pub(crate) fn in_words(explanation: &Explanation) -> String {
+    cut(&explanation.summary(), LONGEST_MESSAGE)
 }
 
 /// Reports a pass that went all the way.
@@ -132,8 +132,8 @@ pub(crate) async fn report_trouble(
         Trouble::Spec(words) => ("SpecInvalid", words.clone()),
         Trouble::Eula(words) => ("EulaNotAccepted", words.clone()),
         Trouble::NoCatalog => ("CatalogNotRead", "the upstreams are being read; nothing is known yet".to_owned()),
-        Trouble::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation, now)),
-        Trouble::Unsolvable(explanation) => ("NoSolution", in_words(explanation, now)),
+        Trouble::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
+        Trouble::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
     };
     status.conditions =
         conditions::build_trouble(server, reason, &cut(&message, LONGEST_MESSAGE), now, &before.conditions);

@@ -308,6 +308,12 @@ pub(super) struct From {
     /// Answer from this directory alone, as `catalog fetch` filled it; no network is touched
     #[arg(long, value_name = "DIR")]
     pub(super) catalog: Option<PathBuf>,
+    /// Write all that the answer rests on into this file, for somebody else to replay
+    #[arg(long, value_name = "FILE")]
+    pub(super) save_problem: Option<PathBuf>,
+    /// Answer from what was saved so, without manifests and network
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "catalog", "save_problem"])]
+    pub(super) problem: Option<PathBuf>,
 }
 
 /// What every question needs.

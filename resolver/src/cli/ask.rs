@@ -12,10 +12,11 @@ use super::checked::{self, Checked};
 use super::cluster;
 use super::gathered::{Lacking, answers, gather, lacking, read_until_answered};
 use super::manifests::Mistake;
-use super::problem::{self, Problem};
+use super::problem::Problem;
 use super::question::{Answered, Question};
 use super::supposed::{Supposed, WhatIf};
 use super::terminal::Progress;
+use super::when::Timetable;
 use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
@@ -39,9 +40,11 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         }
         question.without.extend(without.iter().cloned());
         question.assume.extend(assume.iter().cloned());
-        let (answered, _) = problem.question.ask(&problem.catalog, &problem.requests);
-        let mut said = told(&answered, *format, problem.question.at, Vec::new())?;
-        say_reading(&mut said, &problem.catalog, problem.question.at);
+        let Problem { question, requests, schedules, catalog, .. } = &problem;
+        let (answered, _) = question.ask(catalog, requests);
+        let times = Timetable { schedules, requests, now: question.now, at: question.at };
+        let mut said = told(&answered, *format, &times, Vec::new())?;
+        say_reading(&mut said, catalog, question.at);
         return Ok(said);
     }
     let mut notes = Vec::new();
@@ -55,14 +58,17 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         assume: assume.clone(),
         servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },
     };
+    let asked = Problem::of(question, &checked);
+    let Problem { question, schedules, .. } = &asked;
     let gathered = gather(&reading.sources, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
         question.ask(catalog, requests)
     })?;
-    let mut said = told(&gathered.answer, *format, question.at, notes)?;
+    let times = Timetable { schedules, requests: &gathered.requests, now, at: question.at };
+    let mut said = told(&gathered.answer, *format, &times, notes)?;
     gathered.say_problems(&mut said);
     say_reading(&mut said, &gathered.catalog, question.at);
     if let Some(file) = save_problem
-        && let Err(error) = problem::save(file, question, &gathered.requests, &gathered.catalog)
+        && let Err(error) = asked.save(file, &gathered.catalog)
     {
         said.notes.push(in_words(&error));
         said.end = End::Failed;
@@ -71,7 +77,7 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
 }
 
 /// What was answered, or why it could not be asked.
-fn told(answered: &Answered, format: Drawn, at: Timestamp, notes: Vec<String>) -> Result<Said, Said> {
+fn told(answered: &Answered, format: Drawn, times: &Timetable<'_>, notes: Vec<String>) -> Result<Said, Said> {
     let Answered { explanations, supposed, mistakes } = answered;
     if !mistakes.is_empty() {
         return Err(Said::nothing_but(notes.into_iter().chain(mistakes.iter().cloned()).collect()));
@@ -81,7 +87,7 @@ fn told(answered: &Answered, format: Drawn, at: Timestamp, notes: Vec<String>) -
         said.answer = supposed.lines().into_iter().map(|line| line + "\n").collect();
     }
     for explanation in explanations {
-        say(&mut said, explanation, supposed, format, at);
+        say(&mut said, explanation, supposed, format, times);
     }
     let answers: Vec<Explanation> = explanations.iter().filter(|one| end(one) != End::Failed).cloned().collect();
     if format == Drawn::Svg && !answers.is_empty() {
@@ -273,12 +279,12 @@ fn under_way(software: &[Software], projects: &[ProjectKey], images: bool) -> St
     format!("asking {}", parts.join(", "))
 }
 
-fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Drawn, at: Timestamp) {
+fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: Drawn, times: &Timetable<'_>) {
     let end = end(explanation);
     said.end = said.end.max(end);
     if end == End::Failed {
         // It is no answer, so it is not where answers go.
-        said.notes.push(human::render(explanation, at).trim_end().to_owned());
+        said.notes.push(human::render(explanation, times.at).trim_end().to_owned());
         return;
     }
     match format {
@@ -288,7 +294,10 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
             if !said.answer.is_empty() {
                 said.answer.push('\n');
             }
-            said.answer.push_str(&human::render(&without_reading_note(explanation), at));
+            said.answer.push_str(&human::render(&without_reading_note(explanation), times.at));
+            if let Some(when) = times.in_sentences(explanation) {
+                said.answer.extend(["\n", &when, "\n"]);
+            }
         }
         Drawn::Json => {
             let json = if supposed.is_nothing() {

@@ -64,20 +64,28 @@ pub(super) fn command(called: Called) -> Command {
         let path_in_words = path.join(" ");
         let line = |place: &&str| format!("{typed} {path_in_words} [OPTIONS] {first}{place}");
         let mut lines: Vec<String> = PLACES.iter().map(line).collect();
-        lines.extend((path == ["explain"]).then(|| format!("{typed} explain [OPTIONS] --problem <FILE>")));
+        lines.extend((!is_fetch(path)).then(|| line(&"--problem <FILE>")));
         // Under the first one, which stands after `Usage: `.
         let usage = lines.join("\n       ");
         command = at(command, path, &|command| command.override_usage(usage.clone()));
     }
-    // Shared with commands that have no `--problem`.
-    at(command, &["explain"], &|command| {
-        if cfg!(feature = "cluster") {
-            let places = ["servers", "namespace", "all_namespaces", "kubeconfig", "context"];
-            command.mut_arg("problem", |problem| problem.conflicts_with_all(places))
-        } else {
-            command.mut_arg("files", |files| files.required(false).required_unless_present("problem"))
-        }
-    })
+    // Shared with one that has no `--problem`.
+    for (path, _) in USAGES.into_iter().filter(|(path, _)| !is_fetch(path)) {
+        command = at(command, path, &|command| {
+            if cfg!(feature = "cluster") {
+                let places = ["servers", "namespace", "all_namespaces", "kubeconfig", "context"];
+                command.mut_arg("problem", |problem| problem.conflicts_with_all(places))
+            } else {
+                command.mut_arg("files", |files| files.required(false).required_unless_present("problem"))
+            }
+        });
+    }
+    command
+}
+
+/// Whether it reads the upstreams anew, which no saved question answers.
+fn is_fetch(path: &[&str]) -> bool {
+    path == ["catalog", "fetch"]
 }
 
 /// With one command changed, however deep it is.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::manifests::{Manifests, Mistake, Placed};
+use super::problem::Problem;
 use super::rules;
 use super::running::{self, Runs};
 use super::schedule::{self, Schedule};
@@ -123,6 +124,14 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
 }
 
 impl Checked {
+    /// What was asked when a question was saved.
+    pub(super) fn of_problem(problem: &Problem) -> Self {
+        let Problem { question, requests, running, schedules, .. } = problem;
+        let asked_about = (!question.servers.is_empty()).then(|| question.servers.iter().cloned().collect());
+        let (running, schedules) = (running.clone(), schedules.clone());
+        Self { requests: requests.clone(), asked_about, running, schedules, plugins: Vec::new() }
+    }
+
     /// Takes out the servers that run as a proxy: a question about a Minecraft version is none about them.
     pub(super) fn leaves_proxies_aside(&mut self, notes: &mut Vec<String>) {
         for proxy in self.requests.extract_if(.., |request| !request.software.is_minecraft()) {

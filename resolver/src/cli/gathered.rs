@@ -6,14 +6,16 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::arguments::{From, Sources};
-use super::ask::{fetcher, in_runtime, misspelt, read_upstreams, say_problems};
+use super::ask::{self, fetcher, in_runtime, misspelt, read_upstreams, say_problems};
 use super::checked::Checked;
+use super::problem::Problem;
+use super::question::Question;
 use super::{End, Said};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::PaperName;
 use crate::request::Request;
 use crate::unseen::is_unseen;
-use crate::upstream::{Fetcher, Problem, Reading};
+use crate::upstream::{self, Fetcher, Reading, in_words};
 use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
 
 /// How often a solve may name what it lacks before we stop. One such round is rare but for Purpur, where a set is chosen first and its
@@ -49,13 +51,75 @@ pub(super) struct Gathered<T> {
     /// What was made of both.
     pub(super) answer: T,
     /// What could not be read anew.
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<upstream::Problem>,
+    /// Why the question could not be saved, if that was asked for.
+    unsaved: Option<String>,
 }
 
 impl<T> Gathered<T> {
     /// Adds what could not be read, unless it has been said.
     pub(super) fn say_problems(&self, said: &mut Said) {
         say_problems(said, &self.problems);
+        if let Some(why) = &self.unsaved {
+            said.notes.push(why.clone());
+            said.end = End::Failed;
+        }
+    }
+}
+
+/// Where a question starts: from manifests or a cluster, or from a file that holds it.
+pub(super) struct Start {
+    /// What is asked.
+    pub(super) checked: Checked,
+    /// The present instant, or that of the file.
+    pub(super) now: Timestamp,
+    /// The instant to decide for.
+    pub(super) at: Timestamp,
+    /// What was known, if it stands in the file.
+    known: Option<Catalog>,
+}
+
+impl Start {
+    /// Of what `from` names.
+    pub(super) fn of(from: &From, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Said> {
+        let Some(file) = &from.problem else {
+            let checked = ask::read(&from.reading, notes)?;
+            return Ok(Self { checked, now, at: from.at.unwrap_or(now), known: None });
+        };
+        let failed = |said: String| Said::nothing_but(vec![said]);
+        let problem = Problem::read(file).map_err(|error| failed(in_words(&error)))?;
+        let question = &problem.question;
+        if !(question.without.is_empty() && question.assume.is_empty()) {
+            let file = file.display();
+            return Err(failed(format!(
+                "{file}: the question supposes what is not so (`--without`, `--assume`): only `explain --problem` answers it"
+            )));
+        }
+        let at = from.at.unwrap_or(question.at);
+        Ok(Self { checked: Checked::of_problem(&problem), now: question.now, at, known: Some(problem.catalog) })
+    }
+
+    /// Reads the upstreams until `answer` lacks nothing any more, unless all that is known was given; and saves the question where that is
+    /// asked for.
+    pub(super) fn gather<T>(
+        self,
+        from: &From,
+        notes: &mut Vec<String>,
+        answer: impl Fn(&Catalog, &[Request]) -> (T, Lacking),
+    ) -> Result<Gathered<T>, Said> {
+        let Self { checked, now, at, known } = self;
+        if let Some(catalog) = known {
+            let (answer, _) = answer(&catalog, &checked.requests);
+            let (requests, catalog) = (checked.requests, ManuallyDrop::new(catalog));
+            return Ok(Gathered { requests, catalog, answer, problems: Vec::new(), unsaved: None });
+        }
+        let servers = if checked.is_about_all() { Vec::new() } else { checked.servers() };
+        let save = from.save_problem.as_ref();
+        let save = save.map(|file| (file, Problem::of(Question { servers, ..Question::plain(now, at) }, &checked)));
+        let mut gathered = gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, answer)?;
+        let saved = save.map_or(Ok(()), |(file, problem)| problem.save(file, &gathered.catalog));
+        gathered.unsaved = saved.err().map(|error| in_words(&error));
+        Ok(gathered)
     }
 }
 
@@ -78,7 +142,7 @@ pub(super) fn gather<T>(
         return Err(Said::nothing_but(std::mem::take(notes)));
     }
     let catalog = ManuallyDrop::new(reading.catalog);
-    Ok(Gathered { requests: checked.requests, catalog, answer, problems: reading.problems })
+    Ok(Gathered { requests: checked.requests, catalog, answer, problems: reading.problems, unsaved: None })
 }
 
 /// Reads until `answer` lacks nothing any more, or what it lacks is not to be had.
@@ -109,14 +173,13 @@ pub(super) async fn read_until_answered<T>(
 /// beside those that are chosen.
 pub(super) fn gather_answers(
     from: &From,
-    checked: Checked,
+    start: Start,
     also: Option<&PaperName>,
     notes: &mut Vec<String>,
-    now: Timestamp,
 ) -> Result<Gathered<Answers>, Said> {
-    let at = from.at.unwrap_or(now);
-    let asked_about = checked.servers();
-    gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, |catalog, requests| {
+    let at = start.at;
+    let asked_about = start.checked.servers();
+    start.gather(from, notes, |catalog, requests| {
         let mut answers = answers(catalog, requests, at);
         let mut lacking = lacking(&answers);
         lacking.builds.extend(also.filter(|build| is_unseen(catalog, build)).cloned());

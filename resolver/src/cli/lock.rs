@@ -5,9 +5,9 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::arguments::Lock as Asked;
-use super::gathered::{end_of, gather_answers, one_server};
+use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::written::write_atomically;
-use super::{End, Said, ask};
+use super::{End, Said};
 use crate::Resolution;
 use crate::explain::{Explanation, human};
 use crate::upstream::in_words;
@@ -15,8 +15,8 @@ use crate::upstream::in_words;
 /// `resolver lock`.
 pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
     let mut notes = Vec::new();
-    let checked = ask::read(&lock.from.reading, &mut notes)?;
-    let names = checked.servers();
+    let start = Start::of(&lock.from, &mut notes, now)?;
+    let names = start.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // Of several, one is asked for, or all that there are go into a directory.
     let wanted = match (&lock.server, &lock.output) {
@@ -26,8 +26,8 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
             Some(one.map_err(|said| Said::nothing_but(vec![said]))?)
         }
     };
-    let at = lock.from.at.unwrap_or(now);
-    let gathered = gather_answers(&lock.from, checked, None, &mut notes, now)?;
+    let at = start.at;
+    let gathered = gather_answers(&lock.from, start, None, &mut notes)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     for (server, answer) in &gathered.answer {
         if wanted.is_some_and(|wanted| wanted != server) {

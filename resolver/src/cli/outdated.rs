@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Outdated as Asked};
-use super::gathered::{end_of, gather_answers};
+use super::gathered::{Start, end_of, gather_answers};
 use super::running::Runs;
 use super::table::table;
-use super::{End, Said, ask};
+use super::{End, Said};
 use crate::catalog::{Catalog, Project};
 use crate::explain::words::date;
 use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
@@ -50,10 +50,9 @@ pub(super) struct Row {
 /// `resolver outdated`.
 pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
     let mut notes = Vec::new();
-    let checked = ask::read(&outdated.from.reading, &mut notes)?;
-    let running = checked.running.clone();
-    let at = outdated.from.at.unwrap_or(now);
-    let gathered = gather_answers(&outdated.from, checked, None, &mut notes, now)?;
+    let start = Start::of(&outdated.from, &mut notes, now)?;
+    let (running, at) = (start.checked.running.clone(), start.at);
+    let gathered = gather_answers(&outdated.from, start, None, &mut notes)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     let mut boards = Vec::new();
     for (server, answer) in &gathered.answer {

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Plan as Asked};
-use super::gathered::{end_of, gather_answers, one_server};
+use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::outdated::{self, Row};
 use super::running::Runs;
-use super::schedule::Schedule;
 use super::table::table;
-use super::{End, Said, ask, diff};
+use super::when::When;
+use super::{End, Said, diff};
 use crate::Resolution;
 use crate::explain::{Explanation, Solved, human};
 use crate::lock::Lock;
@@ -39,45 +39,6 @@ pub(super) struct Plan {
     changes: Vec<Change>,
     /// What is newer and has to wait.
     waits: Vec<Wait>,
-}
-
-/// When a server would be restarted.
-#[derive(Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-enum When {
-    /// Not at all: nothing changes.
-    Never,
-    /// At once: a first start needs no window.
-    FirstStart,
-    /// Now: a window is open.
-    Open,
-    /// When this window opens, as the operator told it.
-    Window {
-        /// The instant.
-        opens: Timestamp,
-        /// For people, in the server's zone.
-        in_words: String,
-    },
-    /// In the next of these windows; nobody has told yet when that is.
-    Windows {
-        /// As they are written: cron, zone, length.
-        windows: Vec<String>,
-        /// Times in which none of them counts, as they are written.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        blackouts: Vec<String>,
-    },
-    /// Only when somebody asks for it: no window is switched on.
-    ByHand,
-    /// Not while `nightshift.dev/rollback-to` holds it at an earlier set.
-    Held,
-    /// In a window after somebody has approved the set: `spec.approval` is `Required`.
-    Approval {
-        /// The digest of what the operator plans, for the annotation `nightshift.dev/approve`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        digest: Option<String>,
-    },
-    /// Only when somebody asks for it, or resumes: `spec.suspend` is true.
-    Suspended,
 }
 
 /// Something that would be another.
@@ -113,23 +74,23 @@ struct Wait {
 pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     let failed = |said: String| Said::nothing_but(vec![said]);
     let mut notes = Vec::new();
-    let mut checked = ask::read(&plan.from.reading, &mut notes)?;
+    let mut start = Start::of(&plan.from, &mut notes, now)?;
     let mut locks: BTreeMap<String, Lock> = BTreeMap::new();
     for name in &plan.running {
         let lock = diff::read_lock(name).map_err(|error| failed(in_words(&error)))?;
-        let names = checked.servers();
+        let names = start.checked.servers();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let server = one_server(&names, Some(&lock.server), "")
             .map_err(|_| {
                 failed(format!("{name}: the lock is for `{}`, which is not among the servers here", lock.server))
             })?
             .to_owned();
-        checked.takes_for_running(&server, &Running::of(&lock));
+        start.checked.takes_for_running(&server, &Running::of(&lock));
         locks.insert(server, lock);
     }
-    let (runs, schedules) = (checked.running.clone(), checked.schedules.clone());
-    let at = plan.from.at.unwrap_or(now);
-    let gathered = gather_answers(&plan.from, checked, None, &mut notes, now)?;
+    let (runs, schedules) = (start.checked.running.clone(), start.checked.schedules.clone());
+    let (now, at) = (start.now, start.at);
+    let gathered = gather_answers(&plan.from, start, None, &mut notes)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     for (server, answer) in &gathered.answer {
         let resolution = match answer {
@@ -148,7 +109,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
         let plan_of_server = Plan {
             server: server.clone(),
             restart: !changes.is_empty(),
-            when: when(is_new, changes.is_empty(), schedule, now),
+            when: When::of((is_new, changes.is_empty()), schedule, now, at),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
             waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
@@ -224,24 +185,6 @@ fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&
     changes
 }
 
-fn when(is_new: bool, is_same: bool, schedule: Option<&Schedule>, now: Timestamp) -> When {
-    let Schedule { windows, blackouts, is_suspended, is_held, unapproved, next, is_open, by_the_clock: _ } =
-        schedule.cloned().unwrap_or_default();
-    match next {
-        _ if is_same => When::Never,
-        _ if is_new => When::FirstStart,
-        _ if is_held => When::Held,
-        _ if unapproved.is_some() => When::Approval { digest: unapproved.and_then(|it| it.digest) },
-        // With a request of somebody, the operator says that one is open.
-        _ if is_suspended && !is_open => When::Suspended,
-        _ if windows.is_empty() => When::ByHand,
-        _ if is_open => When::Open,
-        Some((opens, in_words)) if opens > now => When::Window { opens, in_words },
-        // An operator that has not spoken since is no witness.
-        Some(_) | None => When::Windows { windows, blackouts },
-    }
-}
-
 fn wait(row: Row) -> Option<Wait> {
     let Row { name, runs: _, would_run: _, newest, why_not, since: _ } = row;
     Some(Wait { name, version: newest, why: why_not? })
@@ -253,25 +196,13 @@ fn in_sentences(plan: &Plan) -> String {
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
         When::FirstStart => "starts for the first time, at once".to_owned(),
-        When::Open => "is restarted now: a window is open".to_owned(),
-        When::Window { opens: _, in_words } => format!("is restarted {in_words}"),
-        When::Windows { windows, blackouts } if blackouts.is_empty() => {
-            format!("is restarted in its next window ({})", windows.join("; "))
-        }
-        When::Windows { windows, blackouts } => format!(
-            "is restarted in its next window ({}), if no blackout is on ({})",
-            windows.join("; "),
-            blackouts.join("; ")
-        ),
-        When::Held => {
-            "goes on when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
-        }
-        When::Approval { digest: None } => "is restarted in a window after the set is approved".to_owned(),
-        When::Approval { digest: Some(digest) } => {
-            format!("is restarted in a window after the set is approved: `nightshift.dev/approve={digest}`")
-        }
-        When::Suspended => "is restarted when somebody asks for it: it is suspended (`spec.suspend`)".to_owned(),
-        When::ByHand => "is restarted when somebody asks for it: no window is switched on".to_owned(),
+        When::Held => format!("goes on {}", when.in_words()),
+        When::Open
+        | When::Window { .. }
+        | When::Windows { .. }
+        | When::ByHand
+        | When::Approval { .. }
+        | When::Suspended => format!("is restarted {}", when.in_words()),
     };
     let clock = by_the_clock.as_ref().map(|clock| format!("; restarted as it is by the clock: {clock}"));
     let mut text = format!("{server}: {head}{}\n", clock.unwrap_or_default());
@@ -303,40 +234,7 @@ fn change_in_words(change: &Change) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::Unapproved;
     use super::*;
-
-    #[test]
-    fn a_restart_is_when_the_operator_said_and_never_earlier_than_now() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let opens = at("2026-01-25T03:00:00Z");
-        let schedule = Schedule {
-            windows: vec!["0 4 * * 0 UTC, for 1h".to_owned()],
-            blackouts: vec!["@yearly UTC, for 24h".to_owned()],
-            next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
-            is_suspended: false,
-            is_held: false,
-            unapproved: None,
-            is_open: false,
-            by_the_clock: None,
-        };
-        let before = at("2026-01-21T12:00:00Z");
-        let when = |schedule: &Schedule, now| super::when(false, false, Some(schedule), now);
-        assert_eq!(when(&schedule, before), When::Window { opens, in_words: "Sun 25 Jan 04:00 CET".to_owned() });
-        assert_eq!(
-            when(&schedule, opens),
-            When::Windows { windows: schedule.windows.clone(), blackouts: schedule.blackouts.clone() }
-        );
-        let open = Schedule { is_open: true, ..schedule.clone() };
-        assert_eq!(when(&open, before), When::Open);
-        let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
-        assert_eq!(when(&unapproved, before), When::Approval { digest: None });
-        assert_eq!(when(&Schedule { is_held: true, ..unapproved.clone() }, before), When::Held);
-        assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
-        assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
-        assert_eq!(super::when(true, false, Some(&schedule), before), When::FirstStart);
-        assert_eq!(super::when(false, true, Some(&schedule), before), When::Never);
-    }
 
     #[test]
     fn a_server_that_nothing_changes_may_still_be_restarted_by_the_clock() {

@@ -1,13 +1,18 @@
 //! Edge (writes). A question in a file: asked again anywhere, it gets the same answer.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::checked::Checked;
 use super::question::Question;
+use super::running::Runs;
+use super::schedule::Schedule;
 use super::written::{WriteError, write_atomically};
 use crate::catalog::Catalog;
 use crate::foreign::shortened;
@@ -23,6 +28,12 @@ pub(super) struct Problem {
     pub(super) question: Question,
     /// What the servers want.
     pub(super) requests: Vec<Request>,
+    /// What runs on the servers, by their names, as far as their objects tell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) running: BTreeMap<String, Runs>,
+    /// When the servers may be restarted, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) schedules: BTreeMap<String, Schedule>,
     /// What was known: only what these requests name and need was read.
     pub(super) catalog: Catalog,
 }
@@ -39,12 +50,24 @@ pub(super) enum ProblemError {
         #[source]
         source: io::Error,
     },
-    #[error("{}:{line}: this is no saved problem: {said}; write one with `explain --save-problem`", .path.display())]
+    #[error("{}:{line}: this is no saved problem: {said}; write one with `--save-problem`", .path.display())]
     Unreadable { path: PathBuf, line: usize, said: String },
 }
 
 impl Problem {
-    /// Reads what [`save`] wrote.
+    /// A question about servers, before anything is known.
+    pub(super) fn of(question: Question, checked: &Checked) -> Self {
+        Self {
+            format_version: FormatVersion::default(),
+            question,
+            requests: checked.requests.clone(),
+            running: checked.running.clone(),
+            schedules: checked.schedules.clone(),
+            catalog: Catalog::unread_at(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    /// Reads what [`Self::save`] wrote.
     pub(super) fn read(path: &Path) -> Result<Self, ProblemError> {
         let text = fs::read_to_string(path).map_err(|source| ProblemError::Read { path: path.to_owned(), source })?;
         serde_json::from_str(&text).map_err(|error| {
@@ -55,21 +78,16 @@ impl Problem {
             ProblemError::Unreadable { path: path.to_owned(), line: error.line(), said }
         })
     }
-}
 
-/// Writes the question into a file. User names and passwords in addresses are left out, as are queries of addresses.
-pub(super) fn save(path: &Path, question: Question, requests: &[Request], catalog: &Catalog) -> Result<(), WriteError> {
-    let problem = Problem {
-        format_version: FormatVersion::default(),
-        question,
-        requests: requests.to_vec(),
-        catalog: catalog.clone(),
-    };
-    let mut value = serde_json::to_value(&problem).expect("a problem has string keys only");
-    without_secrets(&mut value);
-    // In one line: with the metadata of a few plugins it has megabytes as it is.
-    let text = serde_json::to_string(&value).expect("it was made of JSON");
-    write_atomically(path, &(text + "\n"))
+    /// Writes it into a file, with what is known. User names and passwords in addresses are left out, as are their queries.
+    pub(super) fn save(&self, path: &Path, catalog: &Catalog) -> Result<(), WriteError> {
+        let mut value = serde_json::to_value(self).expect("a problem has string keys only");
+        value["catalog"] = serde_json::to_value(catalog).expect("a catalog has string keys only");
+        without_secrets(&mut value);
+        // In one line: with the metadata of a few plugins it has megabytes as it is.
+        let text = serde_json::to_string(&value).expect("it was made of JSON");
+        write_atomically(path, &(text + "\n"))
+    }
 }
 
 fn without_secrets(value: &mut Value) {

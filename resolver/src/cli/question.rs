@@ -51,6 +51,12 @@ pub(super) struct Answered {
 }
 
 impl Question {
+    /// One that supposes nothing and asks of no Minecraft version.
+    pub(super) fn plain(now: Timestamp, at: Timestamp) -> Self {
+        let (without, assume) = (Vec::new(), Vec::new());
+        Self { now, at, why_not: None, target: None, servers: Vec::new(), without, assume }
+    }
+
     /// The answer for each server, and what it lacks still.
     pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Lacking) {
         let Self { now, at, why_not, target, servers: _, without, assume } = self;

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Ready as Asked};
-use super::gathered::{end_of, gather, lacking};
+use super::gathered::{Start, end_of, lacking};
 use super::table::table;
-use super::{End, Said, ask, supposed};
+use super::{End, Said, supposed};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::words::{date, list, silent_since};
 use crate::explain::{Holder, WhyNot, few, human, last_release};
@@ -79,17 +79,16 @@ type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
 pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
     let Asked { target, from, format } = ready;
     let mut notes = Vec::new();
-    let mut checked = ask::read(&from.reading, &mut notes)?;
-    checked.leaves_proxies_aside(&mut notes);
-    let at = from.at.unwrap_or(now);
-    let asked_about = checked.servers();
-    let gathered =
-        gather(&from.reading.sources, from.catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
-            let mut answers = answers(catalog, requests, target, at);
-            let lacking = lacking(&answers);
-            answers.retain(|(server, _)| asked_about.contains(server));
-            (answers, lacking)
-        })?;
+    let mut start = Start::of(from, &mut notes, now)?;
+    start.checked.leaves_proxies_aside(&mut notes);
+    let at = start.at;
+    let asked_about = start.checked.servers();
+    let gathered = start.gather(from, &mut notes, |catalog, requests| {
+        let mut answers = answers(catalog, requests, target, at);
+        let lacking = lacking(&answers);
+        answers.retain(|(server, _)| asked_about.contains(server));
+        (answers, lacking)
+    })?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     let mut whys = Vec::new();
     for (_, answer) in &gathered.answer {

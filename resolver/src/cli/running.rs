@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use crds::paper_mc_server::PaperMCServerStatus;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// What runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Runs {
     /// Paper: `1.21.10-130`; without the build if that is not told.
     pub(super) paper: Option<String>,

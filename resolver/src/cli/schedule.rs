@@ -6,9 +6,11 @@ use crds::PaperMCServer;
 use crds::approval;
 use crds::paper_mc_server::{Approval, Blackout, MaintenanceWindow, NamedWindow};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// When a server may be restarted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Schedule {
     /// `0 4 * * 0 Europe/Berlin, for 2h`; empty: never by itself.
     pub(super) windows: Vec<String>,
@@ -29,7 +31,8 @@ pub(super) struct Schedule {
 }
 
 /// A set that waits for somebody's word.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Unapproved {
     /// Its digest, as the operator tells it. The answer of this command may be another set.
     pub(super) digest: Option<String>,

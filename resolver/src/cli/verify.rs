@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::arguments::{Format, Verify as Asked};
-use super::gathered::{end_of, gather_answers, one_server};
+use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::table::table;
-use super::{End, Said, ask, diff};
+use super::{End, Said, diff};
 use crate::Unsolvable;
 use crate::explain::words::{date, unusable};
 use crate::explain::{Explanation, PaperName, human};
@@ -41,16 +41,16 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
     let failed = |said: String| Said::nothing_but(vec![said]);
     let lock = diff::read_lock(lock).map_err(|error| failed(in_words(&error)))?;
     let mut notes = Vec::new();
-    let checked = ask::read(&from.reading, &mut notes)?;
-    let names = checked.servers();
+    let start = Start::of(from, &mut notes, now)?;
+    let names = start.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let wanted = server.as_deref().unwrap_or(&lock.server);
     let wanted = one_server(&names, Some(wanted), "").map_err(|said| match server {
         Some(_) => failed(said),
         None => failed(format!("the lock is for `{}`: {said}", lock.server)),
     })?;
-    let at = from.at.unwrap_or(now);
-    let gathered = gather_answers(from, checked, Some(&lock.paper_name()), &mut notes, now)?;
+    let at = start.at;
+    let gathered = gather_answers(from, start, Some(&lock.paper_name()), &mut notes)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     let answer = gathered.answer.iter().find(|(name, _)| name == wanted).map(|(_, answer)| answer);
     let request = gathered.requests.iter().find(|request| request.server == wanted);
@@ -79,7 +79,7 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
     let holds = facts.is_empty() && unmet.is_empty() && solve.is_none() && no_solution.is_none();
     let verdict = Verdict { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
     if !holds {
-        said.end = End::NoSolution;
+        said.end = said.end.max(End::NoSolution);
     }
     said.answer = match format {
         Format::Human => human_verdict(&verdict, &lock, at),

@@ -1,9 +1,12 @@
 //! Pure. Reasons in few words, for the columns of tables; the sentences are in `words`.
 
-use super::words::{build_channel, channel, date, list, names};
-use super::{Because, Holder, OneVersion};
+use super::human::paper;
+use super::words::{build_channel, channel, date, list, names, spans};
+use super::{Because, Holder, ListedRelease, OneVersion, Reason};
+use crate::software::Software;
 use crate::solve::{GaveUp, Limit};
 use crate::unusable::Unusable;
+use crate::version::Minecraft;
 
 /// Why something may not be used.
 pub fn unusable(reason: &Unusable) -> String {
@@ -48,7 +51,7 @@ pub fn because(because: &Because) -> String {
         Because::NotListed { .. } => "not listed for this Paper".to_owned(),
         Because::Pinned => "you pinned another".to_owned(),
         Because::Needs { needs } => format!("needs {}", list(needs, 3)),
-        Because::OneVersion { one_version: shared } => one_version(shared),
+        Because::OneVersion { one_version: which } => one_version(which),
         Because::Others { with, facts: _ } => format!("does not go with {}", list(with, 3)),
     }
 }
@@ -78,9 +81,15 @@ fn within(gave_up: &GaveUp) -> String {
 }
 
 /// That plugins are one version on several servers.
-pub fn one_version(shared: &OneVersion) -> String {
-    let names: Vec<&str> = shared.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
-    format!("{}: one version on several servers", list(&names, 3))
+pub fn one_version(one_version: &OneVersion) -> String {
+    let (plugins, what) = shared(one_version);
+    format!("{plugins}: {what}")
+}
+
+/// Plugins that are one version on several servers, and that they are.
+pub(super) fn shared(one_version: &OneVersion) -> (String, String) {
+    let names: Vec<&str> = one_version.names().collect();
+    (list(&names, 3), "one version on several servers".to_owned())
 }
 
 /// Who holds: `held by A, B and 2 more`.
@@ -88,25 +97,89 @@ pub fn held_by<S: AsRef<str>>(names: &[S]) -> String {
     format!("held by {}", list(names, 3))
 }
 
-/// Why a plugin is not ready for `target`, from its own point of view.
+/// Why a plugin is not ready, from its own point of view, and who needs it.
 pub fn holder(holder: &Holder) -> String {
+    let why = holder_itself(holder, None);
+    match holder.needed_by.as_slice() {
+        names @ [_, ..] if holder.waits_for_a_list() => format!("{why} (needed by {})", list(names, 3)),
+        [..] => why,
+    }
+}
+
+/// The same without who needs it, about this Minecraft where it is known.
+pub(super) fn holder_itself(holder: &Holder, target: Option<&Minecraft>) -> String {
     if let Some(pinned) = &holder.pinned {
         return format!("you pinned {pinned}");
     }
     if let Some(nearly) = &holder.nearly {
         return format!("{} is listed: {}", nearly.version, unusable(&nearly.unusable));
     }
-    if let Some(refuses) = holder.newest.as_ref().and_then(|newest| newest.refuses.as_ref()) {
-        return unusable(refuses);
+    let refuses = holder.newest.as_ref().is_some_and(|newest| newest.refuses.is_some());
+    match holder.together_with.as_slice() {
+        names @ [_, ..] if !refuses => format!("does not go with {}", list(names, 3)),
+        [..] => listing(holder.newest.as_ref(), target),
     }
-    let list_ends = match holder.newest.as_ref().map(|newest| newest.up_to.as_ref()) {
-        Some(Some(up_to)) => format!("listed up to {up_to}"),
-        Some(None) => "no list".to_owned(),
-        None => "no release that may be used".to_owned(),
-    };
-    match (holder.together_with.as_slice(), holder.needed_by.as_slice()) {
-        ([], []) => list_ends,
-        ([], names) => format!("{list_ends} (needed by {})", list(names, 3)),
-        (names, _) => format!("does not go with {}", list(names, 3)),
+}
+
+/// How far a list goes that does not name `target`.
+fn listing(newest: Option<&ListedRelease>, target: Option<&Minecraft>) -> String {
+    let Some(newest) = newest else { return "no release that may be used".to_owned() };
+    match (&newest.refuses, &newest.sibling, &newest.up_to) {
+        (Some(refuses), _, _) => unusable(refuses),
+        (None, _, _) if newest.overridden => "your compatibilityOverride takes it away".to_owned(),
+        (None, Some(sibling), _) => format!("listed for its sibling {sibling}"),
+        (None, None, Some(up_to)) if target.is_some_and(|target| target <= up_to) => "not listed for it".to_owned(),
+        (None, None, Some(up_to)) => format!("listed up to {up_to}"),
+        (None, None, None) => "no list".to_owned(),
+    }
+}
+
+/// A fact of a no: what it is about, and what is to be said of it.
+pub(super) fn reason(software: Software, reason: &Reason) -> (String, String) {
+    match reason {
+        Reason::PaperPinned { version, build: None } => (format!("{software} {version}"), "you pinned it".to_owned()),
+        Reason::PaperPinned { version, build: Some(build) } => {
+            (paper(software, version, *build), "you pinned it".to_owned())
+        }
+        Reason::NoSuchPaper { version, nearest: _ } => (format!("{software} {version}"), "does not exist".to_owned()),
+        Reason::NoPaper => (software.to_string(), "there is none to choose from".to_owned()),
+        Reason::PaperUnusable { papers, unusable: why } => (format!("{software} {}", spans(papers)), unusable(why)),
+        Reason::NeededByFiles { plugin, files } => (list(files, 2), format!("needs {plugin}; not managed here")),
+        Reason::NoSuchRelease { plugin, version, object: _, nearest: _ } => {
+            (format!("{plugin} {version}"), "does not exist".to_owned())
+        }
+        Reason::PluginPinned { plugin, version, papers, object: _ } if papers.is_empty() => {
+            (format!("{plugin} {version}"), "you pinned it".to_owned())
+        }
+        Reason::PluginPinned { plugin, version, papers, object: _ } => {
+            (format!("{plugin} {version}"), format!("you pinned it; listed for {}", spans(papers)))
+        }
+        Reason::NotListed { plugin, newest, papers, object: _, read_at: _ } => {
+            let name = newest.as_ref().map_or_else(|| plugin.clone(), |newest| format!("{plugin} {}", newest.version));
+            (name, listing(newest.as_ref(), papers.first().map(|span| &span.from)))
+        }
+        Reason::ReleasesUnusable { plugin, version, unusable: why, .. } => {
+            (format!("{plugin} {version}"), unusable(why))
+        }
+        Reason::Needs { plugin, version, needs, at_least, at_most, older: _, guessed: _, optional: _, fact: _ } => {
+            let which = match (at_least, at_most) {
+                (Some(least), Some(most)) if least == most => format!("{needs} {least}"),
+                (Some(least), Some(most)) => format!("{needs} {least} to {most}"),
+                (Some(least), None) => format!("{needs} {least} or newer"),
+                (None, Some(most)) => format!("{needs} {most} or older"),
+                (None, None) => format!("{needs}, which is not to be had"),
+            };
+            (format!("{plugin} {version}"), format!("needs {which}"))
+        }
+        Reason::Excludes { plugin, version, other, releases } => {
+            let which = if releases.is_empty() { String::new() } else { format!(" {}", list(releases, 2)) };
+            (format!("{plugin} {version}"), format!("excludes {other}{which}"))
+        }
+        Reason::OnlyThese { plugin, papers, oldest, newest } => {
+            let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
+            (format!("{plugin} {which}"), format!("only these on {}", spans(papers)))
+        }
+        Reason::NoRelease { plugin, object: _ } => (plugin.clone(), format!("has no release for {software}")),
+        Reason::OneVersion { one_version } => shared(one_version),
     }
 }

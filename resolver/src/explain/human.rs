@@ -15,8 +15,11 @@ use crate::version::Minecraft;
 mod hint;
 mod image;
 mod no;
+mod summary;
 mod target;
 mod yes;
+
+pub use summary::LONGEST_SUMMARY;
 
 /// The text for a person who asks at `now`; ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
@@ -26,7 +29,7 @@ pub fn render(explanation: &Explanation, now: Timestamp) -> String {
         Explanation::Impossible(impossible) => no::impossible(&mut page, impossible),
         Explanation::WhyNot(why) => target::why_not(&mut page, why),
         Explanation::Unanswerable(unanswerable) => page.unanswerable(unanswerable),
-        Explanation::GaveUp(gave_up) => page.gave_up(gave_up),
+        Explanation::GaveUp(given_up) => gave_up(given_up).iter().for_each(|line| page.line(line)),
     }
     page.text
 }
@@ -71,17 +74,6 @@ impl Page {
         }
     }
 
-    fn gave_up(&mut self, gave_up: &GaveUp) {
-        self.line(&format!("{}. This says nothing about whether there is one.", few::gave_up(gave_up)));
-        let what = match gave_up.clashing.as_slice() {
-            [] => "a plugin or the server",
-            [_] => "it",
-            _ => "one of them",
-        };
-        let field = if gave_up.clashing.is_empty() { "`spec.version`" } else { "`spec.version` on its Plugin" };
-        self.line(&format!("Pin {what} ({field}) to make the question smaller, and please report it."));
-    }
-
     fn unanswerable(&mut self, unanswerable: &Unanswerable) {
         let server = &unanswerable.server;
         self.line(&format!("no answer for {server}: some of what it needs is not known."));
@@ -95,6 +87,20 @@ impl Page {
             self.line(&format!("  {}  {UNSEEN}; fetch the catalog once with a network", named(build)));
         }
     }
+}
+
+/// That a search was given up, and what to do.
+fn gave_up(gave_up: &GaveUp) -> [String; 2] {
+    let what = match gave_up.clashing.as_slice() {
+        [] => "a plugin or the server",
+        [_] => "it",
+        _ => "one of them",
+    };
+    let field = if gave_up.clashing.is_empty() { "`spec.version`" } else { "`spec.version` on its Plugin" };
+    [
+        format!("{}. This says nothing about whether there is one.", few::gave_up(gave_up)),
+        format!("Pin {what} ({field}) to make the question smaller, and please report it."),
+    ]
 }
 
 /// `lobby` of `games/lobby`.

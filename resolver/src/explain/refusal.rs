@@ -417,6 +417,13 @@ pub struct OneVersion {
     pub more: usize,
 }
 
+impl OneVersion {
+    /// The names people know.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.plugins.iter().map(|plugin| plugin.plugin.as_str())
+    }
+}
+
 /// A plugin that is one version on several servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

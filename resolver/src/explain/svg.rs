@@ -10,7 +10,6 @@ use crate::solve::GaveUp;
 use crate::version::Minecraft;
 
 mod draw;
-mod reason;
 mod section;
 #[cfg(test)]
 mod tests;
@@ -46,7 +45,9 @@ fn impossible(no: &Impossible) -> Section {
     let Impossible { server, software, running, reasons, more, hints: _, waits: _, lists_read_later: _ } = no;
     let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
     section.left_head = "what rules it out";
-    section.left = reasons.iter().map(|reason| reason::card(*software, reason)).collect();
+    section.left = (reasons.iter().map(|reason| few::reason(*software, reason)))
+        .map(|(name, note)| Card::new(Kind::Holds, name, note))
+        .collect();
     section.left_unnamed = *more;
     if let Some(running) = running {
         section.right_head = "goes on running";

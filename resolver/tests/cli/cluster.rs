@@ -176,11 +176,11 @@ impl ClusterDesk {
 }
 
 /// What an operator wrote into the status of the lobby.
-const STATUS: &str = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  basis:\n    floor: 1.21.10\n    \
+pub(super) const STATUS: &str = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  basis:\n    floor: 1.21.10\n    \
                       version: 1.21.10\n    build: 100\n    releases: [wPbEtTr8]\n";
 
 /// The lobby as it is in a cluster, with its Plugins.
-fn lobby_in_cluster() -> String {
+pub(super) fn lobby_in_cluster() -> String {
     let (lobby, plugins) = {
         let all = lobby();
         let (lobby, plugins) = all.split_once("---\n").unwrap();

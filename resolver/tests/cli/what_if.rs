@@ -6,6 +6,7 @@ use resolver::explain::Explanation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::cluster::{STATUS, lobby_in_cluster};
 use super::{Desk, NOW, assert_shown, lobby, plugin, server};
 
 const EXPLAIN: [&str; 3] = ["explain", "-f", "lobby.yaml"];
@@ -78,8 +79,12 @@ fn what_nobody_asks_for_can_be_neither_left_out_nor_assumed() {
 
 /// Elsewhere: no manifests, no catalog, no upstream, another day.
 fn elsewhere(problem: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    asked_elsewhere(problem, &[&["explain", "--problem", "problem.json"], arguments].concat())
+}
+
+fn asked_elsewhere(problem: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
     let desk = Desk::new(&[("problem.json", problem)]);
-    let mut command = desk.command(&[&["explain", "--problem", "problem.json"], arguments].concat());
+    let mut command = desk.command(arguments);
     for upstream in ["FILL", "PURPUR", "HANGAR", "MODRINTH", "DOCKER_HUB"] {
         command.env(format!("NIGHTSHIFT_{upstream}_URL"), "http://127.0.0.1:1");
     }
@@ -109,6 +114,39 @@ fn a_saved_question_gets_the_same_bytes_elsewhere() {
         assert!(!answer.is_empty() && code == here.status.code(), "{arguments:?}");
         assert_eq!(notes, String::from_utf8(here.stderr).unwrap(), "{arguments:?}");
     }
+}
+
+#[test]
+fn every_question_about_servers_can_be_saved_and_gets_the_same_bytes_elsewhere() {
+    let told = format!("{STATUS}  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n");
+    let second = server("  updateStrategy: pin\n  version: 1.21.11\n").replace("name: lobby", "name: arena");
+    let manifests = lobby_in_cluster().replace(STATUS, &told) + "---\n" + &second;
+    let desk = Desk::new(&[("lobby.yaml", &manifests)]);
+    for arguments in [
+        &["plan"][..],
+        &["plan", "--format", "json", "--at", "2026-02-01"],
+        &["outdated"],
+        &["ready", "1.21.11"],
+        &["lock", "--server", "lobby"],
+    ] {
+        let asked = [arguments, &["-f", "lobby.yaml", "--save-problem", "problem.json"]].concat();
+        let here = desk.command(&asked).output().unwrap();
+        let problem = fs::read_to_string(desk.path().join("problem.json")).unwrap();
+        fs::remove_file(desk.path().join("problem.json")).unwrap();
+        let at = arguments.iter().position(|&argument| argument == "--at").unwrap_or(arguments.len());
+        let (code, answer, notes) =
+            asked_elsewhere(&problem, &[&arguments[..at], &["--problem", "problem.json"]].concat());
+        assert_eq!(answer, String::from_utf8(here.stdout).unwrap(), "{arguments:?}");
+        assert!(!answer.is_empty() && code == here.status.code(), "{arguments:?}");
+        assert_eq!(notes, String::from_utf8(here.stderr).unwrap(), "{arguments:?}");
+    }
+    // One that supposes something is a question for `explain`.
+    desk.run(&["explain", "-f", "lobby.yaml", "--without", "griefprevention", "--save-problem", "problem.json"]);
+    assert_shown("problem-supposed", &desk.run(&["outdated", "--problem", "problem.json"]));
+    assert_shown(
+        "problem-unsaved",
+        &desk.run(&["outdated", "-f", "lobby.yaml", "--save-problem", "lobby.yaml/problem.json"]),
+    );
 }
 
 #[test]

@@ -4,14 +4,14 @@ use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use resolver::explain::{Explanation, Warning};
+use resolver::explain::{Explanation, Warning, human};
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Life, Verdict};
 
 use super::backup::BACKUP_READY;
 use super::notes::approval_needed;
-use super::{Report, backup, condition, in_words, is_open};
+use super::{LONGEST_MESSAGE, Report, backup, condition, in_words, is_open};
 use crate::chain::cut;
 use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
@@ -35,14 +35,14 @@ pub(super) fn build_conditions(
     let of = |of, holds, reason: &str, message: String| condition(server, of, holds, reason, message, now, before);
     let update = plan.is_update();
     let (up, reason, message) = ready(report);
-    let words = in_words(&plan.explanation, now);
+    let words = in_words(&plan.explanation);
     let mut conditions = vec![of("Ready", Some(up), reason, message)];
     conditions.push(if plan.solved {
-        of("Resolved", Some(true), "Solved", first_line(&words))
+        of("Resolved", Some(true), "Solved", first_line(&human::render(&plan.explanation, now)))
     } else if !plan.is_impossible() {
-        of("Resolved", None, "MetadataMissing", words)
+        of("Resolved", None, "MetadataMissing", words.clone())
     } else {
-        of("Resolved", Some(false), "NoSolution", words)
+        of("Resolved", Some(false), "NoSolution", words.clone())
     });
     conditions.push(if update {
         of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&change::in_words(&plan.changes), 1_024))
@@ -51,13 +51,13 @@ pub(super) fn build_conditions(
     });
     let held = plan.explanation.held_by();
     conditions.push(if plan.is_impossible() {
-        of("UpdateBlocked", Some(true), "NoSolution", in_words(&plan.explanation, now))
+        of("UpdateBlocked", Some(true), "NoSolution", words)
     } else if plan.explanation.gave_up().is_some() {
-        of("UpdateBlocked", None, "NotFoundOut", in_words(&plan.explanation, now))
+        of("UpdateBlocked", None, "NotFoundOut", words)
     } else if held.is_empty() {
         of("UpdateBlocked", Some(false), "NothingHolds", "no plugin holds Paper back".to_owned())
     } else {
-        of("UpdateBlocked", Some(true), "HeldByPlugin", in_words(&plan.explanation, now))
+        of("UpdateBlocked", Some(true), "HeldByPlugin", words)
     });
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
@@ -153,7 +153,7 @@ fn shared_names(explanation: &Explanation) -> Option<String> {
 }
 
 fn first_line(words: &str) -> String {
-    words.lines().next().unwrap_or_default().to_owned()
+    cut(words.lines().next().unwrap_or_default(), LONGEST_MESSAGE)
 }
 
 fn ready(report: &Report<'_>) -> (bool, &'static str, String) {

@@ -32,7 +32,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
         }
     }
     if plan.is_impossible() {
-        notes.push(warning("NoSolution", in_words(&plan.explanation, report.now)));
+        notes.push(warning("NoSolution", in_words(&plan.explanation)));
     }
     notes.extend(of_the_schedule(server, report, before));
     notes.extend(backup::notes(server, report, before));

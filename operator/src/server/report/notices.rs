@@ -7,7 +7,6 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{Notice, NotifyChannel, Occasion, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
-use resolver::explain::{Explanation, few};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART, failed_for};
@@ -97,7 +96,7 @@ impl Situation {
                 report.step,
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
             ),
-            blocked: blocked.map(|it| (it.last_transition_time.0, holds(&plan.explanation, report.now))),
+            blocked: blocked.map(|it| (it.last_transition_time.0, in_words(&plan.explanation))),
             no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
             ..Self::of_the_end(report.seen, before)
         }
@@ -112,22 +111,6 @@ impl Situation {
             down: downtime(seen.report.as_deref()),
             ..Self::default()
         }
-    }
-}
-
-/// Who holds, on one line.
-fn holds(explanation: &Explanation, now: Timestamp) -> String {
-    let names = explanation.held_by();
-    match explanation {
-        Explanation::Solved(solved) if !names.is_empty() => match solved.newer_paper.first() {
-            Some(newer) => format!("Paper {} is {}", newer.minecraft, few::held_by(&names)),
-            None => few::held_by(&names),
-        },
-        Explanation::Solved(_)
-        | Explanation::Impossible(_)
-        | Explanation::GaveUp(_)
-        | Explanation::WhyNot(_)
-        | Explanation::Unanswerable(_) => in_words(explanation, now).lines().next().unwrap_or_default().to_owned(),
     }
 }
 

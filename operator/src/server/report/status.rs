@@ -149,7 +149,7 @@ fn blocked(report: &Report<'_>) -> Option<UpdateBlocked> {
     }
     Some(UpdateBlocked {
         blocked: true,
-        reason: Some(in_words_of(&report.plan.explanation, report.now)),
+        reason: Some(in_words_of(&report.plan.explanation)),
         blocked_by: holders(&report.plan.explanation),
     })
 }

@@ -1,7 +1,7 @@
 //! Pure. Hints as text: the exact field and value.
 
-use super::super::words::{build_channel, channel, in_a_shell, instant};
-use super::super::{Allowance, Awaited, Hint, HintStep, Proposal};
+use super::super::words::{build_channel, channel, in_a_shell, instant, list, sentence};
+use super::super::{Allowance, Awaited, Hint, HintStep, PaperName, Proposal};
 use super::{Page, named, short};
 use crate::catalog::Channel;
 use crate::request::{Hold, OverrideMode};
@@ -39,6 +39,37 @@ pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], waits: &[Aw
         rows.push(("wait".to_owned(), lines));
     }
     page.table(&rows);
+}
+
+/// A hint as one sentence; of more than `most` steps the others are counted. The exact values stand in the section.
+pub(super) fn in_short(hint: &Hint, most: usize) -> String {
+    let Hint { steps, gives, no_way_back_to } = hint;
+    if let [wait @ HintStep::WaitUntil { .. }] = steps.as_slice() {
+        return format!("{}.", sentence(&field(wait)));
+    }
+    let one_way = if no_way_back_to.is_some() { ", one-way" } else { "" };
+    let steps: Vec<String> = steps.iter().map(|step| step_in_short(step, gives)).collect();
+    format!("Way out{one_way}: {}.", list(&steps, most))
+}
+
+/// A step without the values that would make a long line.
+fn step_in_short(step: &HintStep, gives: &PaperName) -> String {
+    if let HintStep::AllowMinecraft { object, .. } | HintStep::ChangeOverride { object, .. } = step {
+        format!("allow {} on Plugin {object} (`compatibilityOverride`)", gives.minecraft)
+    } else if let HintStep::AddPlugins { plugins } = step {
+        let objects: Vec<&str> = plugins.iter().map(|plugin| plugin.object.as_str()).collect();
+        format!("write a `kind: Plugin` for {}", list(&objects, 3))
+    } else if let HintStep::TrustFiles { files, minecraft, server: _ } = step {
+        format!("say that you checked {} on {minecraft} (`kubectl nightshift trust`)", list(files, 2))
+    } else if let HintStep::AllowDowngrade { object } = step {
+        format!("set `spec.allowDowngrade: true` on Plugin {object} (keep a copy of its folder first)")
+    } else if let HintStep::PluginPerServer { object } = step {
+        format!("set `spec.updateStrategy: auto` on Plugin {object}")
+    } else if let HintStep::UnpinImage = step {
+        "remove `spec.image`".to_owned()
+    } else {
+        field(step)
+    }
 }
 
 fn awaited(awaited: &Awaited) -> String {

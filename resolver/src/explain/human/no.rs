@@ -13,10 +13,10 @@ pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
         Some(running) => {
             let mut set = vec![format!("{} {}", running.paper.software, running.paper.minecraft)];
             set.extend(running.plugins.iter().map(|(name, version)| format!("{name} {version}")));
-            let first = format!("your change to {server} cannot be met today. {}", short(server));
+            let first = format!("{}. {}", cannot_be_met(impossible), short(server));
             page.line(&format!("{first} keeps running as it is ({}).", commas(&set, 6)));
         }
-        None => page.line(&format!("what you ask for {server} cannot be met today.")),
+        None => page.line(&format!("{}.", cannot_be_met(impossible))),
     }
     let rows: Vec<_> = impossible.reasons.iter().map(|reason| row(reason, page.software, page.now)).collect();
     page.table(&rows);
@@ -25,6 +25,12 @@ pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
     }
     hint::section(page, server, &impossible.hints, &impossible.waits);
     page.lists_read_later(impossible.lists_read_later);
+}
+
+/// `your change to games/lobby cannot be met today`
+pub(super) fn cannot_be_met(Impossible { server, running, .. }: &Impossible) -> String {
+    let what = if running.is_some() { "your change to" } else { "what you ask for" };
+    format!("{what} {server} cannot be met today")
 }
 
 fn commas(names: &[String], most: usize) -> String {
@@ -37,7 +43,7 @@ fn commas(names: &[String], most: usize) -> String {
 
 /// Plugins that are one version on several servers: what that means, then server by server.
 pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>) {
-    let names: Vec<&str> = one_version.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
+    let names: Vec<&str> = one_version.names().collect();
     let mut lines = vec![one_version_rule(one_version)];
     lines.extend(one_version.servers.iter().map(takes));
     if let [_, _, ..] = one_version.plugins.as_slice() {

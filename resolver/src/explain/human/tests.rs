@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use super::super::{Span, words};
+use super::super::{Hint, HintStep, Impossible, Reason, Span, words};
 use super::*;
 use crate::solve::{GaveUp, Limit};
 
@@ -61,4 +61,49 @@ fn a_search_that_was_given_up_claims_nothing() {
          nothing about whether there is one.\n\
          Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
     );
+}
+
+#[test]
+fn a_summary_is_one_line_that_leaves_out_names_and_cuts_none() {
+    let summary = |plugin: &str| {
+        let paper =
+            |minecraft: &str| PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 };
+        let reason = |at: usize| Reason::NoSuchRelease {
+            object: "claims".to_owned(),
+            plugin: format!("{plugin}{at}"),
+            version: "1".to_owned(),
+            nearest: Vec::new(),
+        };
+        let release = |object: &str| HintStep::NoPluginDelay { object: object.to_owned() };
+        let hint = Hint {
+            steps: ["a", "b", "c", "d"].map(release).into(),
+            gives: paper("26.2"),
+            no_way_back_to: Some("1.21.11".parse().unwrap()),
+        };
+        let no = Impossible {
+            server: "games/lobby".to_owned(),
+            software: Software::Paper,
+            running: None,
+            reasons: (0..8).map(reason).collect(),
+            more: 2,
+            hints: vec![hint],
+            waits: Vec::new(),
+            lists_read_later: None,
+        };
+        Explanation::Impossible(no).summary()
+    };
+    assert_eq!(
+        summary("Shop\n"),
+        "What you ask for games/lobby cannot be met today: Shop0 1 (does not exist), Shop1 1 (does not exist), Shop2 1 (does not \
+         exist) and 7 more. Way out, one-way: set `spec.updateDelay: 0s` on Plugin a, set `spec.updateDelay: 0s` on Plugin b, \
+         set `spec.updateDelay: 0s` on Plugin c and 1 more. In full: `resolver explain server/lobby -n games`."
+    );
+    let long = "x".repeat(150);
+    let line = summary(&long);
+    assert_eq!(
+        line.replace(&long, "Shop"),
+        "What you ask for games/lobby cannot be met today: Shop0 1 (does not exist) and 9 more. Way out, one-way: set \
+         `spec.updateDelay: 0s` on Plugin a and 3 more. In full: `resolver explain server/lobby -n games`."
+    );
+    assert!(line.len() <= LONGEST_SUMMARY, "{}", line.len());
 }

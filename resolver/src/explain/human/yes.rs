@@ -82,7 +82,8 @@ fn removed(page: &mut Page, removed: &[(String, String)]) {
     page.table(&rows);
 }
 
-fn headline(solved: &Solved) -> String {
+/// What runs, or can run.
+pub(super) fn headline(solved: &Solved) -> String {
     let server = short(&solved.server);
     let chosen = paper(solved.software, &solved.paper.minecraft, solved.paper.build);
     let with = match solved.plugins.len() {
@@ -113,7 +114,8 @@ fn headline(solved: &Solved) -> String {
     }
 }
 
-fn newest(solved: &Solved) -> String {
+/// Whether anything newer was not taken.
+pub(super) fn newest(solved: &Solved) -> String {
     let software = solved.software.to_string();
     let mut behind: Vec<&str> = Vec::new();
     if !solved.newer_paper.is_empty() || solved.paper.newer_build.is_some() {
@@ -189,26 +191,34 @@ pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
 }
 
 fn newest_paper(page: &mut Page, newer: &NewerPaper) {
-    let newest = format!("{} {}, the newest,", page.software, newer.minecraft);
-    let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
-    let held = match &newer.gave_up {
-        Some(gave_up) => Some(few::holders_unknown(gave_up)),
-        None => (!names.is_empty()).then(|| format!("it is held by {} as well", list(&names, 5))),
-    };
-    let line = if let Some(unusable) = &newer.unusable {
-        let also = held.map_or_else(String::new, |held| format!("; {held}"));
-        format!("{newest} {}{also}.", about_it(unusable))
-    } else if let Some(gave_up) = &newer.gave_up {
-        format!("{newest} is out as well; {}.", few::holders_unknown(gave_up))
-    } else if let Some(one) = newer.one_version.first() {
-        let names: Vec<&str> = one.plugins.iter().map(|plugin| plugin.plugin.as_str()).collect();
-        format!("{newest} is held by {}, with the other servers.", list(&names, 5))
-    } else if names.is_empty() {
-        format!("{newest} is ruled out by your pin.")
+    let names: Vec<&str> = if newer.held_by.is_empty() {
+        newer.one_version.first().into_iter().flat_map(OneVersion::names).collect()
     } else {
-        format!("{newest} is held by {}.", list(&names, 5))
+        newer.held_by.iter().map(|holder| holder.name.as_str()).collect()
     };
-    page.line(&line);
+    let held_by = (!names.is_empty()).then(|| list(&names, 5));
+    let newest = format!("{} {}, the newest,", page.software, newer.minecraft);
+    page.line(&format!("{newest} {}.", kept_back(newer, held_by.as_deref())));
+}
+
+/// What keeps a newer Paper back: clauses that stand after its name. `held_by` are those who hold it, in words.
+pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>) -> String {
+    let own = match (&newer.unusable, &newer.pinned) {
+        (Some(unusable), _) => Some(about_it(unusable)),
+        (None, Some(_)) => Some("is ruled out by your pin".to_owned()),
+        (None, None) => None,
+    };
+    let others = match (&newer.gave_up, held_by) {
+        (Some(gave_up), _) => Some(few::holders_unknown(gave_up)),
+        (None, Some(names)) if own.is_some() => Some(format!("it is held by {names} as well")),
+        (None, Some(names)) if !newer.one_version.is_empty() => {
+            return format!("is held by {names}, with the other servers");
+        }
+        (None, Some(names)) => return format!("is held by {names}"),
+        (None, None) => None,
+    };
+    let clauses: Vec<String> = own.or_else(|| Some("is out".to_owned())).into_iter().chain(others).collect();
+    clauses.join("; ")
 }
 
 /// A whole sentence about a Paper.
@@ -219,7 +229,8 @@ fn about_paper(minecraft: &Minecraft, unusable: &crate::unusable::Unusable) -> S
     }
 }
 
-fn about_it(unusable: &crate::unusable::Unusable) -> String {
+/// What stands behind its name.
+pub(super) fn about_it(unusable: &crate::unusable::Unusable) -> String {
     match words::unusable(unusable) {
         text if text.starts_with("you ") => format!("has to wait: {text}"),
         text => text,

@@ -1,0 +1,212 @@
+//! Pure. When what an answer says would happen: by the windows of the server, and what the operator said of them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::schedule::Schedule;
+use crate::explain::{Explanation, Hint, HintStep, Solved};
+use crate::request::Request;
+
+/// When a server would be restarted.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum When {
+    /// Not at all: nothing changes.
+    Never,
+    /// At once: a first start needs no window.
+    FirstStart,
+    /// Now: a window is open.
+    Open,
+    /// When this window opens, as the operator told it.
+    Window {
+        /// The instant.
+        opens: Timestamp,
+        /// For people, in the server's zone.
+        in_words: String,
+    },
+    /// In the next of these windows; nobody has told yet when that is.
+    Windows {
+        /// As they are written: cron, zone, length.
+        windows: Vec<String>,
+        /// Times in which none of them counts, as they are written.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        blackouts: Vec<String>,
+    },
+    /// Only when somebody asks for it: no window is switched on.
+    ByHand,
+    /// Not while `nightshift.dev/rollback-to` holds it at an earlier set.
+    Held,
+    /// In a window after somebody has approved the set: `spec.approval` is `Required`.
+    Approval {
+        /// The digest of what the operator plans, for the annotation `nightshift.dev/approve`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
+    /// Only when somebody asks for it, or resumes: `spec.suspend` is true.
+    Suspended,
+}
+
+impl When {
+    /// Of a server that `is_new`, or that nothing is to be changed on (`is_same`), asked at `now` about `at`.
+    pub(super) fn of(
+        (is_new, is_same): (bool, bool),
+        schedule: Option<&Schedule>,
+        now: Timestamp,
+        at: Timestamp,
+    ) -> Self {
+        let Schedule { windows, blackouts, is_suspended, is_held, unapproved, next, is_open, by_the_clock: _ } =
+            schedule.cloned().unwrap_or_default();
+        let is_open = is_open && at <= now;
+        match next {
+            _ if is_same => Self::Never,
+            _ if is_new => Self::FirstStart,
+            _ if is_held => Self::Held,
+            _ if unapproved.is_some() => Self::Approval { digest: unapproved.and_then(|it| it.digest) },
+            // With a request of somebody, the operator says that one is open.
+            _ if is_suspended && !is_open => Self::Suspended,
+            _ if windows.is_empty() => Self::ByHand,
+            _ if is_open => Self::Open,
+            Some((opens, in_words)) if opens > now.max(at) => Self::Window { opens, in_words },
+            // An operator that has not spoken since is no witness.
+            Some(_) | None => Self::Windows { windows, blackouts },
+        }
+    }
+
+    /// What stands behind "is changed".
+    pub(super) fn in_words(&self) -> String {
+        match self {
+            Self::Never => "not at all".to_owned(),
+            Self::FirstStart => "at once: a first start needs no window".to_owned(),
+            Self::Open => "now: a window is open".to_owned(),
+            Self::Window { opens: _, in_words } => in_words.clone(),
+            Self::Windows { windows, blackouts } if blackouts.is_empty() => {
+                format!("in its next window ({})", windows.join("; "))
+            }
+            Self::Windows { windows, blackouts } => {
+                let (windows, blackouts) = (windows.join("; "), blackouts.join("; "));
+                format!("in its next window ({windows}), if no blackout is on ({blackouts})")
+            }
+            Self::Held => {
+                "when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
+            }
+            Self::Approval { digest: None } => "in a window after the set is approved".to_owned(),
+            Self::Approval { digest: Some(digest) } => {
+                format!("in a window after the set is approved: `nightshift.dev/approve={digest}`")
+            }
+            Self::Suspended => {
+                "when somebody asks for it (`nightshift.dev/apply-now`): it is suspended (`spec.suspend`)".to_owned()
+            }
+            Self::ByHand => {
+                "when somebody asks for it (`nightshift.dev/apply-now`): no window is switched on".to_owned()
+            }
+        }
+    }
+}
+
+/// What is known of the times of the servers that are asked about.
+pub(super) struct Timetable<'a> {
+    /// By the names of the servers; one that is not there has no windows that are known.
+    pub(super) schedules: &'a BTreeMap<String, Schedule>,
+    /// What the servers want, and what runs on them.
+    pub(super) requests: &'a [Request],
+    /// The present instant.
+    pub(super) now: Timestamp,
+    /// The instant that is asked about.
+    pub(super) at: Timestamp,
+}
+
+impl Timetable<'_> {
+    /// When an answer would come true, or one of its hints. Nothing of a past instant, nor of a server that does not run: a first
+    /// start waits for no window.
+    pub(super) fn in_sentences(&self, explanation: &Explanation) -> Option<String> {
+        let (server, hints, changes) = match explanation {
+            Explanation::Solved(solved) => (&solved.server, &solved.hints, is_change(solved)),
+            Explanation::Impossible(impossible) => (&impossible.server, &impossible.hints, false),
+            Explanation::WhyNot(why) => (&why.server, &why.hints, false),
+            Explanation::Unanswerable(_) | Explanation::GaveUp(_) => return None,
+        };
+        let schedule = self.schedules.get(server)?;
+        let runs = self.requests.iter().any(|request| request.server == *server && request.running.is_some());
+        if !runs || self.at < self.now || (!changes && hints.is_empty()) {
+            return None;
+        }
+        let mut when = When::of((false, false), Some(schedule), self.now, self.at);
+        // What is approved is the set that the operator plans, and a hint makes another one.
+        if let When::Approval { digest } = &mut when
+            && !changes
+        {
+            *digest = None;
+        }
+        let short = server.rsplit('/').next().unwrap_or(server);
+        let (later, then): (Vec<&Hint>, Vec<&Hint>) = hints.iter().partition(|hint| solves_itself_after(hint, &when));
+        let comes = match (changes, then.is_empty()) {
+            (true, true) => Some(format!("{short} is changed {}.", when.in_words())),
+            (true, false) => Some(format!("{short} is changed {}; with one of these, then too.", when.in_words())),
+            (false, false) => Some(format!("With one of these {short} is changed {}.", when.in_words())),
+            (false, true) => None,
+        };
+        let later = (!later.is_empty()).then(|| "What solves itself comes in the first window after that.".to_owned());
+        Some(comes.into_iter().chain(later).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Whether anything of what runs would be another.
+fn is_change(solved: &Solved) -> bool {
+    let changes = |plugin: &crate::explain::ChosenPlugin| !plugin.runs_now || plugin.instead_of.is_some();
+    !solved.paper.runs_now || !solved.removed.is_empty() || solved.plugins.iter().any(changes)
+}
+
+/// Whether a hint is to wait for an instant after the window in question.
+fn solves_itself_after(hint: &Hint, when: &When) -> bool {
+    let [HintStep::WaitUntil { at }] = hint.steps.as_slice() else { return false };
+    match when {
+        When::Window { opens, in_words: _ } => at > opens,
+        When::Open | When::Windows { .. } => true,
+        When::Never | When::FirstStart | When::ByHand | When::Held | When::Approval { .. } | When::Suspended => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::Unapproved;
+    use super::*;
+
+    #[test]
+    fn a_restart_is_when_the_operator_said_and_never_earlier_than_now() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let opens = at("2026-01-25T03:00:00Z");
+        let schedule = Schedule {
+            windows: vec!["0 4 * * 0 UTC, for 1h".to_owned()],
+            blackouts: vec!["@yearly UTC, for 24h".to_owned()],
+            next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
+            is_suspended: false,
+            is_held: false,
+            unapproved: None,
+            is_open: false,
+            by_the_clock: None,
+        };
+        let before = at("2026-01-21T12:00:00Z");
+        let when = |schedule: &Schedule, now| When::of((false, false), Some(schedule), now, now);
+        assert_eq!(when(&schedule, before), When::Window { opens, in_words: "Sun 25 Jan 04:00 CET".to_owned() });
+        assert_eq!(
+            when(&schedule, opens),
+            When::Windows { windows: schedule.windows.clone(), blackouts: schedule.blackouts.clone() }
+        );
+        let open = Schedule { is_open: true, ..schedule.clone() };
+        assert_eq!(when(&open, before), When::Open);
+        // Of another instant than the present one nobody has said that a window is open.
+        let later = |schedule, at| When::of((false, false), Some(schedule), before, at);
+        assert_eq!(later(&open, at("2026-01-22T12:00:00Z")), when(&schedule, before));
+        assert_eq!(later(&open, opens), when(&schedule, opens));
+        let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
+        assert_eq!(when(&unapproved, before), When::Approval { digest: None });
+        assert_eq!(when(&Schedule { is_held: true, ..unapproved.clone() }, before), When::Held);
+        assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
+        assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
+        assert_eq!(When::of((true, false), Some(&schedule), before, before), When::FirstStart);
+        assert_eq!(When::of((false, true), Some(&schedule), before, before), When::Never);
+    }
+}

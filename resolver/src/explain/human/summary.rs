@@ -1,0 +1,143 @@
+//! Pure. The answer on one line, for conditions, Events and messages: what is, the nearest way out, and where the rest is read.
+//!
+//! It depends on no clock: a status is not written again because a list was read again.
+
+use super::super::few;
+use super::super::words::{UNSEEN, list, nearest_are, sentence, silent_since};
+use super::super::{Explanation, Hint, Holder, Impossible, OneVersion, Solved, Unanswerable, WhyNot};
+use super::no::cannot_be_met;
+use super::yes::{about_it, headline, kept_back, newest};
+use super::{gave_up, hint, named, paper, short};
+use crate::foreign::visible;
+use crate::version::Minecraft;
+
+/// The most bytes of a summary whose names are of a usual length: what a message about a server may hold.
+pub const LONGEST_SUMMARY: usize = 512;
+
+/// How much a summary holds; names that are left out are counted.
+#[derive(Clone, Copy)]
+struct Size {
+    names: usize,
+    way_out: bool,
+}
+
+/// The first that is short enough is taken.
+const SIZES: [Size; 4] = [
+    Size { names: 3, way_out: true },
+    Size { names: 2, way_out: true },
+    Size { names: 1, way_out: true },
+    Size { names: 1, way_out: false },
+];
+
+impl Explanation {
+    /// The answer on one line of whole sentences, at most [`LONGEST_SUMMARY`] bytes but for names that alone are longer.
+    pub fn summary(&self) -> String {
+        let of_size = |size| visible(&self.in_sentences(size)).into_owned();
+        let shortest = || of_size(SIZES[SIZES.len() - 1]);
+        SIZES.into_iter().map(of_size).find(|line| line.len() <= LONGEST_SUMMARY).unwrap_or_else(shortest)
+    }
+
+    fn in_sentences(&self, size: Size) -> String {
+        match self {
+            Self::Solved(solved) => yes(solved, size),
+            Self::Impossible(impossible) => no(impossible, size),
+            Self::WhyNot(why) => why_not(why, size),
+            Self::Unanswerable(unanswerable) => unknown(unanswerable, size),
+            Self::GaveUp(given_up) => {
+                let [what, fix] = gave_up(given_up);
+                format!("{} {fix}", sentence(&what))
+            }
+        }
+    }
+}
+
+fn yes(solved: &Solved, size: Size) -> String {
+    let Solved { server, software, paper: chosen, newer_paper, hints, .. } = solved;
+    let Some(newer) = newer_paper.first() else { return format!("{} {}", headline(solved), newest(solved)) };
+    let held_by = match newer.one_version.first() {
+        Some(one) => Some(list(&one.names().collect::<Vec<_>>(), size.names)),
+        None => who_holds(&newer.held_by, &[], &newer.minecraft, size),
+    };
+    let kept = kept_back(newer, held_by.as_deref());
+    let runs = paper(*software, &chosen.minecraft, chosen.build);
+    let what = format!("The newest for {} is {runs}. {software} {} {kept}.", short(server), newer.minecraft);
+    format!("{what}{}", ending(hints, server, "", size))
+}
+
+fn no(impossible: &Impossible, size: Size) -> String {
+    let Impossible { server, software, running, reasons, more, hints, waits: _, lists_read_later: _ } = impossible;
+    let keeps = running.as_ref().map(|_| format!(", and {} keeps running as it is", short(server))).unwrap_or_default();
+    let facts: Vec<String> = reasons.iter().map(|reason| fact(few::reason(*software, reason))).collect();
+    let facts = list_of(&facts, facts.len() + more, size.names);
+    let what = sentence(&format!("{}{keeps}: {facts}.", cannot_be_met(impossible)));
+    format!("{what}{}", ending(hints, server, "", size))
+}
+
+fn why_not(why: &WhyNot, size: Size) -> String {
+    let WhyNot { server, software, target, hints, .. } = why;
+    if !why.exists {
+        let nearest: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
+        return format!("There is no {software} {target}{}.", nearest_are(&nearest));
+    }
+    let who = short(server);
+    if why.possible {
+        return format!("{who} can run {software} {target}: nothing speaks against it.");
+    }
+    let held_by = who_holds(&why.holders, &why.one_version, target, size);
+    let mut clauses = Vec::new();
+    clauses.extend(why.to_come.then(|| "there is no build of it yet".to_owned()));
+    clauses.extend(why.unusable.as_ref().map(|reason| format!("it {}", about_it(reason))));
+    clauses.extend(why.pinned.as_ref().map(|pin| format!("you pinned {software} {} (`spec.version`)", pin.version)));
+    clauses.extend(held_by.map(|names| format!("it is held by {names}")));
+    let nearest = why.nearest_possible.as_ref().filter(|nearest| nearest.minecraft != *target);
+    let nearest =
+        nearest.map(|nearest| format!(" The nearest you can have is {}.", named(nearest))).unwrap_or_default();
+    let asked = if why.to_come || !why.plugins.is_empty() { "target" } else { "why-not" };
+    let what = format!("{who} cannot run {software} {target} yet: {}.{nearest}", clauses.join("; "));
+    format!("{what}{}", ending(hints, server, &format!(" --{asked} {target}"), size))
+}
+
+fn unknown(unanswerable: &Unanswerable, size: Size) -> String {
+    let Unanswerable { server, fetch, unseen, unread } = unanswerable;
+    let mut missing: Vec<String> =
+        unread.iter().map(|(project, because)| format!("{project} could not be read ({because})")).collect();
+    missing.extend(fetch.iter().map(|key| format!("{} has not been fetched yet", key.shown())));
+    missing.extend(unseen.iter().map(|build| fact((named(build), UNSEEN.to_owned()))));
+    let missing = list_of(&missing, missing.len(), size.names);
+    format!("There is no answer for {server}, because some of what it needs is not known: {missing}.")
+}
+
+/// What it is about, with what is to be said of it.
+fn fact((what, note): (String, String)) -> String {
+    format!("{what} ({note})")
+}
+
+/// The first `most` of them; `all` is how many there are.
+fn list_of(texts: &[String], all: usize, most: usize) -> String {
+    let shown = texts.len().min(most);
+    let mut texts = texts[..shown].to_vec();
+    texts.extend((all > shown).then(|| format!("{} more", all - shown)));
+    list(&texts, usize::MAX)
+}
+
+/// Those who hold a Paper, each with its reason; `None`: nobody does.
+fn who_holds(holders: &[Holder], shared: &[OneVersion], on: &Minecraft, size: Size) -> Option<String> {
+    let reason = |holder: &Holder| {
+        let silent = holder.silent_since.map(|at| format!(", {}", silent_since(at))).unwrap_or_default();
+        fact((holder.name.clone(), format!("{}{silent}", few::holder_itself(holder, Some(on)))))
+    };
+    let mut holding: Vec<String> = holders.iter().map(reason).collect();
+    holding.extend(shared.iter().map(|one| fact(few::shared(one))));
+    (!holding.is_empty()).then(|| list_of(&holding, holding.len(), size.names))
+}
+
+/// The nearest way out, and where the whole answer is read.
+fn ending(hints: &[Hint], server: &str, flags: &str, size: Size) -> String {
+    let way_out = hints.first().filter(|_| size.way_out).map(|nearest| hint::in_short(nearest, size.names));
+    let way_out = way_out.map(|way_out| format!(" {way_out}")).unwrap_or_default();
+    let place = match server.split_once('/') {
+        Some((namespace, name)) => format!("server/{name} -n {namespace}"),
+        None => format!("server/{server}"),
+    };
+    format!("{way_out} In full: `resolver explain {place}{flags}`.")
+}

@@ -1,0 +1,61 @@
+//! Edge (reads). When an answer, or what its hints give, would come.
+
+use std::fs;
+
+use super::cluster::{STATUS, lobby_in_cluster};
+use super::{Desk, lobby};
+
+/// What the operator writes of the next window.
+const NEXT: &str = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n";
+
+/// The last line of an answer about these objects.
+fn end(objects: &str, options: &[&str]) -> String {
+    let desk = Desk::new(&[("objects.yaml", objects)]);
+    let answer = desk.run(&[&["explain", "-f", "objects.yaml", "--save-problem", "problem.json"], options].concat());
+    // Whoever gets the question saved gets the same end; as JSON it has none.
+    assert_eq!(desk.run(&["explain", "--problem", "problem.json"]), answer);
+    let json =
+        desk.command(&[&["explain", "-f", "objects.yaml", "--format", "json"], options].concat()).output().unwrap();
+    serde_json::from_slice::<serde_json::Value>(&json.stdout).unwrap();
+    answer.lines().rfind(|line| !line.is_empty()).unwrap().to_owned()
+}
+
+#[test]
+fn an_answer_that_changes_something_ends_with_its_window() {
+    let lobby_runs = lobby_in_cluster().replace(STATUS, &format!("{STATUS}{NEXT}"));
+    assert_eq!(end(&lobby_runs, &[]), "lobby is changed Sun 25 Jan 04:00 UTC; with one of these, then too.");
+    assert_eq!(end(&lobby_runs, &["--why-not", "1.21.11"]), "With one of these lobby is changed Sun 25 Jan 04:00 UTC.");
+    // That window is over then, and of the past nothing is to come.
+    let written = "lobby is changed in its next window (0 4 * * 0 UTC, for 1h); with one of these, then too.";
+    assert_eq!(end(&lobby_runs, &["--at", "2026-02-01"]), written);
+    assert_eq!(end(&lobby_in_cluster(), &[]), written);
+    assert!(!end(&lobby_runs, &["--at", "2026-01-19"]).contains("is changed"));
+    let by_hand = lobby_in_cluster().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
+    assert_eq!(
+        end(&by_hand, &["--without", "griefprevention"]),
+        "lobby is changed when somebody asks for it (`nightshift.dev/apply-now`): no window is switched on."
+    );
+    // A first start waits for nothing.
+    assert!(!end(&lobby(), &[]).contains("is changed"));
+}
+
+#[test]
+fn what_solves_itself_after_a_window_comes_in_the_one_after_that() {
+    let waits = lobby_in_cluster()
+        .replace(STATUS, &format!("{STATUS}{NEXT}"))
+        .replace("updateStrategy: auto\n", "updateStrategy: auto\n  updateDelay: 720h\n");
+    let end = end(&waits, &["--without", "griefprevention"]);
+    assert!(end.ends_with(" What solves itself comes in the first window after that."), "{end}");
+}
+
+#[test]
+fn a_question_that_was_saved_without_windows_is_answered_without_them() {
+    let desk = Desk::new(&[("objects.yaml", &lobby_in_cluster())]);
+    desk.run(&["explain", "-f", "objects.yaml", "--save-problem", "problem.json"]);
+    let path = desk.path().join("problem.json");
+    let mut problem: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(problem.as_object_mut().unwrap().remove("schedules").is_some());
+    fs::write(&path, problem.to_string()).unwrap();
+    let answer = desk.run(&["explain", "--problem", "problem.json"]);
+    assert!(answer.starts_with("exit 0\n") && !answer.contains("is changed"), "{answer}");
+}
