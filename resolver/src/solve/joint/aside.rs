@@ -81,7 +81,7 @@ fn too_hard(catalog: &Catalog, tables: &Tables<'_>, seat: &Seat<'_>, now: Timest
     }
     match seat.request.paper {
         PaperWish::Latest => follow(catalog, tables, seat, now, meter).err(),
-        _ => settle(tables, &[seat], meter).err(),
+        PaperWish::Auto | PaperWish::Pin { .. } | PaperWish::BuildPin { .. } => settle(tables, &[seat], meter).err(),
     }
 }
 
