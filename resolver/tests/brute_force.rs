@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use resolver::explain::Explanation;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet, resolve_within};
 
+#[path = "brute_force/because.rs"]
+mod because;
 #[path = "support/called.rs"]
 mod called;
 #[path = "brute_force/census.rs"]
@@ -29,6 +31,8 @@ mod joint_hints;
 mod loading;
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "brute_force/one_version.rs"]
+mod one_version;
 #[path = "brute_force/oracle.rs"]
 mod oracle;
 #[path = "support/own_jars.rs"]
@@ -41,12 +45,16 @@ mod problem;
 mod properties;
 #[path = "brute_force/ready.rs"]
 mod ready;
+#[path = "brute_force/reasons.rs"]
+mod reasons;
 #[path = "support/rules.rs"]
 mod rules;
 #[path = "brute_force/sites.rs"]
 mod sites;
 #[path = "brute_force/software.rs"]
 mod software;
+#[path = "brute_force/stands.rs"]
+mod stands;
 #[path = "support/texts.rs"]
 mod texts;
 #[path = "brute_force/waiting.rs"]

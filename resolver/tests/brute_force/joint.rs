@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use resolver::catalog::{Catalog, Release};
 use resolver::request::{PaperWish, Request, Running, VersionWish};
 use resolver::software::Software;
+use resolver::version::Minecraft;
 
 use super::generate::{self, Dice};
 use super::oracle::{self, Outcome};
@@ -130,6 +131,23 @@ pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
         outcomes[aside] = Outcome::Nothing;
     }
     Some(outcomes)
+}
+
+/// Whether both servers can have something at once: on these Papers, where one is given, and of what they share only these
+/// releases, by the place of their project. `None`: that is not to be known.
+pub(crate) fn go_together(
+    pair: &Pair,
+    papers: [Option<&Minecraft>; 2],
+    within: &BTreeMap<usize, BTreeSet<&str>>,
+) -> Option<bool> {
+    let Pair { catalog, requests, now } = pair;
+    let book = |at: usize| Book::open(catalog, &requests[at], *now).ok();
+    let books = [book(0)?, book(1)?];
+    let mut places = [None, None];
+    for seat in (0..2).filter(|&seat| papers[seat].is_some()) {
+        places[seat] = Some(books[seat].papers.iter().position(|paper| Some(paper.minecraft) == papers[seat])?);
+    }
+    Some(Search { pair, books: &books, seats: &[0, 1], papers: places, within }.best().is_some())
 }
 
 /// One plugin on one server, or on both.
