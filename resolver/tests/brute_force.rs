@@ -17,6 +17,8 @@ mod census;
 mod checker;
 #[path = "brute_force/generate.rs"]
 mod generate;
+#[path = "brute_force/groups.rs"]
+mod groups;
 #[path = "brute_force/holding.rs"]
 mod holding;
 #[path = "brute_force/inside.rs"]
