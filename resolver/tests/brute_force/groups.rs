@@ -21,7 +21,7 @@ const SEEDS: u64 = 300;
 fn group(pair: &Pair) -> Vec<Request> {
     let mut requests = pair.requests.to_vec();
     let oldest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).min();
-    if let Some(oldest) = oldest.filter(|_| pair.requests[0].plugins.len() % 2 == 0) {
+    if let Some(oldest) = oldest.filter(|_| pair.requests[0].plugins.len().is_multiple_of(2)) {
         let mut third = requests[1].clone();
         "games/mines".clone_into(&mut third.server);
         third.paper = PaperWish::Pin { version: oldest.clone() };

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use resolver::catalog::Release;
 use resolver::explain::{Because, Explanation, Impossible, OneVersion, Reason, Solved};
 use resolver::request::{PaperWish, VersionWish};
 use resolver::version::Minecraft;
@@ -26,6 +27,16 @@ fn goes_alone(pair: &Pair, seat: usize, paper: Option<&Minecraft>) -> Option<boo
     }
     let book = Book::open(&pair.catalog, &request, pair.now).ok()?;
     Some(matches!(oracle::best(&book), Outcome::Chosen { .. }))
+}
+
+/// Whether a server has a use for one of these releases on the Paper that it has; `None`: that is not to be known.
+fn takes(pair: &Pair, seat: usize, paper: Option<&Minecraft>, ids: &BTreeSet<&str>) -> Option<bool> {
+    let book = Book::open(&pair.catalog, &pair.requests[seat], pair.now).ok()?;
+    let paper = book.papers.iter().position(|other| Some(other.minecraft) == paper)?;
+    let suits = |at: usize, release: &Release| book.meets_pin(at, release) && book.listed(at, release, paper);
+    Some(book.members.iter().enumerate().any(|(at, member)| {
+        member.usable.iter().any(|release| ids.contains(release.id.as_str()) && suits(at, release))
+    }))
 }
 
 /// Alone a server has it, with the other it does not.
@@ -77,6 +88,9 @@ fn yes_is_true(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2], solved
             continue;
         }
         releases += 1;
+        if takes(pair, 1 - seat, papers[1 - seat], &ids) == Some(true) {
+            return Err(format!("{} can have {} {}", pair.requests[1 - seat].server, plugin.name, newest.version));
+        }
         if go_together(pair, papers, &BTreeMap::from([(place, ids)])) == Some(true) {
             return Err(format!("both can have {} {}", plugin.name, newest.version));
         }

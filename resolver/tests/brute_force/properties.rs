@@ -87,9 +87,9 @@ fn the_order_of_the_input_changes_no_byte_of_lock_json_and_text() {
 pub(super) fn with_an_unrelated_project(catalog: &Catalog) -> Catalog {
     let mut more = catalog.clone();
     let mut unrelated = generate::problem(3).catalog.projects.remove(0);
-    unrelated.id = "unrelated".to_owned();
-    unrelated.key.project = "unrelated".to_owned();
-    unrelated.name = "Unrelated".to_owned();
+    "unrelated".clone_into(&mut unrelated.id);
+    "unrelated".clone_into(&mut unrelated.key.project);
+    "Unrelated".clone_into(&mut unrelated.name);
     for release in &mut unrelated.releases {
         release.id.insert_str(0, "unrelated-");
     }

@@ -28,6 +28,13 @@ fn holds(fact: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if fact { Ok(()) } else { Err(otherwise()) }
 }
 
+/// Whether this is the newest release that may be used of a plugin, and how far its list goes.
+fn is_newest(member: &Member<'_>, told: Option<&ListedRelease>) -> Result<(), String> {
+    let newest = member.usable.last().map(|release| (&release.version, up_to(release)));
+    let told = told.map(|told| (&told.version, told.up_to.as_ref()));
+    holds(newest == told, || format!("{newest:?} is the newest of {}, not {told:?}", member.project.name))
+}
+
 impl<'p> Judged<'p> {
     fn member(&self, plugin: &str) -> Result<(usize, &Member<'p>), String> {
         let mut members = self.book.members.iter().enumerate();
@@ -116,7 +123,7 @@ impl<'p> Judged<'p> {
                 holds(!newest_is && (listed.is_empty() || self.says_more_of(plugin, reason)), || {
                     format!("{:?} is listed for one of {papers:?}", listed[0].version)
                 })?;
-                self.is_newest(member, newest.as_ref())
+                is_newest(member, newest.as_ref())
             }
             Reason::ReleasesUnusable { plugin, version, published, unusable, up_to: told, .. } => {
                 let (at, _) = self.member(plugin)?;
@@ -159,12 +166,6 @@ impl<'p> Judged<'p> {
             ["plugin", "other", "needs"].iter().any(|role| value[role] == plugin)
         };
         self.reasons.iter().filter(|reason| *reason != but).any(|reason| is_about(&reason))
-    }
-
-    fn is_newest(&self, member: &Member<'p>, told: Option<&ListedRelease>) -> Result<(), String> {
-        let newest = member.usable.last().map(|release| (&release.version, up_to(release)));
-        let told = told.map(|told| (&told.version, told.up_to.as_ref()));
-        holds(newest == told, || format!("{newest:?} is the newest of {}, not {told:?}", member.project.name))
     }
 
     /// What the releases of a version ask of another plugin: whether it may be left out, and which of it will do.

@@ -176,7 +176,7 @@ impl<'p> Asked<'p> {
         }
         // Who else belongs to it is asked for, too.
         if let Some(U::HeldBackTogether { object, .. }) = unusable {
-            wishes = problem.request.plugins.clone();
+            wishes.clone_from(&problem.request.plugins);
             for wish in wishes.iter_mut().filter(|wish| wish.object != *object) {
                 (wish.delay, wish.channel, wish.version) = (SignedDuration::ZERO, Channel::Alpha, VersionWish::Auto);
                 (wish.allow_downgrade, wish.hold) = (true, None);

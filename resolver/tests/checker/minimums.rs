@@ -1,6 +1,6 @@
 //! Pure. The built-in tables against the recording. The least ViaVersion of each ViaBackwards release, one tiny world for each row
 //! of the table: recorded are 57, the 56 releases of the table and `HEAD`, the main branch on the day of reading, which is no
-//! release and so stands in no table. And the WorldEdit that each WorldGuard release was built against, row by row.
+//! release and so stands in no table. And the `WorldEdit` that each `WorldGuard` release was built against, row by row.
 
 use std::collections::BTreeMap;
 
