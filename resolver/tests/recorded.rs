@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
 
-use jiff::Timestamp;
-use resolver::catalog::Catalog;
-use resolver::explain::{Explanation, human};
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{Catalog, Channel, Release};
+use resolver::explain::{Explanation, Reason, human};
 use resolver::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
-use resolver::resolve;
+use resolver::{Unsolvable, resolve};
 
 #[path = "support/recorded.rs"]
 mod recorded;
@@ -129,4 +129,63 @@ fn every_hint_was_proven_on_the_real_lists_too() {
     assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);
     assert_eq!(solved.hints[0].steps.len(), 2);
     assert_eq!(solved.hints[0].gives.minecraft.as_str(), "1.21.11");
+}
+
+/// The others refuse the `ViaVersion` of the day before them.
+const ACCEPT_THE_DAY_BEFORE: [&str; 4] = ["4.9.1", "5.3.1", "5.4.1", "5.4.2"];
+
+#[test]
+fn twenty_four_of_28_releases_of_viabackwards_refuse_the_viaversion_of_the_day_before() {
+    let mut catalog = recorded::catalog();
+    // Only what they are to each other is asked: not on which Paper and what else, nor by which page.
+    for project in &mut catalog.projects {
+        project.releases.retain(|release| {
+            let recorded = release.published < Some(recorded::READ_AT.parse().unwrap());
+            // The first of ViaBackwards is for Fabric alone.
+            let meant = project.name == "ViaVersion" || release.loaders.iter().any(|loader| loader == "paper");
+            meant && recorded && release.channel == Channel::Release
+        });
+        for release in &mut project.releases {
+            release.minecraft.clear();
+            release.loaders.clear();
+            release.dependencies.clear();
+        }
+    }
+    let releases = |name: &str| catalog.projects.iter().find(|project| project.name == name).unwrap().releases.clone();
+    let mut backwards = releases("ViaBackwards");
+    backwards.sort_by_key(|release| release.published);
+    // 4.8.1 was published twice: the first time counts.
+    backwards.dedup_by(|again, first| again.version == first.version);
+    assert_eq!(backwards.len(), 28);
+    // The answer with the newest ViaVersion of an instant alone.
+    let with = |release: &Release, instant: Timestamp| {
+        let out = releases("ViaVersion").into_iter().filter(|via| via.published <= Some(instant));
+        let newest = out.max_by_key(|via| via.published).unwrap();
+        let mut world = catalog.clone();
+        for (name, only) in [("ViaVersion", &newest), ("ViaBackwards", release)] {
+            let project = world.projects.iter_mut().find(|project| project.name == name).unwrap();
+            project.releases = vec![only.clone()];
+        }
+        resolve(&world, &request(PaperWish::Auto, &["viabackwards"]), at("2026-01-20"))
+    };
+    let (mut refuse, mut accept) = (0, Vec::new());
+    for release in &backwards {
+        let published = release.published.unwrap();
+        let version = release.version.as_str();
+        match with(release, published - SignedDuration::from_hours(24)) {
+            Ok(_) => accept.push(version),
+            Err(Unsolvable::NoSolution(no)) => {
+                let says_so = |reason: &Reason| {
+                    matches!(reason, Reason::Needs { plugin, needs, fact: Some(_), .. }
+                        if plugin == "ViaBackwards" && needs == "ViaVersion")
+                };
+                assert!(no.reasons.iter().any(says_so), "{version}: {:?}", no.reasons);
+                refuse += 1;
+            }
+            Err(other) => panic!("{version}: {other}"),
+        }
+        let same_night = with(release, published + SignedDuration::from_hours(1));
+        assert!(same_night.is_ok(), "{version} with the ViaVersion of its own night: {same_night:?}");
+    }
+    assert_eq!((refuse, accept), (24, ACCEPT_THE_DAY_BEFORE.to_vec()));
 }

@@ -2,10 +2,10 @@
 
 use pubgrub::VersionSet;
 
-use super::holder::{bare, holders, up_to};
+use super::holder::{bare, holders, smallest, up_to};
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin, Solved,
-    Unfollowed, Warning, awaited, hint, image, together,
+    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin,
+    Solved, Unfollowed, Warning, awaited, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::declared::clashes;
@@ -16,7 +16,7 @@ use crate::shelf::strangers::Strangers;
 use crate::shelf::{Link, World};
 use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
-use crate::solve::provider::Question;
+use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
 use crate::unmanaged::shared_names;
 use crate::unusable::Unusable;
@@ -58,10 +58,10 @@ fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Opt
     with.stays[at] = IndexSet::empty();
     let mut found = holders(asked, &with, decision.chosen.paper).unwrap_or_default();
     let own = found.iter().position(|holder| holder.name == shelf.name());
-    // Else something that it needs holds it. With no steps left to find out, nothing is said.
+    // Else something that it needs holds it.
     let holder = match own.or((!found.is_empty()).then_some(0)) {
         Some(place) => found.swap_remove(place),
-        None => bare(asked.world, at, decision.chosen.paper),
+        None => beside_others(asked, &with, at, decision.chosen.paper),
     };
     Unfollowed {
         name: shelf.name().to_owned(),
@@ -69,6 +69,20 @@ fn left_behind(asked: &Asked<'_, '_>, decision: &Decision, at: usize, stays: Opt
         holder,
         stays: stays.map(|place| shelf.releases[place].release.version.clone()),
     }
+}
+
+/// Why a plugin does not follow that nobody holds who has to be there: what it needs is left behind itself, and may not be what
+/// would do. With no steps left to find out, nothing is said.
+fn beside_others(asked: &Asked<'_, '_>, with: &Question, at: usize, paper: usize) -> Holder {
+    let with = with.as_if_usable(paper);
+    let fails = |kept: &[usize]| {
+        let part = with.only(|shelf| shelf == at || kept.contains(&shelf));
+        Ok(find(asked.world, &part, asked.meter)?.is_none())
+    };
+    let others = (0..asked.world.shelves.len()).filter(|&shelf| shelf != at).collect();
+    let clash = smallest(others, fails).unwrap_or_default();
+    let names = clash.into_iter().map(|shelf| asked.world.shelves[shelf].name().to_owned());
+    Holder { together_with: names.collect(), ..bare(asked.world, at, paper) }
 }
 
 /// The latest reading, when that was after the instant of the question.

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use resolver::catalog::{DependencyKind, Project, Release, Source};
+use resolver::catalog::{Dependency, DependencyKind, Project, Release, Source};
+use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginWish};
 use resolver::software::Software;
+use resolver::unmanaged::UnmanagedPlugins;
 
+use super::needs::least_viaversion;
 use super::oracle::Outcome;
 use super::problem::Problem;
-use super::rules::runs;
+use super::rules::{place_of, runs};
+use super::texts;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 21] = [
+const LEAST: [(&str, u64); 42] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -29,6 +33,27 @@ const LEAST: [(&str, u64); 21] = [
     ("a JAR of one's own that another one needs", 20),
     ("a running release that a newer Paper would have to go below", 20),
     ("a plugin that goes below what runs", 5),
+    ("a release that its delay holds", 120),
+    ("a release that a patch superseded within its delay", 12),
+    ("a chosen release that needs a newer Java than its Paper", 8),
+    ("a pinned image", 25),
+    ("an image that a policy holds", 45),
+    ("published images", 50),
+    ("a release that excludes another plugin", 140),
+    ("a chosen release that excludes another plugin", 15),
+    ("a release that binds an optional plugin to one version", 60),
+    ("a chosen release that binds an optional plugin to one version", 6),
+    ("an override that adds to the list of a chosen release", 12),
+    ("an override that stands instead of the list of a chosen release", 10),
+    ("an override that takes from the list of a chosen release", 9),
+    ("a fact of the cluster", 110),
+    ("a bound of a Plugin's own", 90),
+    ("a chosen release with a built-in bound", 4),
+    ("a chosen release whose bound is guessed", 2),
+    ("a chosen module beside EssentialsX", 1),
+    ("a hold of what runs", 20),
+    ("a hold that the server says", 8),
+    ("files of one's own that nobody minds", 20),
     ("two servers", 30),
     ("two servers of which both move", 10),
     ("two servers of which one is set aside", 3),
@@ -94,6 +119,84 @@ impl Census {
         }
         self.note("a running release that a newer Paper would have to go below", would);
         self.note("a plugin that goes below what runs", does);
+        self.count_releases(problem, chosen);
+        self.count_words(problem, chosen);
+    }
+
+    /// Notes what releases say of themselves and of each other.
+    fn count_releases(&mut self, problem: &Problem, chosen: &[String]) {
+        let Problem { catalog, request, now } = problem;
+        let is_chosen = |release: &Release| chosen.contains(&release.id);
+        let (mut held, mut superseded) = (false, false);
+        for wish in &request.plugins {
+            let Some(place) = place_of(catalog, &wish.key) else { continue };
+            let releases = &catalog.projects[place].releases;
+            for (release, published) in releases.iter().filter_map(|release| Some((release, release.published?))) {
+                let ripe = published + wish.delay;
+                held |= published <= *now && ripe > *now;
+                superseded |= releases.iter().any(|next| {
+                    let within = next.published.is_some_and(|date| date >= published && date < ripe);
+                    within && texts::is_patch_of(&next.version, &release.version)
+                });
+            }
+        }
+        self.note("a release that its delay holds", held);
+        self.note("a release that a patch superseded within its delay", superseded);
+        let all = || catalog.projects.iter().flat_map(|project| &project.releases);
+        let newer_java = |release: &Release| release.java == Some(25);
+        let older_paper = catalog.paper.iter().all(|paper| paper.java < Some(25));
+        let kind = "a chosen release that needs a newer Java than its Paper";
+        self.note(kind, older_paper && all().any(|release| is_chosen(release) && newer_java(release)));
+        let has = |release: &Release, line: &dyn Fn(&Dependency) -> bool| release.dependencies.iter().any(line);
+        let excludes = |line: &Dependency| line.kind == DependencyKind::Incompatible;
+        let binds = |line: &Dependency| line.kind == DependencyKind::Optional && line.version_id.is_some();
+        self.note("a release that excludes another plugin", all().any(|release| has(release, &excludes)));
+        let kind = "a chosen release that excludes another plugin";
+        self.note(kind, all().any(|release| is_chosen(release) && has(release, &excludes)));
+        let kind = "a release that binds an optional plugin to one version";
+        self.note(kind, all().any(|release| has(release, &binds)));
+        let kind = "a chosen release that binds an optional plugin to one version";
+        self.note(kind, all().any(|release| is_chosen(release) && has(release, &binds)));
+        let chosen_of = |name: &str| {
+            let project = catalog.projects.iter().find(|project| project.name == name);
+            project.into_iter().flat_map(|project| &project.releases).find(|release| is_chosen(release))
+        };
+        let known = |release: &Release| least_viaversion(&release.version).is_some();
+        let backwards = chosen_of("ViaBackwards");
+        self.note("a chosen release with a built-in bound", backwards.is_some_and(known));
+        self.note("a chosen release whose bound is guessed", backwards.is_some_and(|release| !known(release)));
+        let module = chosen_of("EssentialsXChat").and(chosen_of("EssentialsX"));
+        self.note("a chosen module beside EssentialsX", module.is_some());
+    }
+
+    /// Notes what people say.
+    fn count_words(&mut self, problem: &Problem, chosen: &[String]) {
+        let Problem { catalog, request, now: _ } = problem;
+        let of = |wish: &PluginWish| place_of(catalog, &wish.key).map(|place| &catalog.projects[place]);
+        for (kind, mode) in [
+            ("an override that adds to the list of a chosen release", OverrideMode::Add),
+            ("an override that stands instead of the list of a chosen release", OverrideMode::Replace),
+            ("an override that takes from the list of a chosen release", OverrideMode::Remove),
+        ] {
+            let says = |wish: &&PluginWish| wish.compatibility.as_ref().is_some_and(|says| says.mode == mode);
+            let mut about = request.plugins.iter().filter(says).filter_map(of).flat_map(|project| &project.releases);
+            self.note(kind, about.any(|release| chosen.contains(&release.id)));
+        }
+        self.note("a fact of the cluster", !request.facts.all().is_empty());
+        self.note("a bound of a Plugin's own", request.plugins.iter().any(|wish| !wish.requires.is_empty()));
+        let runs_one = |wish: &&PluginWish| {
+            of(wish).is_some_and(|project| project.releases.iter().any(|release| runs(request, release)))
+        };
+        let holds = || request.plugins.iter().filter(|wish| wish.hold.is_some()).filter(runs_one);
+        self.note("a hold of what runs", holds().next().is_some());
+        self.note("a hold that the server says", holds().any(|wish| wish.hold == Some(Hold::Server)));
+        let minds = request.unmanaged_plugins != UnmanagedPlugins::Ignore;
+        self.note("files of one's own that nobody minds", !minds && !request.unmanaged.is_empty());
+        let running = request.running.as_ref().and_then(|running| running.java);
+        self.note("a pinned image", request.image.is_some());
+        let held = request.image.is_none() && request.image_policy != ImagePolicy::Follow && running.is_some();
+        self.note("an image that a policy holds", held);
+        self.note("published images", !catalog.images.is_empty());
     }
 
     /// Notes what two servers came to.

@@ -18,7 +18,7 @@ use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::range::Range;
 
 use super::problem::Problem;
-use super::{inside, jars, sites, software};
+use super::{inside, jars, rarer, sites, software};
 
 /// Papers that are built together, and what lists name beside them.
 const LINES: [(&[&str], &[&str]); 5] = [
@@ -106,7 +106,9 @@ pub(crate) fn problem(seed: u64) -> Problem {
     let on_lists: Vec<&str> = built.iter().chain(beside).copied().collect();
     let paper: Vec<PaperVersion> = versions.iter().map(|version| paper(&mut dice, version)).collect();
     let mut projects: Vec<Project> = Vec::new();
-    for name in &names(&mut dice) {
+    let mut names = names(&mut dice);
+    rarer::names(&mut Dice::new(seed ^ 0x0000_1A7E), &mut names);
+    for name in &names {
         let project = project(&mut dice, name, &on_lists);
         projects.push(project);
     }
@@ -131,6 +133,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     own(&mut Dice::new(seed.reverse_bits()), &mut problem);
     inside::scatter(&mut Dice::new(seed ^ 0x0000_DEBE), &mut problem);
     software::scatter(&mut Dice::new(seed ^ 0x00F0_11A0), &mut problem);
+    rarer::scatter(&mut Dice::new(seed ^ 0x0000_601D), &mut problem);
     problem
 }
 
@@ -171,6 +174,7 @@ fn project(dice: &mut Dice, name: &str, named: &[&str]) -> Project {
     let id = match name {
         "ViaBackwards" => "NpvuJQoq".to_owned(),
         "ViaVersion" => "P1OZGk5p".to_owned(),
+        "ViaRewind" => "TbHIxhx5".to_owned(),
         _ => format!("id-{name}"),
     };
     let count = 1 + dice.below(4);
@@ -189,7 +193,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
     let base: &[&str] = match project {
         "ViaBackwards" => &["4.9.2", "5.0.0", "5.2.0", "5.10.0", "9.9.9", "5.2.1-SNAPSHOT+7"],
         "ViaVersion" => &["4.9.2", "4.9.3", "5.0.0", "5.1.2", "5.9.2", "9.9.9", "5.1.2-SNAPSHOT+9"],
-        _ => &[
+        _ => rarer::versions(project).unwrap_or(&[
             "1.0.0",
             "1.0.1",
             "1.0.2",
@@ -200,7 +204,7 @@ fn release(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Release
             "1.1+4",
             "1.1+12",
             "1.2-24w05b",
-        ],
+        ]),
     };
     let channel = match dice.below(10) {
         0 => Channel::Alpha,

@@ -1,22 +1,72 @@
 //! Pure. Two servers that share plugins with strategy `latest`, against trying everything: who goes with whom, and how.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Release};
 use resolver::request::{PaperWish, Request, Running, VersionWish};
 use resolver::software::Software;
+use resolver::version::Minecraft;
 
 use super::generate::{self, Dice};
 use super::oracle::{self, Outcome};
-use super::problem::Problem;
+use super::problem::{self, Problem};
 use super::rules::{Book, age, place_of, runs};
+use super::software;
 
 /// Two servers of one namespace, by name.
+#[derive(Clone)]
 pub(crate) struct Pair {
     pub(crate) catalog: Catalog,
     pub(crate) requests: [Request; 2],
     pub(crate) now: Timestamp,
+}
+
+impl Pair {
+    /// The smallest pair in reach for which `fails` still holds: parts are dropped one by one.
+    pub(crate) fn shrunk(self, fails: impl Fn(&Self) -> bool) -> Self {
+        let mut smallest = self;
+        while let Some(smaller) = smallest.smaller().into_iter().find(&fails) {
+            smallest = smaller;
+        }
+        smallest
+    }
+
+    /// This pair with one part less each: what is known is one for both.
+    fn smaller(&self) -> Vec<Self> {
+        let of = |seat: usize| {
+            let Self { catalog, requests, now } = self.clone();
+            let alone = Problem { catalog, request: requests[seat].clone(), now };
+            alone.smaller().into_iter().map(move |Problem { catalog, request, now }| {
+                let mut requests = requests.clone();
+                requests[seat] = request;
+                Self { catalog, requests, now }
+            })
+        };
+        let mut all: Vec<Self> = of(0).collect();
+        all.extend(of(1).filter(|pair| pair.catalog == self.catalog));
+        all
+    }
+
+    /// As `resolver explain --problem FILE` reads it.
+    pub(crate) fn to_saved(&self) -> String {
+        problem::saved(&self.catalog, &self.requests, self.now)
+    }
+}
+
+/// Tries a property on the pairs of these seeds; what fails is shrunk and written down.
+pub(crate) fn always(seeds: Range<u64>, property: impl Fn(&Pair) -> Result<(), String>) {
+    for seed in seeds {
+        let Some(mut pair) = pair(seed) else { continue };
+        // A build that nobody has seen is looked at before anything is said of it.
+        software::see_all(&mut pair.catalog);
+        if let Err(fault) = property(&pair) {
+            let small = pair.shrunk(|smaller| property(smaller).is_err());
+            let fault = property(&small).err().unwrap_or(fault);
+            panic!("two servers of seed {seed}: {fault}\n\n{}", small.to_saved());
+        }
+    }
 }
 
 /// The pair of a seed; `None`: its servers share nothing.
@@ -82,6 +132,23 @@ pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
         outcomes[aside] = Outcome::Nothing;
     }
     Some(outcomes)
+}
+
+/// Whether both servers can have something at once: on these Papers, where one is given, and of what they share only these
+/// releases, by the place of their project. `None`: that is not to be known.
+pub(crate) fn go_together(
+    pair: &Pair,
+    papers: [Option<&Minecraft>; 2],
+    within: &BTreeMap<usize, BTreeSet<&str>>,
+) -> Option<bool> {
+    let Pair { catalog, requests, now } = pair;
+    let book = |at: usize| Book::open(catalog, &requests[at], *now).ok();
+    let books = [book(0)?, book(1)?];
+    let mut places = [None, None];
+    for seat in (0..2).filter(|&seat| papers[seat].is_some()) {
+        places[seat] = Some(books[seat].papers.iter().position(|paper| Some(paper.minecraft) == papers[seat])?);
+    }
+    Some(Search { pair, books: &books, seats: &[0, 1], papers: places, within }.best().is_some())
 }
 
 /// One plugin on one server, or on both.

@@ -28,6 +28,7 @@ enum Open<'a> {
     Must,
     May,
     Stays(&'a Release),
+    Only(&'a Release),
 }
 
 type Set<'a> = Vec<Option<&'a Release>>;
@@ -56,6 +57,17 @@ pub(crate) fn best(book: &Book<'_>) -> Outcome {
         }
     }
     Outcome::Nothing
+}
+
+/// Whether there is a complete set for a Paper with these releases in it, by the places of their members.
+pub(crate) fn goes_with<'a>(book: &Book<'a>, paper: usize, fixed: &BTreeMap<usize, &'a Release>) -> bool {
+    let open = |(at, objects): (usize, bool)| match fixed.get(&at) {
+        Some(only) => Open::Only(only),
+        None if objects => Open::Must,
+        None => Open::May,
+    };
+    let asked = book.members.iter().map(|member| !member.objects.is_empty());
+    complete(book, paper, &asked.enumerate().map(open).collect::<Vec<_>>(), false).is_some()
 }
 
 /// `latest`: in the order of the objects, each comes along if it can; else what runs stays; else it is left out.
@@ -111,7 +123,8 @@ fn deeper<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool,
     let on_paper = |release: &Release| match open[at] {
         _ if book.refused(at, release, paper) => false,
         Open::Stays(only) => release.id == only.id,
-        Open::Must | Open::May => {
+        Open::Only(only) if release.id != only.id => false,
+        Open::Must | Open::May | Open::Only(_) => {
             book.meets_pin(at, release) && (book.listed(at, release, paper) || stays && runs(book.request, release))
         }
     };

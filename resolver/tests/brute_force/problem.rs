@@ -3,9 +3,11 @@
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
 use resolver::facts::Facts;
+use resolver::lock::FormatVersion;
 use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperWish, Request, Unlisted, VersionWish};
 use resolver::software::Software;
 use serde::Serialize;
+use serde_json::json;
 
 /// A whole question.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +28,7 @@ impl Problem {
     }
 
     /// This problem with one part less each.
-    fn smaller(&self) -> Vec<Self> {
+    pub(crate) fn smaller(&self) -> Vec<Self> {
         let mut all = Vec::new();
         let mut with = |change: &dyn Fn(&mut Self)| {
             let mut other = self.clone();
@@ -121,6 +123,13 @@ impl Problem {
         });
         text.expect("names, numbers and dates are TOML")
     }
+}
+
+/// A question about several servers, as `resolver explain --problem FILE` reads it.
+pub(crate) fn saved(catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
+    let question = json!({ "now": now, "at": now });
+    let format = FormatVersion::default();
+    json!({ "formatVersion": format, "question": question, "requests": requests, "catalog": catalog }).to_string()
 }
 
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! Pure. What must hold for every answer and every word said about it, on random small problems.
 
 use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::Catalog;
 use resolver::explain::{Explanation, Hint, HintStep, Impossible, human};
 use resolver::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
@@ -20,7 +21,7 @@ pub(super) fn answer(problem: &Problem) -> Result<Resolution, Unsolvable> {
     resolve(&problem.catalog, &problem.request, problem.now)
 }
 
-fn explanation(answer: &Result<Resolution, Unsolvable>) -> Explanation {
+pub(super) fn explanation(answer: &Result<Resolution, Unsolvable>) -> Explanation {
     match answer {
         Ok(resolution) => resolution.explanation.clone(),
         Err(unsolvable) => unsolvable.explanation(),
@@ -28,7 +29,7 @@ fn explanation(answer: &Result<Resolution, Unsolvable>) -> Explanation {
 }
 
 /// All that is said, as bytes.
-fn said(problem: &Problem) -> String {
+pub(super) fn said(problem: &Problem) -> String {
     let answer = answer(problem);
     let explanation = explanation(&answer);
     let lock = answer.map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json());
@@ -51,7 +52,7 @@ pub(super) fn always(first: u64, property: impl Fn(&Problem) -> Result<(), Strin
     }
 }
 
-fn shuffled(problem: &Problem, seed: u64) -> Problem {
+pub(super) fn shuffled(problem: &Problem, seed: u64) -> Problem {
     let mut dice = Dice::new(seed);
     let mut other = problem.clone();
     dice.shuffle(&mut other.catalog.paper);
@@ -82,18 +83,24 @@ fn the_order_of_the_input_changes_no_byte_of_lock_json_and_text() {
     });
 }
 
+/// The catalog with one more project, that nobody names.
+pub(super) fn with_an_unrelated_project(catalog: &Catalog) -> Catalog {
+    let mut more = catalog.clone();
+    let mut unrelated = generate::problem(3).catalog.projects.remove(0);
+    "unrelated".clone_into(&mut unrelated.id);
+    "unrelated".clone_into(&mut unrelated.key.project);
+    "Unrelated".clone_into(&mut unrelated.name);
+    for release in &mut unrelated.releases {
+        release.id.insert_str(0, "unrelated-");
+    }
+    more.projects.insert(0, unrelated);
+    more
+}
+
 #[test]
 fn an_unrelated_project_changes_no_byte_of_lock_json_and_text() {
     always(2_000_000, |problem| {
-        let mut more = problem.clone();
-        let mut unrelated = generate::problem(3).catalog.projects.remove(0);
-        unrelated.id = "unrelated".to_owned();
-        unrelated.key.project = "unrelated".to_owned();
-        unrelated.name = "Unrelated".to_owned();
-        for release in &mut unrelated.releases {
-            release.id.insert_str(0, "unrelated-");
-        }
-        more.catalog.projects.insert(0, unrelated);
+        let more = Problem { catalog: with_an_unrelated_project(&problem.catalog), ..problem.clone() };
         let (one, other) = (said(problem), said(&more));
         if one == other { Ok(()) } else { Err(format!("{one}\n-- and with an unrelated project --\n{other}")) }
     });
@@ -366,31 +373,32 @@ fn every_explanation_survives_json() {
 }
 
 /// What no text may hold: the solver's words, empty lists, doubled blanks of a forgotten value.
+pub(super) fn spoiled(text: &str) -> Result<(), String> {
+    let spoiled = [
+        "Root",
+        "incompatib",
+        "IndexSet",
+        "Bulk",
+        "satisf",
+        "nothing.",
+        "with nothing",
+        " ,",
+        " .",
+        "()",
+        "{:?}",
+        "..",
+    ]
+    .into_iter()
+    .find(|word| text.contains(word));
+    let long = text.lines().count() > 60;
+    match spoiled {
+        Some(word) => Err(format!("`{word}`")),
+        None if long => Err("too long".to_owned()),
+        None => Ok(()),
+    }
+}
+
 #[test]
 fn no_text_is_spoiled() {
-    always(11_000_000, |problem| {
-        let text = human::render(&explanation(&answer(problem)), problem.now);
-        let spoiled = [
-            "Root",
-            "incompatib",
-            "IndexSet",
-            "Bulk",
-            "satisf",
-            "nothing.",
-            "with nothing",
-            " ,",
-            " .",
-            "()",
-            "{:?}",
-            "..",
-        ]
-        .into_iter()
-        .find(|word| text.contains(word));
-        let long = text.lines().count() > 60;
-        match spoiled {
-            Some(word) => Err(format!("`{word}`")),
-            None if long => Err("too long".to_owned()),
-            None => Ok(()),
-        }
-    });
+    always(11_000_000, |problem| spoiled(&human::render(&explanation(&answer(problem)), problem.now)));
 }

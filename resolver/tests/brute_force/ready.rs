@@ -1,7 +1,7 @@
 //! Pure. Whether plugins that are called ready for a Paper really are, all of them at once.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, ImageTag, Project};
+use resolver::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
 use resolver::request::{PaperWish, VersionWish};
 use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
@@ -11,6 +11,16 @@ use super::inside;
 use super::problem::Problem;
 use super::properties::{forced, is_no, is_yes, objects_of};
 use super::{software, texts};
+
+/// The versions that a server chooses from.
+pub(crate) fn versions(catalog: &mut Catalog, software: Software) -> &mut Vec<PaperVersion> {
+    match software {
+        Software::Paper => &mut catalog.paper,
+        Software::Purpur | Software::Folia | Software::Velocity => {
+            &mut catalog.others.get_mut(&software).unwrap().versions
+        }
+    }
+}
 
 /// The same problem with nothing that stands against this Paper itself: what still keeps it away are plugins.
 pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
@@ -34,13 +44,7 @@ pub(crate) fn made_usable(problem: &Problem, minecraft: &Minecraft) -> Problem {
     if let Some(any) = catalog.images.first().cloned() {
         catalog.images.push(ImageTag { tag: "2026.1.0-java1".to_owned(), pushed: Timestamp::UNIX_EPOCH, ..any });
     }
-    let versions = match request.software {
-        Software::Paper => &mut catalog.paper,
-        other @ (Software::Purpur | Software::Folia | Software::Velocity) => {
-            &mut catalog.others.get_mut(&other).unwrap().versions
-        }
-    };
-    for version in versions.iter_mut().filter(|version| version.minecraft == *minecraft) {
+    for version in versions(catalog, request.software).iter_mut().filter(|version| version.minecraft == *minecraft) {
         version.java = Some(1);
         for build in &mut version.builds {
             build.file.hash = Some(software::sha256());

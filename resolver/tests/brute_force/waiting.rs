@@ -88,7 +88,7 @@ fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
 /// could depend on. `None`: nobody asked for it, so it is as old as those who need it say; or what it needs stands in a table
 /// that is built in, and may be as young as it.
 fn about(problem: &Problem, held: &Held) -> Option<Problem> {
-    if ["ViaBackwards", "WorldGuard"].contains(&held.plugin.as_str()) {
+    if ["ViaBackwards", "ViaRewind", "WorldGuard"].contains(&held.plugin.as_str()) {
         return None;
     }
     let objects = objects_of(problem, &held.plugin);

@@ -1,5 +1,6 @@
-//! Pure. The least ViaVersion of each ViaBackwards release, one tiny world for each row of the table. Recorded are 57: the 56
-//! releases of the table, and `HEAD`, the main branch on the day of reading, which is no release and so stands in no table.
+//! Pure. The built-in tables against the recording. The least ViaVersion of each ViaBackwards release, one tiny world for each row
+//! of the table: recorded are 57, the 56 releases of the table and `HEAD`, the main branch on the day of reading, which is no
+//! release and so stands in no table. And the `WorldEdit` that each `WorldGuard` release was built against, row by row.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +15,16 @@ use serde::Deserialize;
 use super::recorded::{read, request};
 use super::{at, mostly_releases, numbers};
 
-/// The tags of `ViaVersion`, and what the code at each of `ViaBackwards` checks.
+/// The tags of `ViaVersion`, what the code at each of `ViaBackwards` checks, and what each of `WorldGuard` is built against.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Row {
     repo: String,
     #[serde(rename = "ref")]
     tag: String,
-    #[serde(rename = "needsAtRunTime")]
+    commit: String,
     needs_at_run_time: Option<BTreeMap<String, String>>,
+    compiled_against: Option<BTreeMap<String, String>>,
 }
 
 /// The table: release, least `ViaVersion`, commit.
@@ -90,4 +93,17 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
         let text = human::render(&Explanation::Impossible(*no.clone()), now);
         assert!(no.reasons.iter().any(says_so), "{release} with ViaVersion {below}: {:?}\n{text}", no.reasons);
     }
+}
+
+#[test]
+fn each_row_of_worldguard_is_what_its_tag_is_built_against_and_no_tag_lacks_a_row() {
+    let tags: Vec<Row> = read("plugins/facts.json");
+    let table: Table = serde_json::from_str(include_str!("../../src/overlay/worldguard.json")).unwrap();
+    let built = tags.iter().filter(|tag| tag.repo == "EngineHub/WorldGuard").filter_map(|tag| {
+        let worldedit = tag.compiled_against.as_ref()?.get("WorldEdit")?;
+        Some((tag.tag.clone(), worldedit.clone(), tag.commit.clone()))
+    });
+    let (head, releases): (Vec<_>, Vec<_>) = built.partition(|(tag, _, _)| tag == "HEAD");
+    assert_eq!((head.len(), releases.len()), (1, 9));
+    assert_eq!(table.at_least, releases);
 }

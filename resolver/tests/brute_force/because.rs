@@ -1,0 +1,246 @@
+//! Pure. That a newer release was not taken, and a newer Paper is held, for the reason that is said, on random small problems: by the
+//! rules of the page alone.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use resolver::catalog::Release;
+use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Solved};
+use resolver::lock::Lock;
+use resolver::request::VersionWish;
+use resolver::version::Minecraft;
+use resolver::{Resolution, why_not};
+use serde::Serialize;
+
+use super::oracle;
+use super::problem::Problem;
+use super::properties::{always, answer};
+use super::rules::Book;
+use super::stands::{Against, Asked};
+
+/// How often each kind of reason was tried.
+#[derive(Default)]
+pub(super) struct Tried(RefCell<BTreeMap<String, u32>>);
+
+impl Tried {
+    /// Counts one reason by the name that it has in JSON.
+    pub(super) fn count(&self, reason: &impl Serialize) {
+        let value = serde_json::to_value(reason).unwrap();
+        let tag = ["why", "reason"].into_iter().find_map(|tag| value[tag].as_str()).unwrap();
+        let inside = value["unusable"]["why"].as_str().map(|why| format!(" {why}")).unwrap_or_default();
+        *self.0.borrow_mut().entry(format!("{tag}{inside}")).or_default() += 1;
+    }
+
+    /// Fails when one of these kinds has come up less often than this.
+    pub(super) fn are_enough(&self, least: &[(&str, u32)]) {
+        let tried = self.0.borrow();
+        for (kind, least) in least {
+            assert!(tried.get(*kind).is_some_and(|found| found >= least), "{kind}: too few of them in {tried:?}");
+        }
+    }
+}
+
+/// The newest Minecraft of a list: a release, if it has one.
+pub(super) fn up_to(release: &Release) -> Option<&Minecraft> {
+    let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
+    releases.or_else(|| release.minecraft.iter().max())
+}
+
+/// The chosen set, by the places of members.
+fn chosen<'a>(book: &Book<'a>, lock: &Lock) -> BTreeMap<usize, &'a Release> {
+    let of = |(at, member): (usize, &super::rules::Member<'a>)| {
+        let locked = lock.plugins.iter().find(|plugin| plugin.project_id == member.project.id)?;
+        let release = member.usable.iter().find(|release| release.id == locked.release_id)?;
+        Some((at, *release))
+    };
+    book.members.iter().enumerate().filter_map(of).collect()
+}
+
+/// What stands between a release and the others as they were chosen: those that are there and do not go with it, and those
+/// that it needs and that are not there.
+fn apart(book: &Book<'_>, set: &BTreeMap<usize, &Release>, at: usize, release: &Release) -> [BTreeSet<String>; 2] {
+    let (mut with, mut needs) = (BTreeSet::new(), BTreeSet::new());
+    let asks = |at: usize, release: &Release| {
+        let member = &book.members[at];
+        let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
+        &member.asks[place]
+    };
+    let named = |at: usize, release: &Release| format!("{} {}", book.members[at].project.name, release.version);
+    for ask in asks(at, release) {
+        match set.get(&ask.of) {
+            Some(there) if !ask.one_of.contains(there.id.as_str()) => drop(with.insert(named(ask.of, there))),
+            None if !ask.or_absent => drop(needs.insert(book.members[ask.of].project.name.clone())),
+            Some(_) | None => {}
+        }
+    }
+    for (&other, there) in set.iter().filter(|(other, _)| **other != at) {
+        if asks(other, there).iter().any(|ask| ask.of == at && !ask.one_of.contains(release.id.as_str())) {
+            with.insert(named(other, there));
+        }
+    }
+    [with, needs]
+}
+
+/// Whether those who are told to stand against a release are just those, and it cannot be had with them.
+fn others_are_true(asked: Asked<'_>, problem: &Problem, lock: &Lock, told: [&[String]; 2]) -> Result<(), String> {
+    let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
+    let Asked { project, release, minecraft } = asked;
+    let name = format!("{} {}", project.name, release.version);
+    let at = book.members.iter().position(|member| member.project.id == project.id).unwrap();
+    let paper = book.papers.iter().position(|paper| paper.minecraft == minecraft).unwrap();
+    let Some(release) = book.members[at].usable.iter().copied().find(|usable| usable.id == release.id) else {
+        return Err(format!("{name} may not be used at all"));
+    };
+    if !book.listed(at, release, paper) || !book.meets_pin(at, release) {
+        return Err(format!("{name} is kept by its list or a pin"));
+    }
+    let set = chosen(&book, lock);
+    let [with, needs] = apart(&book, &set, at, release);
+    let [told_with, told_needs] = told.map(|names| names.iter().cloned().collect::<BTreeSet<_>>());
+    // Of one that is not there nothing is said beside one that is.
+    if told_with != with || with.is_empty() && told_needs != needs || with.is_empty() && needs.is_empty() {
+        return Err(format!("{name}: {told:?} are told, {with:?} do not go with it, and it lacks {needs:?}"));
+    }
+    // As long as everybody whom `latest` could leave behind is there, the best set is the first in order.
+    if set.len() < book.members.iter().filter(|member| !member.objects.is_empty()).count() {
+        return Ok(());
+    }
+    let before = || set.iter().filter(|(other, _)| **other < at).map(|(other, there)| (*other, *there));
+    if oracle::goes_with(&book, paper, &before().chain([(at, release)]).collect()) {
+        return Err(format!("{name} can be had at the cost of what comes after it"));
+    }
+    for (&other, there) in set.iter().filter(|(other, _)| **other != at) {
+        let is_told = told_with.contains(&format!("{} {}", book.members[other].project.name, there.version));
+        if is_told && oracle::goes_with(&book, paper, &BTreeMap::from([(other, *there), (at, release)])) {
+            return Err(format!("{name} goes with {} {}", book.members[other].project.name, there.version));
+        }
+    }
+    Ok(())
+}
+
+fn because_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tried) -> Result<(), String> {
+    let Some(newest) = &plugin.newest else { return Ok(()) };
+    let newer = (newest.version.as_str(), newest.published);
+    let Some(asked) = Asked::of(problem, &plugin.name, newer, &lock.minecraft) else { return Ok(()) };
+    tried.count(&newest.because);
+    match &newest.because {
+        Because::Unusable { unusable } => asked.is_kept_by(problem, Against::Unusable(unusable)),
+        Because::NotListed { up_to: told } if told.as_ref() != up_to(asked.release) => {
+            Err(format!("{} is not listed up to {told:?}", asked.release.version))
+        }
+        Because::NotListed { .. } => asked.is_kept_by(problem, Against::List),
+        Because::Pinned => {
+            let mut free = problem.clone();
+            let wishes = free.request.plugins.iter_mut().filter(|wish| plugin.objects.contains(&wish.object));
+            wishes.for_each(|wish| wish.version = VersionWish::Auto);
+            let goes = |problem: &Problem| {
+                Book::open(&problem.catalog, &problem.request, problem.now).ok().map(|book| {
+                    let at = book.members.iter().position(|member| member.project.id == asked.project.id).unwrap();
+                    book.meets_pin(at, asked.release)
+                })
+            };
+            if goes(problem) == Some(true) || goes(&free) == Some(false) {
+                return Err(format!("{} {} is not kept by a pin", plugin.name, newest.version));
+            }
+            Ok(())
+        }
+        Because::Others { with, facts: _ } => others_are_true(asked, problem, lock, [with, &[]]),
+        Because::Needs { needs } => others_are_true(asked, problem, lock, [&[], needs]),
+        Because::OneVersion { .. } => Err(format!("{} is one version on one server", plugin.name)),
+    }
+}
+
+/// Whether a plugin holds a Paper for the reason that is said.
+fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
+    let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
+    let at = book.members.iter().position(|member| member.project.name == holder.name);
+    let paper = book.papers.iter().position(|paper| paper.minecraft == minecraft);
+    let (Some(at), Some(paper)) = (at, paper) else { return Ok(()) };
+    let member = &book.members[at];
+    let newest = member.usable.last().map(|release| (&release.version, up_to(release)));
+    if let (Some(told), None) = (&holder.newest, &holder.pinned)
+        && (newest != Some((&told.version, told.up_to.as_ref())))
+    {
+        return Err(format!("{newest:?} is the newest of {}, not {told:?}", holder.name));
+    }
+    if let Some(told) = &holder.newest
+        && let Some(release) = member.usable.last()
+        && told.refuses.is_some() != book.refused(at, release, paper)
+        && holder.pinned.is_none()
+    {
+        return Err(format!("{minecraft} and {} {}: {:?}", holder.name, told.version, told.refuses));
+    }
+    let goes = |release: &&&Release| book.meets_pin(at, release) && book.listed(at, release, paper);
+    if holder.together_with.is_empty()
+        && let Some(release) = member.usable.iter().find(goes)
+    {
+        return Err(format!("{} {} goes on {minecraft}: {holder:?}", holder.name, release.version));
+    }
+    let Some(nearly) = &holder.nearly else { return Ok(()) };
+    let Some(asked) = Asked::of(problem, &holder.name, (&nearly.version, nearly.published), minecraft) else {
+        return Ok(());
+    };
+    if !book.listed(at, asked.release, paper) {
+        return Err(format!("{} {} would not do", holder.name, nearly.version));
+    }
+    tried.count(&nearly.unusable);
+    asked.is_kept_by(problem, Against::Unusable(&nearly.unusable))
+}
+
+fn all_is_true(problem: &Problem, lock: &Lock, solved: &Solved, tried: &[Tried; 2]) -> Result<(), String> {
+    for plugin in &solved.plugins {
+        because_is_true(problem, lock, plugin, &tried[0])?;
+    }
+    for newer in &solved.newer_paper {
+        newer.held_by.iter().try_for_each(|holder| holder_is_true(problem, holder, &newer.minecraft, &tried[1]))?;
+    }
+    solved.unfollowed.iter().try_for_each(|left| holder_is_true(problem, &left.holder, &lock.minecraft, &tried[1]))
+}
+
+#[test]
+fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is_said() {
+    let tried = [Tried::default(), Tried::default()];
+    always(18_000_000, |problem| {
+        if let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) {
+            all_is_true(problem, &lock, &solved, &tried)?;
+        }
+        for version in &problem.catalog.paper {
+            let Ok(why) = why_not(&problem.catalog, &problem.request, &version.minecraft, problem.now) else {
+                continue;
+            };
+            why.holders.iter().try_for_each(|holder| holder_is_true(problem, holder, &why.target, &tried[1]))?;
+        }
+        Ok(())
+    });
+    tried[0].are_enough(&[
+        ("needs", 2),
+        ("notListed", 8),
+        ("others", 4),
+        ("pinned", 2),
+        ("unusable apiVersion", 3),
+        ("unusable heldBack", 15),
+        ("unusable noChecksum", 6),
+        ("unusable noFile", 3),
+        ("unusable noSuchJar", 4),
+        ("unusable unlisted", 3),
+    ]);
+    tried[1].are_enough(&[
+        ("channel", 35),
+        ("held", 4),
+        ("heldBack", 60),
+        ("javaHeld", 3),
+        ("needsForbidden", 1),
+        ("needsMissing", 8),
+        ("needsProposed", 1),
+        ("needsUnknown", 9),
+        ("needsUnread", 1),
+        ("noChecksum", 30),
+        ("noFile", 25),
+        ("noSuchJar", 150),
+        ("older", 3),
+        ("severalJars", 12),
+        ("softwareUnsaid", 7),
+        ("unlisted", 14),
+        ("wrongSoftware", 20),
+    ]);
+}

@@ -1,0 +1,140 @@
+//! Pure. What must hold for every answer to servers that are solved together, and for every word said about it: on random small
+//! pairs, and on three servers.
+
+use std::cell::Cell;
+
+use jiff::SignedDuration;
+use resolver::explain::{Explanation, human};
+use resolver::request::{PaperWish, Request};
+use resolver::{Budget, Fleet, Resolution, Unsolvable};
+
+use super::generate::Dice;
+use super::joint::{self, Pair};
+use super::problem::Problem;
+use super::properties::{shuffled, spoiled, with_an_unrelated_project};
+
+/// Seeds of each property.
+const SEEDS: u64 = 300;
+
+/// A pair, or the same with a third server that shares what the second has: pinned to an old Paper, so that it often stands
+/// against the others.
+fn group(pair: &Pair) -> Vec<Request> {
+    let mut requests = pair.requests.to_vec();
+    let oldest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).min();
+    if let Some(oldest) = oldest.filter(|_| pair.requests[0].plugins.len().is_multiple_of(2)) {
+        let mut third = requests[1].clone();
+        "games/mines".clone_into(&mut third.server);
+        third.paper = PaperWish::Pin { version: oldest.clone() };
+        (third.running, third.floor) = (None, None);
+        requests.push(third);
+    }
+    requests
+}
+
+type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
+
+/// The answers by server, and why not the newest Paper.
+fn answers(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Explanation)>) {
+    let fleet = Fleet::read(&pair.catalog, requests, pair.now);
+    let decided = fleet.decide(Budget::default());
+    let mut answers = decided.answers();
+    answers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let newest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).max();
+    let explained = answers.iter().flat_map(|(server, answer)| {
+        let explanation = match answer {
+            Ok(resolution) => resolution.explanation.clone(),
+            Err(unsolvable) => unsolvable.explanation(),
+        };
+        let why = newest.and_then(|newest| decided.why_not(server, newest));
+        let why = why.map(|why| why.map_or_else(|no| no.explanation(), Explanation::WhyNot));
+        [Some(explanation), why].into_iter().flatten().map(move |explanation| (server.clone(), explanation))
+    });
+    let explained = explained.collect();
+    (answers, explained)
+}
+
+/// All that is said to all servers, as bytes.
+fn said(pair: &Pair, requests: &[Request]) -> String {
+    let (answers, explained) = answers(pair, requests);
+    let locks = answers.iter().map(|(server, answer)| {
+        let lock = answer.as_ref().map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json());
+        format!("{server}: {lock}")
+    });
+    let words = explained.iter().map(|(server, explanation)| {
+        let json = serde_json::to_string_pretty(explanation).unwrap();
+        format!("{server}: {json}\n{}", human::render(explanation, pair.now))
+    });
+    locks.chain(words).collect::<Vec<_>>().join("\n")
+}
+
+fn same(one: &str, other: &str, but: &str) -> Result<(), String> {
+    if one == other { Ok(()) } else { Err(format!("{one}\n-- and {but} --\n{other}")) }
+}
+
+#[test]
+fn the_order_of_servers_plugins_and_releases_changes_no_byte() {
+    joint::always(21_000_000..21_000_000 + SEEDS, |pair| {
+        let requests = group(pair);
+        let mut others = requests.clone();
+        let mut dice = Dice::new(7);
+        dice.shuffle(&mut others);
+        let mut changed = pair.clone();
+        for request in &mut others {
+            let alone = Problem { catalog: pair.catalog.clone(), request: request.clone(), now: pair.now };
+            let Problem { catalog, request: mixed, now: _ } = shuffled(&alone, 8);
+            (*request, changed.catalog) = (mixed, catalog);
+        }
+        same(&said(pair, &requests), &said(&changed, &others), "in another order")
+    });
+}
+
+#[test]
+fn an_unrelated_project_changes_no_byte_of_what_a_group_is_told() {
+    joint::always(22_000_000..22_000_000 + SEEDS, |pair| {
+        let more = Pair { catalog: with_an_unrelated_project(&pair.catalog), ..pair.clone() };
+        let requests = group(pair);
+        same(&said(pair, &requests), &said(&more, &requests), "with an unrelated project")
+    });
+}
+
+#[test]
+fn servers_of_another_namespace_change_no_byte() {
+    joint::always(23_000_000..23_000_000 + SEEDS, |pair| {
+        let requests = group(pair);
+        let mut more = requests.clone();
+        more.extend(requests.iter().map(|request| {
+            let server = request.server.replace("games/", "shop/");
+            Request { server, delay: request.delay + SignedDuration::from_hours(1), ..request.clone() }
+        }));
+        let fleet = Fleet::read(&pair.catalog, &more, pair.now);
+        let decided = fleet.decide(Budget::default());
+        let (alone, _) = answers(pair, &requests);
+        for (server, answer) in alone {
+            if decided.answer(&server).as_ref() != Some(&answer) {
+                return Err(format!("{server}: {answer:?}\n-- and beside others --\n{:?}", decided.answer(&server)));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_group_is_told_survives_json_and_is_not_spoiled() {
+    let (shared, held) = (Cell::new(0_u32), Cell::new(0_u32));
+    joint::always(24_000_000..24_000_000 + SEEDS, |pair| {
+        let (_, explained) = answers(pair, &group(pair));
+        for (server, explanation) in explained {
+            let text = serde_json::to_string(&explanation).unwrap();
+            let back: Explanation = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+            if back != explanation {
+                return Err(format!("{server}: {text}"));
+            }
+            spoiled(&human::render(&explanation, pair.now))?;
+            shared.set(shared.get() + u32::from(text.contains("oneVersion")));
+            held.set(held.get() + u32::from(text.contains("\"heldBy\":[{")));
+        }
+        Ok(())
+    });
+    let counts = [shared.get(), held.get()];
+    assert!(counts[0] > 3 && counts[1] > 10, "of one version, and of who holds: {counts:?}");
+}

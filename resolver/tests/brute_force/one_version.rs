@@ -1,0 +1,133 @@
+//! Pure. That it is one version on two servers that keeps one of them from something, where that is said, on random small pairs: alone
+//! it could have it, and with the other it cannot. By the rules of the page alone.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use resolver::catalog::Release;
+use resolver::explain::{Because, Explanation, Impossible, OneVersion, Reason, Solved};
+use resolver::request::{PaperWish, VersionWish};
+use resolver::version::Minecraft;
+use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
+
+use super::joint::{self, Pair, go_together};
+use super::oracle::{self, Outcome};
+use super::rules::{Book, place_of};
+
+/// Seeds of the property.
+const SEEDS: u64 = 2_500;
+/// Steps for an answer, with few for hints: none is followed here.
+const STEPS: u64 = 1_000;
+
+/// Whether a server alone has a set, on this Paper if one is given; `None`: that is not to be known.
+fn goes_alone(pair: &Pair, seat: usize, paper: Option<&Minecraft>) -> Option<bool> {
+    let mut request = pair.requests[seat].clone();
+    if let Some(version) = paper.cloned() {
+        request.paper = PaperWish::Pin { version };
+    }
+    let book = Book::open(&pair.catalog, &request, pair.now).ok()?;
+    Some(matches!(oracle::best(&book), Outcome::Chosen { .. }))
+}
+
+/// Whether a server has a use for one of these releases on the Paper that it has; `None`: that is not to be known.
+fn takes(pair: &Pair, seat: usize, paper: Option<&Minecraft>, ids: &BTreeSet<&str>) -> Option<bool> {
+    let book = Book::open(&pair.catalog, &pair.requests[seat], pair.now).ok()?;
+    let paper = book.papers.iter().position(|other| Some(other.minecraft) == paper)?;
+    let suits = |at: usize, release: &Release| book.meets_pin(at, release) && book.listed(at, release, paper);
+    Some(book.members.iter().enumerate().any(|(at, member)| {
+        member.usable.iter().any(|release| ids.contains(release.id.as_str()) && suits(at, release))
+    }))
+}
+
+/// Alone a server has it, with the other it does not.
+fn parts(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2]) -> Result<(), String> {
+    if goes_alone(pair, seat, papers[seat]) == Some(false) {
+        return Err(format!("alone {} has nothing on {:?}", pair.requests[seat].server, papers[seat]));
+    }
+    if go_together(pair, papers, &BTreeMap::new()) == Some(true) {
+        return Err(format!("they go together on {papers:?}"));
+    }
+    Ok(())
+}
+
+/// The pair of which the server at `seat` shares only these plugins.
+fn sharing_only(pair: &Pair, seat: usize, one_version: &OneVersion) -> Pair {
+    let mut only = pair.clone();
+    for wish in &mut only.requests[seat].plugins {
+        let place = place_of(&pair.catalog, &wish.key).unwrap();
+        let name = &pair.catalog.projects[place].name;
+        if wish.version == VersionWish::Latest && !one_version.plugins.iter().any(|told| told.plugin == *name) {
+            wish.version = VersionWish::Auto;
+        }
+    }
+    only
+}
+
+fn aside_is_true(pair: &Pair, seat: usize, impossible: &Impossible) -> Result<u32, String> {
+    let mut told = 0;
+    for reason in &impossible.reasons {
+        let Reason::OneVersion { one_version } = reason else { continue };
+        told += 1;
+        parts(pair, seat, [None, None])?;
+        parts(&sharing_only(pair, seat, one_version), seat, [None, None])
+            .map_err(|fault| format!("of {:?} alone: {fault}", one_version.plugins))?;
+    }
+    Ok(told)
+}
+
+fn yes_is_true(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2], solved: &Solved) -> Result<[u32; 2], String> {
+    let (mut releases, mut held) = (0, 0);
+    for plugin in &solved.plugins {
+        let Some(newest) = &plugin.newest else { continue };
+        let Because::OneVersion { one_version } = &newest.because else { continue };
+        let place = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
+        let same = pair.catalog.projects[place].releases.iter().filter(|release| release.version == newest.version);
+        let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();
+        // Without a server that cannot take it, it is a matter of what comes first in order.
+        if ids.len() != 1 || one_version.servers.is_empty() || papers.contains(&None) {
+            continue;
+        }
+        releases += 1;
+        if takes(pair, 1 - seat, papers[1 - seat], &ids) == Some(true) {
+            return Err(format!("{} can have {} {}", pair.requests[1 - seat].server, plugin.name, newest.version));
+        }
+        if go_together(pair, papers, &BTreeMap::from([(place, ids)])) == Some(true) {
+            return Err(format!("both can have {} {}", plugin.name, newest.version));
+        }
+    }
+    for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {
+        held += 1;
+        // The Papers of those before it by name are settled.
+        let mut asked = [papers[0].filter(|_| seat == 1), None];
+        asked[seat] = Some(&newer.minecraft);
+        parts(pair, seat, asked)?;
+    }
+    Ok([releases, held])
+}
+
+#[test]
+fn one_version_on_two_servers_is_what_keeps_one_of_them_where_that_is_said() {
+    let tried = [Cell::new(0), Cell::new(0), Cell::new(0)];
+    joint::always(25_000_000..25_000_000 + SEEDS, |pair| {
+        let answers =
+            resolve_fleet(&pair.catalog, &pair.requests, pair.now, Budget { steps: STEPS, ..Budget::default() });
+        let lock = |seat: usize| answers[seat].1.as_ref().ok().map(|resolution| &resolution.lock.minecraft);
+        let papers = [lock(0), lock(1)];
+        for (seat, (_, answer)) in answers.iter().enumerate() {
+            match answer {
+                Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
+                    let [releases, held] = yes_is_true(pair, seat, papers, solved)?;
+                    tried[0].set(tried[0].get() + releases);
+                    tried[1].set(tried[1].get() + held);
+                }
+                Err(Unsolvable::NoSolution(impossible)) => {
+                    tried[2].set(tried[2].get() + aside_is_true(pair, seat, impossible)?);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    });
+    let tried = tried.map(|count| count.get());
+    assert!(tried[0] > 2 && tried[1] > 0 && tried[2] > 7, "releases, Papers and servers set aside: {tried:?}");
+}

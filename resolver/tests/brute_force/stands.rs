@@ -1,0 +1,310 @@
+//! Pure. Whether what is said to stand against a release, or against a Paper, stands against it and is the whole of it: with all
+//! else taken away it still does, and with that taken away too nothing does. By the rules of the page alone.
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::catalog::{Artifact, Channel, Project, Release};
+use resolver::request::{Dependencies, PluginWish, Unlisted, VersionWish};
+use resolver::unusable::Unusable;
+use resolver::version::Minecraft;
+
+use super::papers::verifiable;
+use super::problem::Problem;
+use super::properties::objects_of;
+use super::ready::{made_usable, versions};
+use super::rules::Book;
+use super::software;
+
+/// What is said to stand against a release on a Paper.
+#[derive(Clone, Copy)]
+pub(super) enum Against<'u> {
+    /// Nobody has said that it runs there.
+    List,
+    /// It may not be used.
+    Unusable(&'u Unusable),
+}
+
+/// A release on a Paper.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'p> {
+    pub(super) project: &'p Project,
+    pub(super) release: &'p Release,
+    pub(super) minecraft: &'p Minecraft,
+}
+
+impl<'p> Asked<'p> {
+    /// The release of this version and date; `None`: there are several, or the page has it no more.
+    pub(super) fn of(
+        problem: &'p Problem,
+        plugin: &str,
+        (version, published): (&str, Option<Timestamp>),
+        minecraft: &'p Minecraft,
+    ) -> Option<Self> {
+        let project = problem.catalog.projects.iter().find(|project| project.name == plugin)?;
+        let is_it = |release: &&Release| release.version == version && release.published == published;
+        let mut found = project.releases.iter().filter(is_it);
+        let release = found.next().filter(|_| found.next().is_none())?;
+        Some(Self { project, release, minecraft })
+    }
+
+    /// Whether the release may be used, and somebody says that it runs there; `None`: that is not to be known.
+    pub(super) fn goes(self, problem: &Problem) -> Option<bool> {
+        let book = Book::open(&problem.catalog, &problem.request, problem.now).ok()?;
+        let at = book.members.iter().position(|member| member.project.id == self.project.id)?;
+        let paper = book.papers.iter().position(|paper| paper.minecraft == self.minecraft)?;
+        let release = book.members[at].usable.iter().find(|release| release.id == self.release.id);
+        Some(release.is_some_and(|release| book.meets_pin(at, release) && book.listed(at, release, paper)))
+    }
+
+    /// Whether just this stands against the release.
+    pub(super) fn is_kept_by(self, problem: &Problem, against: Against<'_>) -> Result<(), String> {
+        let Self { project, release, minecraft } = self;
+        let what = || match against {
+            Against::List => "its list".to_owned(),
+            Against::Unusable(unusable) => format!("{unusable:?}"),
+        };
+        let name = format!("{} {} on {minecraft}", project.name, release.version);
+        if self.goes(problem) == Some(true) {
+            return Err(format!("{name} goes as it is, said to be kept by {}", what()));
+        }
+        let Some(free) = self.cleared(problem, None) else { return Ok(()) };
+        if self.goes(&free) == Some(false) {
+            return Err(format!("{name} does not go with all taken away that could keep it"));
+        }
+        let Some(kept) = self.cleared(problem, Some(against)) else { return Ok(()) };
+        if self.goes(&kept) == Some(true) {
+            return Err(format!("{name} is not kept by {}", what()));
+        }
+        if let Against::Unusable(Unusable::HeldBack { ripe_at, .. }) = against {
+            let at = |now: Timestamp| self.goes(&Problem { now, ..kept.clone() });
+            if at(*ripe_at - SignedDuration::from_nanos(1)) == Some(true) || at(*ripe_at) == Some(false) {
+                return Err(format!("{name} is not held until {ripe_at}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The problem with nothing that could keep the release from this Paper but `against`; `None`: that is a matter of what other
+    /// plugins want, which cannot be told apart here.
+    fn cleared(self, problem: &Problem, against: Option<Against<'_>>) -> Option<Problem> {
+        use Unusable as U;
+        let unusable = if let Some(Against::Unusable(unusable)) = against { Some(unusable) } else { None };
+        let by_list = matches!(against, Some(Against::List));
+        let mut free = made_usable(problem, self.minecraft);
+        let request = &mut free.request;
+        request.plugins = self.wishes(problem, unusable)?;
+        let needs = matches!(unusable, Some(U::NeedsForbidden { .. } | U::NeedsProposed { .. }));
+        if !needs && !matches!(unusable, Some(U::NeedsUnknown { .. })) {
+            request.facts = Vec::new().into();
+            request.plugins.iter_mut().for_each(|wish| wish.requires.clear());
+        }
+        if !by_list {
+            request.plugins.iter_mut().for_each(|wish| wish.compatibility = None);
+        }
+        if !matches!(unusable, Some(U::Unlisted)) {
+            request.unlisted = Unlisted::Assume;
+        }
+        if !needs {
+            request.dependencies = Dependencies::Install;
+        }
+        let stays = matches!(unusable, Some(U::Older { .. } | U::Held { .. }));
+        if let Some(running) = request.running.as_mut().filter(|_| !stays) {
+            running.releases.clear();
+        }
+        if let Some(U::Superseded { .. }) = unusable {
+            // It is old enough itself.
+            let ripe = request.plugins.iter().filter_map(|wish| self.release.published?.checked_add(wish.delay).ok());
+            free.now = ripe.max()?.max(free.now);
+        }
+        let runs = free.request.running.iter().flat_map(|running| &running.releases).cloned().collect::<Vec<_>>();
+        let project = free.catalog.projects.iter_mut().find(|project| project.id == self.project.id)?;
+        project.releases.retain(|other| {
+            other.id == self.release.id
+                || matches!(unusable, Some(U::Channel { .. }))
+                || matches!(unusable, Some(U::Superseded { by }) if other.version == *by)
+                || stays && runs.contains(&other.id)
+        });
+        let release = project.releases.iter_mut().find(|other| other.id == self.release.id)?;
+        clear(release, unusable, by_list);
+        // What runs may be there before its date.
+        release.published = release.published.map(|published| published.min(free.now));
+        Some(free)
+    }
+
+    /// The Plugins that ask for it, without a word of theirs that could keep the release; for what nobody asks for one that asks
+    /// as those do who need it.
+    fn wishes(self, problem: &Problem, unusable: Option<&Unusable>) -> Option<Vec<PluginWish>> {
+        use Unusable as U;
+        let objects = objects_of(problem, &self.project.name);
+        let asks = |wish: &&PluginWish| objects.is_empty() || objects.contains(&wish.object);
+        let mut wishes: Vec<PluginWish> = problem.request.plugins.iter().filter(asks).cloned().collect();
+        if objects.is_empty() {
+            wishes.truncate(1);
+            let wish = wishes.first_mut()?;
+            (wish.key, wish.jars, wish.compatibility) = (self.project.key.clone(), Vec::new(), None);
+            if let Some(U::Superseded { .. } | U::NeedsUnknown { .. } | U::HeldBackTogether { .. }) = unusable {
+                return None;
+            }
+            if let Some(U::HeldBack { delay, .. }) = unusable {
+                wish.delay = *delay;
+            } else if let Some(U::Channel { allowed, .. }) = unusable {
+                wish.channel = *allowed;
+            }
+        }
+        // Of several the first that is no pin decides; it says what all say here.
+        let mut others: Vec<&PluginWish> =
+            wishes.iter().filter(|wish| !matches!(wish.version, VersionWish::Pin { .. })).collect();
+        others.sort_by_key(|wish| &wish.object);
+        let decides = others.first().copied().or((wishes.len() == 1).then(|| &wishes[0]))?.clone();
+        for wish in &mut wishes {
+            let (object, jars, hold) = (wish.object.clone(), wish.jars.clone(), wish.hold);
+            *wish = PluginWish { object, jars, hold, ..decides.clone() };
+            wish.version = VersionWish::Auto;
+            if !matches!(unusable, Some(U::HeldBack { .. } | U::Superseded { .. })) {
+                wish.delay = SignedDuration::ZERO;
+            }
+            if !matches!(unusable, Some(U::Channel { .. })) {
+                wish.channel = Channel::Alpha;
+            }
+            wish.allow_downgrade = !matches!(unusable, Some(U::Older { .. }));
+            if !matches!(unusable, Some(U::Held { .. })) {
+                wish.hold = None;
+            }
+            if !unusable.is_some_and(is_about_files) {
+                wish.jars.clear();
+            }
+            wish.delay_together.clear();
+        }
+        // Who else belongs to it is asked for, too.
+        if let Some(U::HeldBackTogether { object, .. }) = unusable {
+            wishes.clone_from(&problem.request.plugins);
+            for wish in wishes.iter_mut().filter(|wish| wish.object != *object) {
+                (wish.delay, wish.channel, wish.version) = (SignedDuration::ZERO, Channel::Alpha, VersionWish::Auto);
+                (wish.allow_downgrade, wish.hold) = (true, None);
+            }
+        }
+        Some(wishes)
+    }
+}
+
+/// Takes away what is wrong with a release itself, but for one thing.
+fn clear(release: &mut Release, but: Option<&Unusable>, by_list: bool) {
+    use Unusable as U;
+    if !by_list && !matches!(but, Some(U::Unlisted)) {
+        release.minecraft.clear();
+    }
+    if !matches!(but, Some(U::WrongSoftware { .. } | U::SoftwareUnsaid { .. })) {
+        release.loaders.clear();
+        release.folia = None;
+        release.further.iter_mut().for_each(|jar| jar.folia = None);
+    }
+    if !matches!(but, Some(U::ApiVersion { .. })) {
+        release.api_version = None;
+        release.further.iter_mut().for_each(|jar| jar.api_version = None);
+    }
+    if !matches!(but, Some(U::JavaTooOld { .. } | U::JavaHeld { .. } | U::NoImage { .. })) {
+        release.java = None;
+        release.further.iter_mut().for_each(|jar| jar.java = None);
+    }
+    if !matches!(but, Some(U::NeedsUnread { .. } | U::NeedsForbidden { .. } | U::NeedsProposed { .. })) {
+        release.dependencies.clear();
+    }
+    if !matches!(but, Some(U::NeedsMissing { .. } | U::NeedsForbidden { .. } | U::NeedsProposed { .. })) {
+        let further = release.further.iter_mut().filter_map(|jar| jar.declared.as_mut());
+        release.declared.iter_mut().chain(further).for_each(|declared| declared.depend.clear());
+    }
+    if !matches!(but, Some(U::NoFile)) {
+        let name = format!("{}.jar", release.id);
+        let file = release.file.get_or_insert_with(|| Artifact {
+            url: format!("https://files.example/{name}"),
+            name,
+            size: None,
+            hash: None,
+        });
+        if !matches!(but, Some(U::NoChecksum)) {
+            file.hash = Some(software::sha256());
+            release.further.iter_mut().for_each(|jar| jar.file.hash = Some(software::sha256()));
+        }
+    }
+}
+
+/// Whether just this keeps a Paper from being used.
+pub(super) fn keeps_paper(problem: &Problem, minecraft: &Minecraft, unusable: &Unusable) -> Result<(), String> {
+    let is_used = |problem: &Problem| -> Option<bool> {
+        let book = Book::open(&problem.catalog, &problem.request, problem.now).ok()?;
+        book.papers.iter().find(|paper| paper.minecraft == minecraft).map(|paper| paper.build.is_some())
+    };
+    let mut problem = problem.clone();
+    if !matches!(unusable, Unusable::NoChecksum) {
+        // Of a build that nobody can verify nothing is told beside others.
+        for version in versions(&mut problem.catalog, problem.request.software) {
+            version.builds.retain(|build| verifiable(&build.file));
+        }
+    }
+    let problem = &problem;
+    let free = made_usable(problem, minecraft);
+    let kept = with_reason(problem, &free, unusable);
+    if let Unusable::HeldBack { ripe_at, .. } = unusable {
+        let at = |now: Timestamp| is_used(&Problem { now, ..kept.clone() });
+        if at(*ripe_at - SignedDuration::from_nanos(1)) == Some(true) || at(*ripe_at) == Some(false) {
+            return Err(format!("{minecraft} is not held until {ripe_at}"));
+        }
+    }
+    match (is_used(problem), is_used(&kept), is_used(&free)) {
+        (Some(true), _, _) => Err(format!("{minecraft} may be used, said to be kept by {unusable:?}")),
+        (_, Some(true), _) => Err(format!("{minecraft} is not kept by {unusable:?}")),
+        (_, _, Some(false)) => Err(format!("{minecraft} is kept by more than {unusable:?}")),
+        _ => Ok(()),
+    }
+}
+
+/// A problem with nothing against a Paper, but for one thing that was there before.
+fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Problem {
+    use Unusable as U;
+    let mut kept = free.clone();
+    let (before, request) = (&problem.request, &mut kept.request);
+    if matches!(unusable, U::BelowFloor { .. } | U::Unmanaged { .. } | U::UnmanagedRefused { .. }) {
+        request.floor.clone_from(&before.floor);
+    }
+    if matches!(unusable, U::HeldBack { .. }) {
+        request.delay = before.delay;
+    }
+    // Of an older build less stable than that something else may be in the way, which is not told.
+    if matches!(unusable, U::BuildChannel { .. } | U::Preview | U::HeldBack { .. }) {
+        request.channel = before.channel;
+    }
+    if matches!(unusable, U::Unmanaged { .. }) {
+        request.unmanaged_plugins = before.unmanaged_plugins;
+    }
+    if matches!(unusable, U::UnmanagedRefused { .. }) {
+        request.unmanaged.clone_from(&before.unmanaged);
+    }
+    if matches!(unusable, U::Preview | U::NoBuild { .. } | U::ImageCarries { .. }) {
+        request.paper.clone_from(&before.paper);
+    }
+    let of_the_image = matches!(unusable, U::ImageCarries { .. } | U::JavaTooOld { .. });
+    if of_the_image || matches!(unusable, U::NoBuild { .. }) {
+        request.image.clone_from(&before.image);
+    }
+    if of_the_image || matches!(unusable, U::JavaHeld { .. } | U::NoImage { .. } | U::NoBuild { .. } | U::NoChecksum) {
+        kept.catalog = problem.catalog.clone();
+    }
+    kept
+}
+
+/// Whether it may be a matter of which files of a release come.
+fn is_about_files(unusable: &Unusable) -> bool {
+    use Unusable as U;
+    matches!(
+        unusable,
+        U::NoSuchJar { .. }
+            | U::SeveralJars { .. }
+            | U::NoChecksum
+            | U::ApiVersion { .. }
+            | U::JavaTooOld { .. }
+            | U::JavaHeld { .. }
+            | U::NoImage { .. }
+            | U::NeedsMissing { .. }
+            | U::WrongSoftware { .. }
+            | U::SoftwareUnsaid { .. }
+    )
+}
