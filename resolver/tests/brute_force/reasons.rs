@@ -101,6 +101,10 @@ impl<'p> Judged<'p> {
                 let wished = self.wishes(plugin).iter().any(|wish| pins(wish, version));
                 holds(wished && !meets && nearest.iter().all(of), || format!("{plugin} {version}, {nearest:?}"))
             }
+            Reason::NeededByFiles { plugin, files } => {
+                let (_, member) = self.member(plugin)?;
+                holds(member.kept_for == *files, || format!("{plugin} stays for {:?}", member.kept_for))
+            }
             Reason::PluginPinned { plugin, version, papers, object: _ } => {
                 let (at, member) = self.member(plugin)?;
                 let wished = self.wishes(plugin).iter().any(|wish| pins(wish, version));
