@@ -269,8 +269,7 @@ impl<'a> Membership<'a> {
         Ok(members)
     }
 
-    /// Who is needed by a release that may be used takes part, and may be as young and as unstable as who needs it: again and
-    /// again, until nothing is loosened any more.
+    /// Who is needed by a usable release takes part, as young and as unstable as who needs it; until nothing is loosened any more.
     fn close(
         self,
         asked: &Asked<'a>,
