@@ -96,7 +96,8 @@ fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found:
         let member = &book.members[at];
         let Some(release) = release else {
             if member.must() && book.request.paper != PaperWish::Latest {
-                found.push(format!("{} is asked for, or needed by a JAR, and not there", member.project.name));
+                let why = if member.objects.is_empty() { "needed by a JAR of one's own" } else { "asked for" };
+                found.push(format!("{} is {why} and not there", member.project.name));
             }
             continue;
         };
