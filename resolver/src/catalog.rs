@@ -165,7 +165,7 @@ impl ProjectKey {
         Self { source: Source::Url, project: format!("{url}{HASH_MARK}{}", sha256.to_ascii_lowercase()) }
     }
 
-    /// A project of a site, as [`Self::to_string`] writes it; None for anything else.
+    /// A project of a site, as its `Display` writes it; None for anything else.
     pub fn of_site(text: &str) -> Option<Self> {
         let (site, project) = text.split_once('/')?;
         let source = [Source::Hangar, Source::Modrinth].into_iter().find(|source| source.to_string() == site)?;
