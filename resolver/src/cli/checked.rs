@@ -177,12 +177,15 @@ impl Checked {
         keys
     }
 
-    /// The oldest Minecraft that any of the servers can run, if each has a bound.
+    /// The oldest Minecraft that any of the servers can run, or be pinned to, if each has a bound. A pin is none: what there is
+    /// without it is a way out of a no.
     pub(super) fn oldest(&self) -> Option<Minecraft> {
         // A proxy's own versions have nothing to do with it.
         let servers = self.requests.iter().filter(|request| request.software.is_minecraft());
         let bounds = servers.map(|request| match &request.paper {
-            PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => Some(version),
+            PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+                request.floor.as_ref().map(|floor| floor.min(version))
+            }
             PaperWish::Latest | PaperWish::Auto => request.floor.as_ref(),
         });
         bounds.collect::<Option<Vec<_>>>()?.into_iter().min().cloned()
