@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::closure::{Target, find};
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::facts::Says;
-use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, needs};
+use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, letters, needs};
 use crate::request::{PluginWish, Request, Running};
 
 /// What a release's facts are read with.
@@ -139,7 +139,7 @@ fn same(a: &Target, b: &Target) -> bool {
 
 /// Up to three of `known` that `name` may have been meant to be, nearest first.
 fn near<'x>(name: &str, known: impl Iterator<Item = &'x str>) -> Vec<String> {
-    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
+    let plain = |text: &str| -> String { letters(text).collect() };
     let name = plain(name);
     // One slip in every three letters, as the command line has it.
     let most = (name.chars().count() / 3).max(1);

@@ -160,16 +160,8 @@ fn asked_for<'a>(
 ) -> BTreeMap<usize, (Asked<'a>, Rules<'a>)> {
     let mut wishes: BTreeMap<usize, Vec<&'a PluginWish>> = BTreeMap::new();
     for wish in &request.plugins {
-        match judgements.find(&wish.key) {
-            Some(place) => wishes.entry(place).or_default().push(wish),
-            None => match judgements.catalog.unread_because(&wish.key) {
-                Some(because) => {
-                    gap.unread.insert((wish.key.shown(), because.to_owned()));
-                }
-                None => {
-                    gap.fetch.insert(wish.key.clone());
-                }
-            },
+        if let Some(place) = judgements.find_or_note(&wish.key, gap) {
+            wishes.entry(place).or_default().push(wish);
         }
     }
     let decided = wishes.into_iter().map(|(place, mut wishes)| {

@@ -116,6 +116,18 @@ impl<'a> Judgements<'a> {
         *self.places.entry(key).or_insert_with(|| find(catalog, key))
     }
 
+    /// The same; one that the catalog does not hold is noted in `gap`, to be fetched or with why it could not be read.
+    pub(super) fn find_or_note(&mut self, key: &'a ProjectKey, gap: &mut Gap) -> Option<usize> {
+        let found = self.find(key);
+        if found.is_none() {
+            match self.catalog.unread_because(key) {
+                Some(because) => drop(gap.unread.insert((key.shown(), because.to_owned()))),
+                None => drop(gap.fetch.insert(key.clone())),
+            }
+        }
+        found
+    }
+
     /// The releases of a project that run on a server, sorted.
     fn runs(&self, place: usize, request: &'a Request) -> Vec<&'a str> {
         let (Some(owners), Some(running)) = (&self.owners, &request.running) else { return Vec::new() };

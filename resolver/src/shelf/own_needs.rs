@@ -34,13 +34,7 @@ pub(super) fn kept<'a>(
     }
     let unasked: &[ProjectKey] = request.running.as_ref().map_or(&[], |running| &running.unasked);
     for key in unasked.iter().filter(|_| !needs.is_empty()) {
-        let Some(place) = judgements.find(key) else {
-            match catalog.unread_because(key) {
-                Some(because) => gap.unread.insert((key.shown(), because.to_owned())),
-                None => gap.fetch.insert(key.clone()),
-            };
-            continue;
-        };
+        let Some(place) = judgements.find_or_note(key, gap) else { continue };
         let spoken = judgements.spoken(place, &Jars::main_for(request.software));
         let borne = needs.iter().filter(|(name, _)| spoken.bears(&catalog.projects[place], name));
         let files: BTreeSet<&str> = borne.flat_map(|(_, files)| files.iter().copied()).collect();

@@ -146,8 +146,14 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
         let usable = why.unusable.as_ref().map(|_| made_usable(problem, &why.target));
         let problem = usable.as_ref().unwrap_or(problem);
         nobody_else_holds(problem, &why.target, &why.holders)?;
-        if let Some(name) = why.ready.iter().find(|name| holds(&why.holders, name)) {
-            return Err(format!("{name} is called ready for {} and holds it", why.target));
+        let rest = the_rest(problem, &why.holders);
+        let stays = problem.request.running.iter().flat_map(|running| &running.unasked);
+        let stays: Vec<&str> = stays
+            .filter_map(|key| Some(problem.catalog.projects[rules::place_of(&problem.catalog, key)?].name.as_str()))
+            .collect();
+        let is_ready = |name: &str| rest.contains(&name) || stays.contains(&name) && !holds(&why.holders, name);
+        if let Some(name) = why.ready.iter().find(|name| !is_ready(name)) {
+            return Err(format!("{name} is called ready for {} and holds it, or nobody wants it", why.target));
         }
         if !why.holders.is_empty() && is_yes(&forced(problem, &why.target, &|_| true)) {
             return Err(format!("{} can be had, and {:?} are said to hold it", why.target, why.holders));

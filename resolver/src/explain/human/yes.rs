@@ -122,10 +122,11 @@ pub(super) fn newest(solved: &Solved) -> String {
         behind.push(&software);
     }
     behind.extend(solved.plugins.iter().filter(|plugin| plugin.newest.is_some()).map(|plugin| plugin.name.as_str()));
-    let left = solved.unfollowed.iter().map(|left| left.name.as_str());
-    behind.extend(
-        left.filter(|name| !solved.plugins.iter().any(|plugin| plugin.name == *name && plugin.newest.is_some())),
-    );
+    for left in &solved.unfollowed {
+        if !behind.contains(&left.name.as_str()) {
+            behind.push(&left.name);
+        }
+    }
     if behind.is_empty() {
         "Everything is at its newest.".to_owned()
     } else {

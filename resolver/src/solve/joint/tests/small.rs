@@ -260,20 +260,10 @@ pub(super) fn add_ladder(problem: &mut Small, server: usize) {
             releases: releases.collect(),
             key: key.clone(),
         });
-        problem.requests[server].plugins.push(PluginWish {
-            object: name(at),
-            key,
-            jars: Vec::new(),
-            version: VersionWish::Auto,
-            delay: SignedDuration::ZERO,
-            channel: Channel::Release,
-            compatibility: None,
-            requires: Vec::new(),
-            allow_downgrade: false,
-            hold: None,
-            delay_together: Vec::new(),
-            selector: None,
-        });
+        let wishes = &mut problem.requests[server].plugins;
+        let like = wishes.first().expect("a server that goes with others shares something with them").clone();
+        let (delay, allow_downgrade) = (SignedDuration::ZERO, false);
+        wishes.push(PluginWish { object: name(at), key, version: VersionWish::Auto, delay, allow_downgrade, ..like });
     }
 }
 
