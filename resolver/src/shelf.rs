@@ -34,6 +34,7 @@ pub(crate) mod table;
 pub(crate) use closure::Gap;
 use companions::Companion;
 use jars::Jars;
+pub(crate) use judge::is_older;
 #[cfg(feature = "cli")]
 pub(crate) use judge::is_pinned;
 use judgements::Judgements;

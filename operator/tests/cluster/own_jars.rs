@@ -1,10 +1,12 @@
-//! Edge (writes). A JAR that a person put there and that a site knows: its page says on which Minecraft it runs.
+//! Edge (writes). JARs that a person put there: a site may know on which Minecraft one runs, and one may need a plugin.
 
 use fixtures::jar::{self, PluginYml};
 use serde_json::json;
 
-use super::manifests::{BEFORE, FAR, LOBBY, server};
+use super::manifests::{ALWAYS, BEFORE, FAR, LOBBY, server, viabackwards};
 use super::server::Server;
+use super::update::updated;
+use super::wait::{SOON, until};
 use super::world::in_a_world;
 
 /// Nobody knows it.
@@ -35,6 +37,34 @@ async fn a_jar_that_modrinth_knows_by_its_bytes_waits_only_for_a_minecraft_that_
         world.look_again(LOBBY).await;
         lobby.planned(&["Paper 1.21.8-", "-> 1.21.10-"]).await;
         lobby.held_by(CLAIMS).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_a_jar_of_ones_own_needs_stays_when_the_plugin_that_brought_it_is_deleted() {
+    in_a_world("needed-by-file", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let needs = PluginYml { depend: vec!["ViaVersion".to_owned()], ..PluginYml::new("Shop", "1.0") };
+        lobby.put_file(&format!("/data/plugins/{SHOP}"), &jar::plugin(&needs)).await;
+        until("the operator knows what the file needs", SOON, async || {
+            let status = lobby.object().await.status.unwrap_or_default();
+            let known = status.unmanaged.iter().any(|jar| jar.file == SHOP && jar.depend == ["ViaVersion"]);
+            if known { Ok(()) } else { Err(format!("{:?}", status.unmanaged)) }
+        })
+        .await;
+
+        world.kubectl(&["delete", "plugin", "viabackwards"], "").await;
+        lobby.planned(&["ViaBackwards 5.7.0 (removed)"]).await;
+        let update = lobby.object().await.status.unwrap().available_update.unwrap().summary;
+        assert!(!update.contains("ViaVersion"), "{update}");
+
+        lobby.set_window(ALWAYS).await;
+        updated(world, &lobby).await;
+        let names: Vec<String> = lobby.set().await.plugins.into_keys().collect();
+        assert_eq!(names, ["Shop", "ViaVersion"], "the file loads because what it needs is still there");
     })
     .await;
 }

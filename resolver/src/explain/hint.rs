@@ -487,3 +487,6 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
         | Reason::NoRelease { .. } => Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

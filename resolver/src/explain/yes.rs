@@ -13,7 +13,7 @@ use crate::facts::UsedFact;
 use crate::request::{OverrideMode, PaperWish, Running};
 use crate::shelf::listing::Known;
 use crate::shelf::strangers::Strangers;
-use crate::shelf::{Link, World};
+use crate::shelf::{Link, Stocked, World, is_older};
 use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::{Question, find};
@@ -136,8 +136,11 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
 fn newer_release(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: usize) -> Option<NewerRelease> {
     let world = asked.world;
     let shelf = &world.shelves[at];
+    let chosen = shelf.releases[place].release;
     let newest = (place + 1..shelf.releases.len()).rev().find(|&newer| {
-        !matches!(shelf.releases[newer].unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }))
+        let Stocked { release, unusable, .. } = &shelf.releases[newer];
+        let never = matches!(unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }));
+        !never && is_older(chosen, release)
     })?;
     let stocked = &shelf.releases[newest];
     let because = if let Some(unusable) = &stocked.unusable {
@@ -376,8 +379,10 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
 fn goes_down(world: &World<'_>, at: usize, place: usize) -> Option<Warning> {
     let shelf = &world.shelves[at];
     let chosen = shelf.releases[place].release;
-    let runs = shelf.releases.iter().rposition(|stocked| world.runs(stocked.release)).filter(|&runs| place < runs)?;
-    let runs = &shelf.releases[runs];
+    let runs = shelf.releases.iter().rfind(|stocked| world.runs(stocked.release))?;
+    if !is_older(chosen, runs.release) {
+        return None;
+    }
     let reason = match &runs.unusable {
         _ if shelf.rules.pin.is_some() => Down::Pinned,
         Some(unusable) if unusable.is_its_own() => Down::Unusable { unusable: unusable.clone() },

@@ -1,5 +1,7 @@
 //! Pure. Judging releases: which may be used under the rules, and why the others may not.
 
+use std::cmp::Ordering;
+
 use jiff::Timestamp;
 
 use super::jars::Loads;
@@ -47,15 +49,18 @@ pub(super) fn judge<'a>(
     Verdicts { channel, releases }
 }
 
-/// The release (its place, and its version) below which a plugin does not go: the newest that runs. None where it may go
-/// down, and where what runs can be used nowhere any more; one that its page has lost is not among the releases at all.
+/// The release (its place, and its version) below which a plugin does not go: the newest that runs, or the first that was
+/// put up as that version at the same instant. None where it may go down, and where what runs can be used nowhere any
+/// more; one that its page has lost is not among the releases at all.
 pub(super) fn floor(verdicts: &Verdicts<'_>, rules: &Rules<'_>, running: Option<&Running>) -> Option<(usize, String)> {
     let running = running.filter(|_| !rules.may_go_down)?;
     let runs = verdicts
         .releases
         .iter()
         .rposition(|(release, fault)| running.has(release) && !fault.as_ref().is_some_and(Unusable::is_its_own))?;
-    Some((runs, verdicts.releases[runs].0.version.clone()))
+    let (floor, _) = verdicts.releases[runs];
+    let first = verdicts.releases[..runs].partition_point(|(release, _)| is_older(release, floor));
+    Some((first, floor.version.clone()))
 }
 
 /// The releases of a project that count at `now`, oldest first: those that were out, and those that run.
@@ -64,9 +69,11 @@ pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) 
         .releases
         .iter()
         .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
-        .map(|release| (!lenient::names_a_snapshot(&release.version), release))
+        .map(|release| (own_line(release), release))
         .collect();
-    ordered.sort_by(|a, b| order(*a, *b));
+    // Of two uploads of one version the one that runs comes last: nobody restarts a server for the same once more.
+    let same = |a: &Release, b: &Release| runs(a).cmp(&runs(b)).then_with(|| a.id.cmp(&b.id));
+    ordered.sort_by(|a, b| age(*a, *b).then_with(|| same(a.1, b.1)));
     let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
     if releases.len() > MOST_RELEASES {
         releases.drain(..releases.len() - MOST_RELEASES);
@@ -74,13 +81,22 @@ pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) 
     releases
 }
 
-/// Oldest first: builds for a Minecraft snapshot (false) below all others, then by date, then by version, then by id.
-fn order((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> std::cmp::Ordering {
+/// Whether a release is older than another of its project; two uploads of one version at one instant are of one age.
+pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
+    age((own_line(release), release), (own_line(than), than)).is_lt()
+}
+
+/// Whether it is no build for a Minecraft snapshot.
+fn own_line(release: &Release) -> bool {
+    !lenient::names_a_snapshot(&release.version)
+}
+
+/// Older is less: builds for a Minecraft snapshot (false) below all others, then by date, then by version.
+fn age((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> Ordering {
     own_line_a
         .cmp(&own_line_b)
         .then_with(|| a.published.cmp(&b.published))
         .then_with(|| lenient::compare(&a.version, &b.version))
-        .then_with(|| a.id.cmp(&b.id))
 }
 
 /// Whether a pin means this version: as written, or but for case and a leading `v`.

@@ -365,6 +365,13 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_told_apart_and_ordered_as_they_are_written() {
+        let range = |text: &str| text.parse::<Range>().unwrap();
+        assert_eq!(range(" >=7.4 "), range(">=7.4"));
+        assert!(range("7.4") < range(">=7.4") && range("7.4") != range("=7.4"));
+    }
+
+    #[test]
     fn a_mistake_is_pointed_at() {
         for (text, at, says) in [
             ("", 0, "a condition is missing"),
@@ -372,6 +379,7 @@ mod tests {
             (">=7.4, , <8", 7, "a condition is missing"),
             (">=7.4, <", 8, "a version is missing after `<`"),
             ("^7.4", 0, "`^` begins neither"),
+            (">=.5", 2, "`.` begins neither"),
             (">=7.4, <<7.5", 8, "`<` begins neither"),
             (">=7.4 <7.5", 5, "write a comma"),
             (">=7.4/2", 5, "`/` stands in no version"),

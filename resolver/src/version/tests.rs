@@ -1,6 +1,7 @@
 //! Pure. Tests of versions.
 
 use std::cmp::Ordering;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use proptest::prelude::*;
 
@@ -57,6 +58,43 @@ fn a_version_is_printed_as_it_was_written_and_equals_its_longer_form() {
     assert_eq!(minecraft("26.1.0").to_string(), "26.1.0");
     assert_eq!(serde_json::to_string(&minecraft("26.1")).unwrap(), "\"26.1\"");
     assert_eq!(serde_json::from_str::<Minecraft>("\"1.21.11\"").unwrap(), minecraft("1.21.11"));
+    let refused = serde_json::from_str::<Minecraft>("1.21").unwrap_err().to_string();
+    assert!(refused.contains("a Minecraft version such as `1.21.10`, in quotes"), "{refused}");
+}
+
+#[test]
+fn what_looks_like_a_number_or_a_week_and_is_none_is_told_apart_by_its_text() {
+    for (other, known) in [("24w05B", "24w01a"), ("24x05b", "24w01a"), ("1.+21", "0.1"), ("1.-21", "0.1")] {
+        assert!(minecraft(other) < minecraft(known), "{other} follows no scheme");
+        assert_eq!(minecraft(other), minecraft(other));
+    }
+    assert_ne!(minecraft("24x05b"), minecraft("24x06b"));
+}
+
+#[test]
+fn a_set_holds_a_version_once_however_it_is_written_and_finds_it_by_what_it_means() {
+    let hashed = |text: &str| BuildHasherDefault::<DefaultHasher>::default().hash_one(minecraft(text));
+    assert_eq!(hashed("26.1"), hashed("26.1.0"));
+    assert_eq!(hashed("3D Shareware v1.34"), hashed("3D Shareware v1.34"));
+    for (one, other) in [("26.1", "26.1.1"), ("24w05a", "24w05b"), ("3D Shareware v1.34", "20w14infinite")] {
+        assert_ne!(hashed(one), hashed(other), "{one}, {other}");
+    }
+}
+
+#[test]
+fn a_version_has_48_letters_at_most() {
+    assert!("1".repeat(48).parse::<Minecraft>().is_ok());
+    let refused = "1".repeat(49).parse::<Minecraft>().unwrap_err().to_string();
+    assert!(refused.contains(&format!("`{}`", "1".repeat(48))), "no more of it is shown: {refused}");
+}
+
+/// `javaVersion.majorVersion` of Mojang's manifests.
+#[test]
+fn the_java_of_each_minecraft_is_that_of_mojangs_manifest() {
+    let known = [("26.1", 25), ("1.21.11", 21), ("1.20.5", 21), ("1.20.4", 17), ("1.18", 17), ("1.17.1", 16)];
+    for (version, java) in known.into_iter().chain([("1.17", 16), ("1.16.5", 8), ("26w05a", 25)]) {
+        assert_eq!(minecraft(version).vanilla_java(), java, "{version}");
+    }
 }
 
 #[test]

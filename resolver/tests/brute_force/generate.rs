@@ -178,13 +178,20 @@ fn project(dice: &mut Dice, name: &str, named: &[&str]) -> Project {
         _ => format!("id-{name}"),
     };
     let count = 1 + dice.below(4);
-    let releases = (0..count).map(|at| release(dice, name, at, named));
+    let mut releases: Vec<Release> = (0..count).map(|at| release(dice, name, at, named)).collect();
+    // Put up twice.
+    if let [first, second, ..] = releases.as_mut_slice()
+        && dice.chance(5)
+    {
+        first.version.clone_from(&second.version);
+        first.published = second.published;
+    }
     Project {
         key: ProjectKey { source: Source::Modrinth, project: name.to_lowercase() },
         id,
         name: name.to_owned(),
         read_at: now(),
-        releases: releases.collect(),
+        releases,
     }
 }
 

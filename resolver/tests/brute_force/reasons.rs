@@ -13,7 +13,7 @@ use resolver::version::Minecraft;
 use super::because::{Tried, up_to};
 use super::problem::Problem;
 use super::properties::{always, answer, objects_of};
-use super::rules::{Book, Member, age, runs};
+use super::rules::{Book, Member, place_in_order, runs};
 use super::stands::{Against, Asked, keeps_paper};
 
 /// A no, with what the page makes of its problem.
@@ -64,7 +64,7 @@ impl<'p> Judged<'p> {
         let Problem { request, now, .. } = self.problem;
         let is_out = |release: &&Release| release.published.is_none_or(|date| date <= *now) || runs(request, release);
         let mut out: Vec<&Release> = member.project.releases.iter().filter(is_out).collect();
-        out.sort_by_cached_key(|release| age(release));
+        out.sort_by_cached_key(|release| place_in_order(request, release));
         out
     }
 

@@ -235,8 +235,10 @@ pub(super) fn keeps_paper(problem: &Problem, minecraft: &Minecraft, unusable: &U
     };
     let mut problem = problem.clone();
     if !matches!(unusable, Unusable::NoChecksum) {
-        // Of a build that nobody can verify nothing is told beside others.
-        for version in versions(&mut problem.catalog, problem.request.software) {
+        // Of a build that nobody can verify nothing is told beside others. Those of other Papers stay: what the image
+        // carries has to be known.
+        let all = versions(&mut problem.catalog, problem.request.software).iter_mut();
+        for version in all.filter(|version| version.minecraft == *minecraft) {
             version.builds.retain(|build| verifiable(&build.file));
         }
     }
@@ -278,11 +280,11 @@ fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Proble
     if matches!(unusable, U::UnmanagedRefused { .. }) {
         request.unmanaged.clone_from(&before.unmanaged);
     }
-    if matches!(unusable, U::Preview | U::NoBuild { .. } | U::ImageCarries { .. }) {
+    if matches!(unusable, U::Preview | U::NoBuild { .. } | U::ImageCarries { .. } | U::NoChecksum) {
         request.paper.clone_from(&before.paper);
     }
     let of_the_image = matches!(unusable, U::ImageCarries { .. } | U::JavaTooOld { .. });
-    if of_the_image || matches!(unusable, U::NoBuild { .. }) {
+    if of_the_image || matches!(unusable, U::NoBuild { .. } | U::NoChecksum) {
         request.image.clone_from(&before.image);
     }
     if of_the_image || matches!(unusable, U::JavaHeld { .. } | U::NoImage { .. } | U::NoBuild { .. } | U::NoChecksum) {

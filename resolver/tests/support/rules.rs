@@ -197,10 +197,15 @@ impl<'a> Book<'a> {
     }
 }
 
-/// What orders the releases of a project.
-pub(crate) fn age(release: &Release) -> (bool, Timestamp, Key, String) {
-    let (version, id) = (&release.version, release.id.clone());
-    (!texts::for_a_snapshot(version), published(release), Key::of(version), id)
+/// What orders the releases of a project; uploads of one version at one instant are equal.
+pub(crate) fn age(release: &Release) -> (bool, Timestamp, Key) {
+    let version = &release.version;
+    (!texts::for_a_snapshot(version), published(release), Key::of(version))
+}
+
+/// What orders all of them on a server: of such uploads the one that runs there is the best.
+pub(crate) fn place_in_order(request: &Request, release: &Release) -> ((bool, Timestamp, Key), bool, String) {
+    (age(release), runs(request, release), release.id.clone())
 }
 
 fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
@@ -394,7 +399,7 @@ impl<'a> Membership<'a> {
             .iter()
             .filter(|release| published(release) <= self.now || runs(self.request, release))
             .collect();
-        out.sort_by_cached_key(|release| age(release));
+        out.sort_by_cached_key(|release| place_in_order(self.request, release));
         out
     }
 
@@ -450,8 +455,7 @@ impl<'a> Membership<'a> {
             runs(self.request, release) && loaded && (asked_too_much() || has_all())
         };
         let stays_above = out.iter().rev().find(still_there).filter(|_| !terms.may_go_down);
-        let above = stays_above.and_then(|least| out.iter().position(|release| release.id == least.id)).unwrap_or(0);
-        let below = |release: &Release| out[..above].iter().any(|older| older.id == release.id);
+        let below = |release: &Release| stays_above.is_some_and(|least| age(release) < age(least));
         let ripe: Vec<&'a Release> = (out.iter().copied())
             .filter(|release| sound(release) && (!terms.held || runs(self.request, release)))
             .filter(|release| exempt(release) || by_rule(release) && !below(release))

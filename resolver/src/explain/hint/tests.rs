@@ -1,0 +1,51 @@
+//! Pure. Which steps are tried together, and which of the hints that were proven are shown.
+
+use super::super::PaperName;
+use super::*;
+use crate::software::Software;
+
+fn delay(object: &str) -> HintStep {
+    HintStep::NoPluginDelay { object: object.to_owned() }
+}
+
+fn wait(hour: i64) -> HintStep {
+    HintStep::WaitUntil { at: Timestamp::from_second(3600 * hour).unwrap() }
+}
+
+/// One blocker for each, in the order of the names.
+fn blockers(count: usize) -> Vec<Vec<HintStep>> {
+    (0..count).map(|at| vec![delay(&format!("p{at}"))]).collect()
+}
+
+#[test]
+fn one_way_around_each_blocker_is_tried_together_and_the_longest_wait_alone() {
+    assert_eq!(combinations(&[]), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combinations(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "a lone one: each way");
+    let two = [vec![wait(1), delay("b"), delay("c")], vec![wait(3), delay("a")]];
+    assert_eq!(combinations(&two), [vec![wait(3)], vec![delay("a"), delay("b")]]);
+    let same = [vec![delay("a")], vec![delay("a")]];
+    assert_eq!(combinations(&same), [vec![delay("a")]], "one step may be the way around two");
+}
+
+#[test]
+fn a_blocker_without_a_way_around_it_and_more_than_six_lead_to_no_hint() {
+    assert_eq!(combinations(&[vec![delay("a")], Vec::new()]), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combinations(&blockers(MOST_STEPS)), [blockers(MOST_STEPS).concat()]);
+    assert_eq!(combinations(&blockers(MOST_STEPS + 1)), Vec::<Vec<HintStep>>::new());
+}
+
+#[test]
+fn a_hint_that_holds_another_is_shown_only_if_it_leads_further() {
+    let hint = |steps: &[HintStep], minecraft: &str| Hint {
+        steps: steps.to_vec(),
+        gives: PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 },
+        no_way_back_to: None,
+    };
+    let [a, b] = ["a", "b"].map(delay);
+    let less = hint(std::slice::from_ref(&a), "1.21.10");
+    let both = [a, b];
+    assert_eq!(tidy(vec![hint(&both, "1.21.10"), less.clone()]), [less.clone()], "as far with less");
+    assert_eq!(tidy(vec![hint(&both, "1.21.9"), less.clone()]), [less.clone()], "further with less");
+    let further = hint(&both, "1.21.11");
+    assert_eq!(tidy(vec![further.clone(), less.clone()]), [less, further]);
+}
