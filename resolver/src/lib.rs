@@ -24,6 +24,7 @@ pub mod lock;
 pub mod manifest;
 mod needed;
 mod overlay;
+mod passing_over;
 pub mod request;
 #[cfg(feature = "cli")]
 mod schema;

@@ -72,8 +72,8 @@ impl FromStr for Assumed {
 }
 
 /// What is not so, and was supposed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Supposed {
     /// Plugins that were left out.
     pub(super) without: Vec<LeftOut>,
@@ -82,8 +82,8 @@ pub(super) struct Supposed {
 }
 
 /// A plugin that was left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct LeftOut {
     /// The name people know.
     pub(super) plugin: String,
@@ -92,15 +92,15 @@ pub(super) struct LeftOut {
 }
 
 /// A release that was supposed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct SupposedRelease {
     /// The name people know.
     pub(super) plugin: String,
     /// The version.
     pub(super) version: String,
     /// When it was supposed to be published; absent for a real one whose date nobody says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) published: Option<Timestamp>,
     /// Whether there is a release of this version, and only its list was supposed.
     pub(super) exists: bool,
