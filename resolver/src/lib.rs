@@ -22,6 +22,7 @@ pub mod jar;
 pub mod lock;
 #[cfg(feature = "manifest")]
 pub mod manifest;
+mod nearest;
 mod needed;
 mod overlay;
 mod passing_over;

@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::nearest::{listed, nearest};
+use super::listed::listed;
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar, PaperVersion, Project, Release};
 use crate::explain::Explanation;
 use crate::explain::words::{date, list};
+use crate::nearest::nearest;
 use crate::request::{PluginWish, Request};
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -241,10 +242,10 @@ fn known_names(catalog: &Catalog, requests: &[Request]) -> BTreeSet<String> {
 
 fn nobody_asks(flag: &str, name: &str, known: &BTreeSet<String>) -> String {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let fix = match nearest(name, known.iter().copied()) {
+    let fix = match nearest(name, known.iter().copied()).next() {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => "no server here has a plugin".to_owned(),
-        None => format!("the plugins here are {}", listed(known)),
+        None => format!("the plugins here are {}", listed(known.iter().copied())),
     };
     format!("`{flag} {name}`: nobody here asks for it; {fix}")
 }
