@@ -112,7 +112,7 @@ fn in_words<'a>(name: &str, question: &'a str) -> Vec<&'a str> {
 
 /// An answer that has a field more in each object is read as if it had not.
 fn assert_passed_over<T: DeserializeOwned + PartialEq + Debug>(answer: &Value) {
-    let read = |value: Value| serde_json::from_value::<T>(value).unwrap_or_else(|error| panic!("{error}\n{answer:#}"));
+    let read = |value: Value| serde_json::from_value::<T>(value).unwrap();
     assert_eq!(read(with_further_fields(answer)), read(answer.clone()));
 }
 

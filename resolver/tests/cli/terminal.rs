@@ -62,17 +62,18 @@ fn until_the_end(seen: OwnedFd) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A desk, and what is asked at it: with these further arguments and variables.
-fn explain(desk: &Desk, arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let mut command = desk.command(&[&["explain", "-f", "lobby.yaml"], arguments].concat());
-    command.envs(variables.iter().copied());
+/// What is asked at a desk: with these further arguments and variables, with blanks between them.
+fn explain(desk: &Desk, arguments: &str, variables: &str) -> Command {
+    let arguments: Vec<&str> = "explain -f lobby.yaml".split(' ').chain(arguments.split_whitespace()).collect();
+    let mut command = desk.command(&arguments);
+    command.envs(variables.split_whitespace().map(|variable| variable.split_once('=').unwrap()));
     command
 }
 
 #[test]
 fn a_narrow_terminal_breaks_lines_below_their_own_column_and_nothing_else_does() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
-    let on = |stdout: End| written(explain(&desk, &[], &[]), stdout, End::Pipe)[0].clone();
+    let on = |stdout: End| written(explain(&desk, "", ""), stdout, End::Pipe)[0].clone();
     let plain = on(End::Pipe);
     assert!(plain.lines().any(|line| line.chars().count() > 100), "{plain}");
     // As wide as anything, not told, and too narrow for more than pieces.
@@ -92,26 +93,24 @@ fn a_narrow_terminal_breaks_lines_below_their_own_column_and_nothing_else_does()
 #[test]
 fn a_terminal_is_shown_headings_in_bold_unless_it_or_somebody_does_not_want_them() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
-    let shown = |arguments: &[&str], variables: &[(&str, &str)]| {
+    let shown = |arguments: &str, variables: &str| {
         written(explain(&desk, arguments, variables), End::Terminal(500), End::Pipe)[0].clone()
     };
-    let xterm = ("TERM", "xterm-256color");
-    let colored = shown(&[], &[xterm]);
+    let colored = shown("", "TERM=xterm");
     assert!(colored.starts_with("\u{1b}[1mlobby can run"), "{colored}");
     let plain = colored.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    let never: [(&[&str], &[(&str, &str)]); 5] = [
-        (&[], &[xterm, ("NO_COLOR", "1")]),
-        (&[], &[xterm, ("CLICOLOR", "0")]),
-        (&[], &[("TERM", "dumb")]),
-        (&[], &[]),
-        (&["--color", "never"], &[xterm, ("CLICOLOR_FORCE", "1")]),
-    ];
-    for (arguments, variables) in never {
-        assert_eq!(shown(arguments, variables), plain, "{arguments:?} {variables:?}");
+    for (arguments, variables) in [
+        ("", "TERM=xterm NO_COLOR=1"),
+        ("", "TERM=xterm CLICOLOR=0"),
+        ("", "TERM=dumb"),
+        ("", ""),
+        ("--color never", "TERM=xterm CLICOLOR_FORCE=1"),
+    ] {
+        assert_eq!(shown(arguments, variables), plain, "{arguments} {variables}");
     }
-    assert_eq!(shown(&["--color", "always"], &[("TERM", "dumb"), ("NO_COLOR", "1")]), colored);
-    let json = shown(&["--format", "json"], &[xterm]);
+    assert_eq!(shown("--color always", "TERM=dumb NO_COLOR=1"), colored);
+    let json = shown("--format json", "TERM=xterm");
     assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok() && json.lines().count() > 50, "{json}");
 }
 
@@ -119,7 +118,7 @@ fn a_terminal_is_shown_headings_in_bold_unless_it_or_somebody_does_not_want_them
 fn what_is_under_way_is_shown_on_stderr_while_it_is_if_that_is_a_terminal() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let under_way = "asking Fill for Paper, modrinth for 3 plugins, Docker Hub for images\r\r\u{1b}[K";
-    let on = |stdout: End, stderr: End| written(explain(&desk, &[], &[]), stdout, stderr);
+    let on = |stdout: End, stderr: End| written(explain(&desk, "", ""), stdout, stderr);
     let [answer, notes] = on(End::Pipe, End::Terminal(80));
     assert!(!notes.is_empty() && notes.replace(under_way, "").is_empty(), "gone when it is over: {notes:?}");
     // The answer is the same, whoever looks on, and holds nothing of it.
