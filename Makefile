@@ -19,7 +19,7 @@ test: ## Everything that CI checks, the tests in a cluster too
 	dev/test
 
 bench: ## Measure on frozen inputs
-	cargo bench -p benches
+	cargo bench -p benches --no-fail-fast
 
 lint: ## Formatting, clippy, licences, and no crate in two versions without a reason
 	dev/test lint

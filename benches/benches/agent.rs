@@ -8,10 +8,11 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use benches::bounds::Bounds;
 use benches::measure::{self, say};
 use clap::Parser as _;
 use fixtures::jar::{self, Minecraft};
@@ -33,6 +34,9 @@ const SERVER_JAR: &str = "paper.jar";
 const WATCHED: Duration = Duration::from_mins(1);
 /// How long both get for their start.
 const STARTED_WITHIN: Duration = Duration::from_mins(1);
+/// What the design allows for the agent, in MiB and in percent of a core.
+const LARGEST: f64 = 12.0;
+const BUSIEST: f64 = 0.1;
 
 #[derive(clap::Parser)]
 struct Line {
@@ -40,15 +44,18 @@ struct Line {
     sidecar: settings::Sidecar,
 }
 
-fn main() {
+fn main() -> ExitCode {
     let runtime = || tokio::runtime::Runtime::new().expect("a process may have threads");
     match env::var(PART).as_deref() {
-        Ok("agent") => runtime().block_on(async {
-            let Line { sidecar } =
-                Line::parse_from(["agent", "--listen", &env::var(LISTEN).expect("the parent sets it")]);
-            let sidecar = Sidecar::bind(sidecar).await.expect("ports and directories are free");
-            sidecar.run(std::future::pending()).await;
-        }),
+        Ok("agent") => {
+            runtime().block_on(async {
+                let Line { sidecar } =
+                    Line::parse_from(["agent", "--listen", &env::var(LISTEN).expect("the parent sets it")]);
+                let sidecar = Sidecar::bind(sidecar).await.expect("ports and directories are free");
+                sidecar.run(std::future::pending()).await;
+            });
+            ExitCode::SUCCESS
+        }
         Ok(_) => {
             let data = env::var(DATA).expect("the parent sets it");
             let port = |name| env::var(name).expect("the parent sets it");
@@ -58,12 +65,13 @@ fn main() {
                     .with("RCON_PORT", &port(RCON_PORT))
                     .with("STAND_IN_PLAYERS", "20");
             runtime().block_on(stand_in::run(config));
+            ExitCode::SUCCESS
         }
         Err(_) => measure_both(),
     }
 }
 
-fn measure_both() {
+fn measure_both() -> ExitCode {
     let (data, shared) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     fs::write(data.path().join(SERVER_JAR), jar::paper(&MINECRAFT, 129, "http://127.0.0.1:1/server.jar"))
         .expect("the directory is ours");
@@ -94,11 +102,18 @@ fn measure_both() {
     }
     let seconds = watched.elapsed().as_secs_f64();
     say(&format!("idle for {seconds:.0} s, 20 players on"));
-    for (name, part, before) in [("reference: the stand-in server", &server, before[0]), ("agent", &agent, before[1])] {
-        let used = part.cpu().saturating_sub(before).as_secs_f64();
+    let cost = |name: &str, part: &Part, before: Duration| {
+        let share = 100.0 * part.cpu().saturating_sub(before).as_secs_f64() / seconds;
         let (now, peak) = (part.memory("VmRSS"), part.memory("VmHWM"));
-        say(&format!("{name}: {now:.1} MiB, at most {peak:.1} MiB; {:.3} % of a core", 100.0 * used / seconds));
-    }
+        say(&format!("{name}: {now:.1} MiB, at most {peak:.1} MiB; {share:.3} % of a core"));
+        (now, share)
+    };
+    cost("reference: the stand-in server", &server, before[0]);
+    let (memory, share) = cost("agent", &agent, before[1]);
+    let mut bounds = Bounds::of("agent");
+    bounds.at_most("memory of an idle agent", memory, LARGEST, "MiB");
+    bounds.at_most("processor of an idle agent", share, BUSIEST, "% of a core");
+    bounds.end()
 }
 
 fn free_address() -> SocketAddr {

@@ -6,11 +6,12 @@
 use std::env;
 use std::fs;
 use std::hint::black_box;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
+use benches::bounds::Bounds;
 use benches::counted::{self, Counts};
+use benches::measure::say;
 use benches::worlds::hard::big;
 use benches::worlds::{self, PAPERS, fleet, fleet_catalog};
 use resolver::catalog::Catalog;
@@ -131,11 +132,6 @@ fn instructions(name: &str, dir: &Path, base: &str, work: bool) -> Result<u64, S
     }
 }
 
-fn say(line: &str) {
-    // Nobody is left to be told.
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
-
 fn counts(dir: &Path, base: &str) -> Result<Counts, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     // Fills the cache.
@@ -155,13 +151,14 @@ fn counts(dir: &Path, base: &str) -> Result<Counts, String> {
     CASES.into_iter().map(count).collect()
 }
 
-fn main() {
+fn main() -> ExitCode {
     if let Ok(case) = env::var(CASE) {
-        return counted_process(&case);
+        counted_process(&case);
+        return ExitCode::SUCCESS;
     }
     if !Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
         say("valgrind is not here, so no instructions are counted; everything else is measured.");
-        return;
+        return ExitCode::SUCCESS;
     }
     let dir = tempfile::tempdir().expect("a directory");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -175,8 +172,20 @@ fn main() {
     let new = counts(dir.path(), state.public_url()).expect("each case runs");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt");
     let old = fs::read_to_string(&file).map_or_else(|_| Ok(Counts::new()), |text| counted::read(&text));
-    say(counted::compared(&old.expect("the file is as it was written"), &new).trim_end());
+    let old = old.expect("the file is as it was written");
+    say(counted::compared(&old, &new).trim_end());
+    let mut bounds = Bounds::of("instructions");
     if env::var_os("NIGHTSHIFT_RECORD").is_some() {
         fs::write(&file, counted::written(&new)).expect("the checkout can be written");
+    } else {
+        for (name, then) in &old {
+            let (now, most) = (new.get(name).copied().unwrap_or_default(), counted::allowed(*then));
+            if now > most {
+                bounds.exceed(&format!(
+                    "{name}: {now} instructions; at most {most} are allowed, see `benches/README.md`"
+                ));
+            }
+        }
     }
+    bounds.end()
 }

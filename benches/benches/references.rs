@@ -4,7 +4,11 @@
 //! `resolve` is all that this project does for an answer: judge every release, index, solve, explain. "Solve only" is the third of these,
 //! from tables that are there, with the proof when there is no answer: what the [`others`] do.
 
-use benches::measure::{Cost, cost, say};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use benches::bounds::Bounds;
+use benches::measure::{Cost, cost, median, say};
 use benches::worlds::hard::{PLUGINS, big};
 use benches::worlds::{PAPERS, RELEASES, SIX, at};
 use others::{Found, Others, Plain};
@@ -32,24 +36,31 @@ fn whole(catalog: &Catalog, request: &Request) -> Paper {
     }
 }
 
-fn median<T>(work: impl Fn() -> T) -> (T, Cost) {
-    let mut runs: Vec<(T, Cost)> = (0..RUNS).map(|_| cost(&work)).collect();
-    runs.sort_by_key(|(_, cost)| cost.took);
-    runs.swap_remove(RUNS / 2)
+/// What the design asks of an answer; nothing where another bench measures it.
+#[derive(Default)]
+struct Asked {
+    /// How long the solve alone may take, with its proof if there is no answer.
+    solve: Option<Duration>,
+    /// How long the whole answer may take.
+    whole: Option<Duration>,
+    /// How many times as long the plain encoding has to take.
+    plain: Option<f64>,
 }
 
-fn compare(name: &str, catalog: &Catalog, request: &Request) {
+fn compare(name: &str, catalog: &Catalog, request: &Request, asked: &Asked, bounds: &mut Bounds) {
     let prepared = Prepared::of(catalog, request, at()).expect("all that it takes");
     say(&format!("{name}:"));
-    let (best, all) = median(|| whole(catalog, request));
+    let answer = || median(RUNS, || whole(catalog, request));
+    let (best, all) = answer();
     let in_words = |paper: &Paper| paper.as_ref().map_or_else(|| "no".to_owned(), |paper| format!("Paper {paper}"));
     say(&format!("  resolve, with explanation: {all}: {}", in_words(&best)));
-    let (found, solve) = median(|| prepared.paper().expect("an answer within the budget").cloned());
+    let solve_only = || median(RUNS, || prepared.paper().expect("an answer within the budget").cloned());
+    let (found, solve) = solve_only();
     assert_eq!(found, best, "the solve alone finds the same");
     say(&format!("  solve only: {:.3} ms", solve.took.as_secs_f64() * 1000.0));
+    let ratio = |other: &Cost, ours: &Cost| other.took.as_secs_f64() / ours.took.as_secs_f64();
     let times = |other: &Cost| {
-        let ratio = |ours: &Cost| other.took.as_secs_f64() / ours.took.as_secs_f64();
-        format!("{other} ({:.1} times resolve, {:.0} times solve only)", ratio(&all), ratio(&solve))
+        format!("{other} ({:.1} times resolve, {:.0} times solve only)", ratio(other, &all), ratio(other, &solve))
     };
     let tables = PlainTables::read(catalog, std::slice::from_ref(request), at());
     let question = tables.question();
@@ -58,9 +69,12 @@ fn compare(name: &str, catalog: &Catalog, request: &Request) {
         Found::NotIn(time) => format!("no answer in {} s", time.as_secs()),
     };
     let plain = Plain::new(&question);
-    let (found, other) = median(|| plain.solve());
+    let (found, other) = median(RUNS, || plain.solve());
     assert_eq!(told(found), in_words(&best), "the plain encoding finds the same");
     say(&format!("  plain encoding in pubgrub, solve only: {}", times(&other)));
+    if let Some(least) = asked.plain {
+        bounds.at_least(&format!("{name}: plain encoding, solve only"), ratio(&other, &solve), least, "times");
+    }
     // It takes its tables with it: only the solve is measured.
     let mut runs: Vec<(Found, Cost)> = (0..RUNS)
         .map(|_| {
@@ -71,13 +85,26 @@ fn compare(name: &str, catalog: &Catalog, request: &Request) {
     runs.sort_by_key(|(_, cost)| cost.took);
     let (found, other) = runs.swap_remove(RUNS / 2);
     say(&format!("  resolvo, solve only: {}: {}", times(&other), told(found)));
+    if let Some(longest) = asked.solve {
+        bounds.time(&format!("{name}: solve only"), solve.took, longest, || solve_only().1.took);
+    }
+    if let Some(longest) = asked.whole {
+        bounds.time(&format!("{name}: resolve, with explanation"), all.took, longest, || answer().1.took);
+    }
 }
 
-fn main() {
-    for (name, blocked) in [("15 newest Papers blocked", 15), ("every Paper blocked", PAPERS)] {
+fn main() -> ExitCode {
+    let mut bounds = Bounds::of("references");
+    let ms = |ms: f64| Some(Duration::from_secs_f64(ms / 1000.0));
+    for (name, blocked, asked) in [
+        ("15 newest Papers blocked", 15, Asked { solve: ms(0.5), whole: None, plain: Some(400.0) }),
+        ("every Paper blocked", PAPERS, Asked { solve: ms(2.0), whole: ms(100.0), plain: None }),
+    ] {
         let big = big(blocked);
         let name = format!("one server, {PLUGINS} plugins of {RELEASES} releases, {name}");
-        compare(&name, &big.catalog(), &big.request());
+        compare(&name, &big.catalog(), &big.request(), &asked, &mut bounds);
     }
-    compare("recorded catalog, six plugins", &recorded::read(&SIX), &recorded::request(&SIX, PaperWish::Auto));
+    let (catalog, request) = (recorded::read(&SIX), recorded::request(&SIX, PaperWish::Auto));
+    compare("recorded catalog, six plugins", &catalog, &request, &Asked::default(), &mut bounds);
+    bounds.end()
 }

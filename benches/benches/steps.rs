@@ -2,9 +2,13 @@
 //! is as many questions to a cron expression by the `croner` crate, which is the least that a scheduler could do.
 
 use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Duration;
 
+use benches::bounds::Bounds;
+use benches::measure::median;
 use chrono::{DateTime, Utc};
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::Criterion;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Window, Windows};
 use scheduler::rollout::{Step, next_step};
@@ -14,6 +18,10 @@ use scheduler::seen::{
 };
 
 const SERVERS: usize = 1_000;
+/// What the design allows for the next step of all of them.
+const LONGEST: Duration = Duration::from_millis(5);
+/// Where that is compared with, they are asked so often; the median counts.
+const RUNS: usize = 49;
 const OLD: Revision = Revision(1);
 const NEW: Revision = Revision(2);
 const POD: PodUid = PodUid(7);
@@ -65,7 +73,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
     ]
 }
 
-fn steps(criterion: &mut Criterion) {
+fn steps(criterion: &mut Criterion, bounds: &mut Bounds) {
     let window = Window::parse("0 4 * * 0", "Europe/Berlin", SignedDuration::from_hours(2)).expect("a literal");
     let windows = Windows { windows: vec![window], enabled: true, blackouts: Vec::new() };
     let opened_at: Timestamp = "2026-03-29T02:00:00Z".parse().expect("a literal");
@@ -93,7 +101,13 @@ fn steps(criterion: &mut Criterion) {
     });
     group.bench_function("gate and next step of each", |bencher| bencher.iter(night));
     group.finish();
+    let took = || median(RUNS, night).1.took;
+    bounds.time("gate and next step of 1,000 servers", took(), LONGEST, took);
 }
 
-criterion_group!(benches, steps);
-criterion_main!(benches);
+fn main() -> ExitCode {
+    let (mut criterion, mut bounds) = (Criterion::default().configure_from_args(), Bounds::of("steps"));
+    steps(&mut criterion, &mut bounds);
+    criterion.final_summary();
+    bounds.end()
+}

@@ -34,6 +34,11 @@ pub fn written(counts: &Counts) -> String {
     text
 }
 
+/// The most that a case may take which took `then`; more ends `make bench`.
+pub fn allowed(then: u64) -> u64 {
+    then.saturating_add(then / 100 * LOUD).saturating_add(then % 100 * LOUD / 100)
+}
+
 /// Old, new and difference of each case, one a line; with a warning where it became much more.
 pub fn compared(old: &Counts, new: &Counts) -> String {
     let mut text = String::new();
@@ -45,7 +50,7 @@ pub fn compared(old: &Counts, new: &Counts) -> String {
                 let per_mille = difference * 1000 / i128::from(then.max(1));
                 let sign = if per_mille < 0 { '-' } else { '+' };
                 let (whole, tenth) = (per_mille.abs() / 10, per_mille.abs() % 10);
-                let loud = if per_mille > i128::from(LOUD) * 10 {
+                let loud = if now > allowed(then) {
                     format!("  !!! MORE THAN {LOUD} % MORE: the commit has to explain it\n")
                 } else {
                     String::new()

@@ -29,6 +29,14 @@ pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     (done, Cost { peak: status("self", "VmHWM").saturating_sub(before) / 1024, took })
 }
 
+/// Does the work so often; the median by time counts.
+pub fn median<T>(runs: usize, work: impl Fn() -> T) -> (T, Cost) {
+    let mut runs: Vec<(T, Cost)> = (0..runs).map(|_| cost(&work)).collect();
+    runs.sort_by_key(|(_, cost)| cost.took);
+    let middle = runs.len() / 2;
+    runs.swap_remove(middle)
+}
+
 /// One line for the reader.
 pub fn say(line: &str) {
     // Nobody is left to be told.

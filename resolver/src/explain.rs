@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ProjectKey};
 use crate::facts::UsedFact;
+use crate::passing_over::passing_over;
 use crate::shelf::World;
 use crate::software::Software;
 use crate::solve::GaveUp;
@@ -126,7 +127,7 @@ fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Holder], shared: &'x 
 /// The yes: what was chosen, and why nothing newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Solved {
     /// The server as the request names it.
     pub server: String,
@@ -148,7 +149,7 @@ pub struct Solved {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfollowed: Vec<Unfollowed>,
     /// Facts about versions that bind the chosen plugins and that no page states, each with who says so.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<UsedFact>,
     /// What was assumed on the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -167,7 +168,7 @@ pub struct Solved {
 /// The chosen Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ChosenPaper {
     /// Its Minecraft version.
     pub minecraft: Minecraft,
@@ -188,7 +189,7 @@ pub struct ChosenPaper {
 /// A Minecraft version and a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PaperName {
     /// The software; absent for Paper.
     #[serde(default, skip_serializing_if = "Software::is_paper")]
@@ -202,7 +203,7 @@ pub struct PaperName {
 /// A newer build and why it was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NewerBuild {
     /// Its number.
     pub build: u32,
@@ -214,7 +215,7 @@ pub struct NewerBuild {
 /// One chosen plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ChosenPlugin {
     /// The name people know.
     pub name: String,
@@ -263,7 +264,7 @@ pub enum Listing {
 /// A newer release that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NewerRelease {
     /// Its version.
     pub version: String,
@@ -296,7 +297,7 @@ pub enum Because {
         /// Names people know, with the chosen versions.
         with: Vec<String>,
         /// What says so that no page states.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
         facts: Vec<UsedFact>,
     },
     /// It needs these, which cannot be had with the rest.
@@ -314,7 +315,7 @@ pub enum Because {
 /// A newer Paper that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct NewerPaper {
     /// Its Minecraft version.
     pub minecraft: Minecraft,
@@ -343,7 +344,7 @@ pub struct NewerPaper {
 /// A plugin that holds a Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Holder {
     /// The name people know.
     pub name: String,
@@ -362,7 +363,7 @@ pub struct Holder {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
     /// What says so that no page states.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<UsedFact>,
     /// Names of the plugins that it holds with it, because they need it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -380,7 +381,7 @@ pub struct Holder {
 /// A release and how far its list goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ListedRelease {
     /// Its version.
     pub version: String,
@@ -404,7 +405,7 @@ pub struct ListedRelease {
 /// A release that would do but may not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Nearly {
     /// Its version.
     pub version: String,
@@ -418,7 +419,7 @@ pub struct Nearly {
 /// A plugin that strategy `latest` could not take along.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Unfollowed {
     /// The name people know.
     pub name: String,

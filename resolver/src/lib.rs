@@ -22,8 +22,10 @@ pub mod jar;
 pub mod lock;
 #[cfg(feature = "manifest")]
 pub mod manifest;
+mod nearest;
 mod needed;
 mod overlay;
+mod passing_over;
 pub mod request;
 #[cfg(feature = "cli")]
 mod schema;

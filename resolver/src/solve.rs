@@ -78,7 +78,7 @@ impl Unsolvable {
 /// The search took more than its budget allows. Says nothing about whether an answer exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 #[error("{}", explain::few::gave_up(self))]
 pub struct GaveUp {
     /// Steps taken (choices and dependency look-ups).

@@ -41,6 +41,8 @@ mod purpur;
 mod schemas;
 #[path = "cli/shell.rs"]
 mod shell;
+#[path = "cli/terminal.rs"]
+mod terminal;
 #[path = "cli/trust.rs"]
 mod trust;
 #[path = "cli/unknowns.rs"]

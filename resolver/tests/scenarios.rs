@@ -28,6 +28,8 @@ mod format;
 mod loading;
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/newer.rs"]
+mod newer;
 #[path = "support/own_jars.rs"]
 mod own_jars;
 #[path = "support/papers.rs"]
@@ -194,10 +196,12 @@ fn on_one_line(explanation: &Explanation) -> String {
     format!("\n-- on one line --\n{line}\n")
 }
 
-/// What is written as JSON is read as what was written.
+/// What is written as JSON is read as what was written, also where a newer version adds fields.
 fn assert_survives_json(explanation: &Explanation) {
     let text = serde_json::to_string(explanation).unwrap();
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
+    let newer = newer::with_further_fields(&serde_json::from_str(&text).unwrap());
+    assert_eq!(serde_json::from_value::<Explanation>(newer).unwrap(), *explanation, "with further fields: {text}");
 }
 
 fn scenario_files() -> std::io::Result<Vec<PathBuf>> {

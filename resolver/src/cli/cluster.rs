@@ -7,10 +7,10 @@ use clap::Args;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 
-use super::nearest::nearest;
 use super::running;
 use super::terminal::Progress;
 use crate::manifest::server_name;
+use crate::nearest::nearest;
 
 mod connection;
 mod error;
@@ -159,7 +159,7 @@ fn chosen(
             [] => {
                 let mut there: Vec<String> = servers.iter().map(own).collect();
                 there.sort();
-                let meant = nearest(name, there.iter().map(String::as_str)).map(str::to_owned);
+                let meant = nearest(name, there.iter().map(String::as_str)).next().map(str::to_owned);
                 return Err(ClusterError::NoSuchServer {
                     name: name.clone(),
                     place: namespace_in_words(),

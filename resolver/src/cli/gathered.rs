@@ -210,7 +210,7 @@ pub(super) fn end_of(unsolvable: &Unsolvable) -> End {
 
 /// The one server that is meant: by `games/lobby` or `lobby`, or the only one there is.
 pub(super) fn one_server<'n>(names: &[&'n str], wanted: Option<&str>, instead: &str) -> Result<&'n str, String> {
-    let listed = |names: &[&str]| super::nearest::listed(names.iter().copied());
+    let listed = |names: &[&str]| super::listed::listed(names.iter().copied());
     let Some(wanted) = wanted else {
         return match names {
             [only] => Ok(only),

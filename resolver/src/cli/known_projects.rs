@@ -1,7 +1,7 @@
 //! Pure. Slugs that a misspelt one may have meant, when nothing is stored yet.
 
-use super::nearest::nearest;
 use crate::catalog::{ProjectKey, Source};
+use crate::nearest::nearest;
 
 /// Slugs of much used projects, all of them in the recorded answers or in the dependencies that those name. It is a help
 /// for spelling only: what is not here is asked for all the same.
@@ -49,14 +49,14 @@ pub(super) fn fix(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
             .chain(known.iter().copied())
             .filter(move |project| !(source == wrong.source && *project == wrong.project))
     };
-    if let Some(meant) = nearest(&wrong.project, of(wrong.source)) {
+    if let Some(meant) = nearest(&wrong.project, of(wrong.source)).next() {
         return format!("did you mean `{meant}`?");
     }
     let other = match wrong.source {
         Source::Hangar => Source::Modrinth,
         Source::Modrinth | Source::Url => Source::Hangar,
     };
-    match nearest(&wrong.project, of(other)) {
+    match nearest(&wrong.project, of(other)).next() {
         Some(meant) => format!("there is `{{type: {other}, project: {meant}}}`"),
         None => "write the slug, the last part of the project page's address".to_owned(),
     }

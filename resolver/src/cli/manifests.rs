@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::document::{self, Node, Tree};
 use super::input::File;
-use super::nearest::nearest;
 use super::{running, strict};
 use crate::foreign::shortened;
 use crate::manifest::{Complaint, plugin_name, server_name};
+use crate::nearest::nearest;
 
 /// The group and version of our kinds.
 const OURS: &str = "nightshift.dev/v1alpha1";
@@ -178,9 +178,10 @@ impl Reader {
         if version == OURS && known.contains(&kind) {
             return self.ours(file, node, kind);
         }
-        if group == "nightshift.dev" || (kind == "PaperMCServer" || nearest(group, ["nightshift.dev"]).is_some()) {
+        if group == "nightshift.dev" || (kind == "PaperMCServer" || nearest(group, ["nightshift.dev"]).next().is_some())
+        {
             let complaint = if version == OURS {
-                let fix = nearest(kind, known).map_or_else(
+                let fix = nearest(kind, known).next().map_or_else(
                     || "the kinds are `PaperMCServer` and `Plugin`".to_owned(),
                     |meant| format!("did you mean `{meant}`?"),
                 );

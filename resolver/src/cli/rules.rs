@@ -4,8 +4,8 @@ use crds::paper_mc_server::UpdateSchedule;
 use crds::{PaperMCServer, Plugin};
 use jiff::tz;
 
-use super::nearest::nearest;
 use crate::manifest::{Complaint, plugin_name, server_name};
+use crate::nearest::nearest;
 
 mod blackouts;
 
@@ -137,6 +137,7 @@ fn fix_zone(zone: &str) -> Option<String> {
     }
     Some(
         nearest(zone, known.iter().map(String::as_str))
+            .next()
             .map_or_else(|| "write one such as `Europe/Berlin`".to_owned(), |meant| format!("did you mean `{meant}`?")),
     )
 }

@@ -1,6 +1,7 @@
 //! Pure. `resolver schema`: JSON Schemas of what this command writes.
 
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 
 use super::arguments::Described;
@@ -23,7 +24,7 @@ enum Answer {
 }
 
 #[derive(JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "as above")]
 struct WhatIf {
     /// Tells it from an answer about the world as it is.
@@ -35,10 +36,28 @@ struct WhatIf {
     then: Explanation,
 }
 
+/// Leaves it open which further fields there are: a part that a lock has too says there that there are none.
+fn open(schema: &mut Schema) {
+    if schema.get("additionalProperties") == Some(&false.into()) {
+        schema.remove("additionalProperties");
+    }
+}
+
 /// The schema as text.
 pub(super) fn schema(of: Described) -> String {
     // As it is written, not as it may be read.
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let written = SchemaSettings::draft2020_12().for_serialize();
+    // A lock is kept, and says its format; an answer may have more fields in a newer version.
+    let generator = match of {
+        Described::Lock => written,
+        Described::Explanation
+        | Described::Difference
+        | Described::Plan
+        | Described::Outdated
+        | Described::Ready
+        | Described::Verify => written.with_transform(RecursiveTransform(open)),
+    }
+    .into_generator();
     let (title, mut schema): (&str, Schema) = match of {
         Described::Lock => {
             let mut schema = generator.into_root_schema_for::<Lock>();

@@ -7,7 +7,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::document::{Node, Tree};
-use super::nearest::{listed, nearest};
+use super::listed::listed;
+use crate::nearest::nearest;
 
 mod misplaced;
 mod shape;
@@ -159,7 +160,7 @@ impl Checker<'_> {
         if !homes.is_empty() {
             return format!("it belongs into {}", listed(homes.iter().map(String::as_str)));
         }
-        if let Some(meant) = nearest(key, names.clone()) {
+        if let Some(meant) = nearest(key, names.clone()).next() {
             return format!("did you mean `{meant}`?");
         }
         // podTemplate has fields by the dozen, which help nobody.
@@ -198,7 +199,7 @@ impl Checker<'_> {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
             if !words.contains(&text) {
                 let all = listed(words.iter().copied());
-                let fix = match nearest(text, words) {
+                let fix = match nearest(text, words).next() {
                     Some(meant) => format!("did you mean `{meant}`? It can be {all}"),
                     None => format!("it can be {all}"),
                 };

@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::nearest::{listed, nearest};
+use super::listed::listed;
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar, PaperVersion, Project, Release};
 use crate::explain::Explanation;
 use crate::explain::words::{date, list};
+use crate::nearest::nearest;
 use crate::request::{PluginWish, Request};
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -72,8 +73,8 @@ impl FromStr for Assumed {
 }
 
 /// What is not so, and was supposed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Supposed {
     /// Plugins that were left out.
     pub(super) without: Vec<LeftOut>,
@@ -82,8 +83,8 @@ pub(super) struct Supposed {
 }
 
 /// A plugin that was left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct LeftOut {
     /// The name people know.
     pub(super) plugin: String,
@@ -92,15 +93,15 @@ pub(super) struct LeftOut {
 }
 
 /// A release that was supposed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct SupposedRelease {
     /// The name people know.
     pub(super) plugin: String,
     /// The version.
     pub(super) version: String,
     /// When it was supposed to be published; absent for a real one whose date nobody says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) published: Option<Timestamp>,
     /// Whether there is a release of this version, and only its list was supposed.
     pub(super) exists: bool,
@@ -241,10 +242,10 @@ fn known_names(catalog: &Catalog, requests: &[Request]) -> BTreeSet<String> {
 
 fn nobody_asks(flag: &str, name: &str, known: &BTreeSet<String>) -> String {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let fix = match nearest(name, known.iter().copied()) {
+    let fix = match nearest(name, known.iter().copied()).next() {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => "no server here has a plugin".to_owned(),
-        None => format!("the plugins here are {}", listed(known)),
+        None => format!("the plugins here are {}", listed(known.iter().copied())),
     };
     format!("`{flag} {name}`: nobody here asks for it; {fix}")
 }

@@ -12,10 +12,11 @@ use super::ask::in_runtime;
 #[cfg(feature = "cluster")]
 use super::cluster;
 use super::gathered::one_server;
-use super::nearest::{listed, nearest};
+use super::listed::listed;
 use super::{Said, input, manifests};
 use crate::explain::words::in_a_shell;
 use crate::manifest::server_name;
+use crate::nearest::nearest;
 use crate::upstream::in_words;
 use crate::version::Minecraft;
 
@@ -90,10 +91,10 @@ fn checked<'s>(server: &str, jar: &str, seen: &'s [UnmanagedFile]) -> Result<&'s
     let jar = jar.strip_prefix("plugins/").unwrap_or(jar);
     let Some(file) = seen.iter().find(|file| file.file == jar) else {
         let files: Vec<&str> = seen.iter().map(|file| file.file.as_str()).collect();
-        let fix = match nearest(jar, files.iter().copied()) {
+        let fix = match nearest(jar, files.iter().copied()).next() {
             Some(meant) => format!("did you mean `{meant}`?"),
             None if files.is_empty() => "its status names none (`status.unmanaged`)".to_owned(),
-            None => format!("there is {}", listed(files)),
+            None => format!("there is {}", listed(files.iter().copied())),
         };
         return Err(format!("{server} has no JAR `{jar}` that is not managed; {fix}"));
     };

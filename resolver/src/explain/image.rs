@@ -11,7 +11,7 @@ use crate::solve::answer::java;
 /// The Java and the image of a chosen set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ChosenImage {
     /// The least Java that all of the set starts on.
     pub java: u32,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Awaited, ListedRelease, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
+use crate::passing_over::passing_over;
 use crate::request::{Hold, OverrideMode};
 use crate::software::Software;
 use crate::unusable::Unusable;
@@ -14,7 +15,7 @@ use crate::version::Minecraft;
 /// Something the user can do. Each was proven: the problem was solved again with it applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Hint {
     /// All of these, together.
     pub steps: Vec<HintStep>,
@@ -179,7 +180,7 @@ pub enum Down {
 /// A Plugin that is proposed: the manifest to apply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Proposal {
     /// `metadata.name`
     pub object: String,
@@ -200,7 +201,7 @@ pub struct Proposal {
 /// What a proposed Plugin adds to a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Allowance {
     /// `minecraftVersions`
     pub minecraft_versions: Vec<String>,
@@ -211,7 +212,7 @@ pub struct Allowance {
 /// The no: why nothing meets the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Impossible {
     /// The server as the request names it.
     pub server: String,
@@ -245,7 +246,7 @@ fn is_zero(n: &usize) -> bool {
 /// What runs now, in names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct RunningNow {
     /// Paper.
     pub paper: PaperName,
@@ -362,7 +363,7 @@ pub enum Reason {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         optional: bool,
         /// The fact behind it, if no page states it: the versions that will do, and who says so.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
         fact: Option<UsedFact>,
     },
     /// Two plugins must not be installed together.
@@ -406,7 +407,7 @@ pub enum Reason {
 /// have of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct OneVersion {
     /// The plugins; of several, only all of them together show it.
     pub plugins: Vec<SharedPlugin>,
@@ -427,7 +428,7 @@ impl OneVersion {
 /// A plugin that is one version on several servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct SharedPlugin {
     /// The Plugin object.
     pub object: String,
@@ -438,7 +439,7 @@ pub struct SharedPlugin {
 /// What one server could have of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Takes {
     /// The server, as its request names it.
     pub server: String,
@@ -456,7 +457,7 @@ pub struct Takes {
 /// A run of Paper versions without a gap, in the order of the versions there are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Span {
     /// The oldest.
     pub from: Minecraft,
@@ -467,7 +468,7 @@ pub struct Span {
 /// Why no metadata answers the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Unanswerable {
     /// The server as the request names it.
     pub server: String,

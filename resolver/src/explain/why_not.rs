@@ -11,7 +11,7 @@ use crate::version::Minecraft;
 /// The answer to "why not this Paper?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct WhyNot {
     /// The server as the request names it.
     pub server: String,
@@ -60,7 +60,7 @@ pub struct WhyNot {
 /// Whether one plugin is ready for the Minecraft version asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PluginState {
     /// The name people know.
     pub name: String,
@@ -87,7 +87,7 @@ impl WhyNot {
 /// A pin of Paper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PaperPin {
     /// `spec.version`
     pub version: Minecraft,

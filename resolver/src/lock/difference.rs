@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::{Lock, LockDigest, LockReason, LockedFile, LockedPlugin};
 use crate::catalog::ProjectKey;
 use crate::explain::PaperName;
+use crate::passing_over::passing_over;
 use crate::version::{Minecraft, lenient};
 
 /// What changes from one lock to another: everything that the digest covers, and nothing else. Dates, addresses, reasons,
 /// JVM flags and the server's name do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Difference {
     /// The lock compared with.
     pub old: LockName,
@@ -37,7 +38,7 @@ pub struct Difference {
 /// Which lock it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct LockName {
     /// The server it was solved for.
     pub server: String,
@@ -50,7 +51,7 @@ pub struct LockName {
 /// Something that was one thing and is another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Change<T> {
     /// In the old lock.
     pub from: T,
@@ -61,7 +62,7 @@ pub struct Change<T> {
 /// Another Paper, or another file of the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PaperChange {
     /// In the old lock.
     pub from: PaperName,
@@ -72,14 +73,14 @@ pub struct PaperChange {
     /// An older Minecraft: it does not open a world that the newer one has opened.
     pub backwards: bool,
     /// Set when the file is another one although the build is the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
     pub file: Option<Change<LockedFile>>,
 }
 
 /// What happens to one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct PluginChange {
     /// The name people know.
     pub name: String,
@@ -113,7 +114,7 @@ pub enum ChangeKind {
 /// One release as a lock holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct ReleaseName {
     /// The version as its authors write it.
     pub version: String,
@@ -122,9 +123,10 @@ pub struct ReleaseName {
     /// The source's id of it.
     pub release_id: String,
     /// Its file.
+    #[serde(deserialize_with = "passing_over")]
     pub file: LockedFile,
     /// Its further files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<LockedFile>,
     /// Names of the plugins that need it, when nobody asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

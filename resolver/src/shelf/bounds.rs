@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::closure::{Target, find};
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::facts::Says;
-use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, letters, needs};
+use crate::nearest::nearest;
+use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, needs};
 use crate::request::{PluginWish, Request, Running};
 
 /// What a release's facts are read with.
@@ -118,7 +119,7 @@ impl<'x> Facing<'x> {
         Target::Unknown {
             plugin: name.to_owned(),
             because: because.to_owned(),
-            nearest: near(name, known),
+            nearest: nearest(name, known).take(3).map(str::to_owned).collect(),
             says: match bound {
                 Bound::Within(_, says) | Bound::Same(_, says) => says.clone(),
                 Bound::Guess => Says::Plugin { object: String::new() },
@@ -134,47 +135,5 @@ fn same(a: &Target, b: &Target) -> bool {
         (Target::Fetch(a), Target::Fetch(b)) => a == b,
         (Target::Unknown { plugin: a, .. }, Target::Unknown { plugin: b, .. }) => a.eq_ignore_ascii_case(b),
         _ => false,
-    }
-}
-
-/// Up to three of `known` that `name` may have been meant to be, nearest first.
-fn near<'x>(name: &str, known: impl Iterator<Item = &'x str>) -> Vec<String> {
-    let plain = |text: &str| -> String { letters(text).collect() };
-    let name = plain(name);
-    // One slip in every three letters, as the command line has it.
-    let most = (name.chars().count() / 3).max(1);
-    let mut near: Vec<(usize, &str)> =
-        known.map(|other| (distance(&name, &plain(other)), other)).filter(|(distance, _)| *distance <= most).collect();
-    near.sort_unstable();
-    near.into_iter().take(3).map(|(_, other)| other.to_owned()).collect()
-}
-
-/// How many letters have to be put in, taken out or exchanged.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (line, letter) in a.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], line + 1);
-        for (at, other) in b.iter().enumerate() {
-            let exchanged = corner + usize::from(letter != *other);
-            corner = row[at + 1];
-            row[at + 1] = exchanged.min(corner + 1).min(row[at] + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slip_finds_its_plugin_and_another_word_finds_none() {
-        let known = || ["WorldEdit", "WorldGuard", "ViaVersion"].into_iter();
-        assert_eq!(near("Wordedit", known()), ["WorldEdit"]);
-        assert_eq!(near("world-edit", known()), ["WorldEdit"]);
-        assert_eq!(near("LuckPerms", known()), [""; 0]);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
     }
 }

@@ -1,16 +1,24 @@
 //! Edge (reads). What commands write with `--format json` is as the published schemas say.
 
+use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
+use resolver::explain::Explanation;
+use resolver::lock::{Difference, Lock};
+use resolver::verify::{Broken, Unmet};
+use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 
 use super::{Desk, lobby, plugin, server};
 
 #[path = "../support/json_schema.rs"]
 mod json_schema;
+#[path = "../support/newer.rs"]
+mod newer;
 
-use json_schema::faults;
+use json_schema::{faults, refusals};
+use newer::with_further_fields;
 
 /// A published schema.
 fn published(name: &str) -> Value {
@@ -58,42 +66,91 @@ fn desk() -> Desk {
     desk
 }
 
+/// Every kind of answer: whose schema it is under, and what is asked.
+const QUESTIONS: [(&str, &str); 26] = [
+    ("lock", "lock -f lobby.yaml"),
+    ("explanation", "explain -f lobby.yaml"),
+    ("explanation", "explain -f slow.yaml"),
+    ("explanation", "explain -f runs.yaml"),
+    ("explanation", "explain -f latest.yaml"),
+    ("explanation", "explain -f no.yaml"),
+    ("explanation", "explain -f lobby.yaml --why-not 1.21.11"),
+    ("explanation", "explain -f lobby.yaml --why-not 1.20.99"),
+    ("explanation", "explain -f lobby.yaml --without griefprevention"),
+    ("explanation", "explain -f lobby.yaml --assume griefprevention=16.19"),
+    ("difference", "diff old.lock.json new.lock.json"),
+    ("difference", "diff new.lock.json new.lock.json"),
+    ("plan", "plan -f lobby.yaml"),
+    ("plan", "plan -f runs.yaml"),
+    ("plan", "plan -f lobby.yaml --running old.lock.json"),
+    ("outdated", "outdated -f slow.yaml"),
+    ("outdated", "outdated -f runs.yaml"),
+    ("outdated", "outdated -f latest.yaml"),
+    ("ready", "ready 1.21.11 -f lobby.yaml"),
+    ("ready", "ready 1.21.8 -f lobby.yaml"),
+    ("ready", "ready 26.2 -f lobby.yaml"),
+    ("verify", "verify new.lock.json -f lobby.yaml"),
+    ("verify", "verify old.lock.json -f lobby.yaml"),
+    ("verify", "verify broken.lock.json -f lobby.yaml"),
+    ("verify", "verify new.lock.json -f no.yaml"),
+    ("verify", "verify new.lock.json -f latest.yaml"),
+];
+
 #[test]
 fn every_json_answer_is_as_its_schema_says() {
     let desk = desk();
-    for (name, question) in [
-        ("lock", "lock -f lobby.yaml"),
-        ("explanation", "explain -f lobby.yaml"),
-        ("explanation", "explain -f slow.yaml"),
-        ("explanation", "explain -f runs.yaml"),
-        ("explanation", "explain -f latest.yaml"),
-        ("explanation", "explain -f no.yaml"),
-        ("explanation", "explain -f lobby.yaml --why-not 1.21.11"),
-        ("explanation", "explain -f lobby.yaml --why-not 1.20.99"),
-        ("explanation", "explain -f lobby.yaml --without griefprevention"),
-        ("explanation", "explain -f lobby.yaml --assume griefprevention=16.19"),
-        ("difference", "diff old.lock.json new.lock.json"),
-        ("difference", "diff new.lock.json new.lock.json"),
-        ("plan", "plan -f lobby.yaml"),
-        ("plan", "plan -f runs.yaml"),
-        ("plan", "plan -f lobby.yaml --running old.lock.json"),
-        ("outdated", "outdated -f slow.yaml"),
-        ("outdated", "outdated -f runs.yaml"),
-        ("outdated", "outdated -f latest.yaml"),
-        ("ready", "ready 1.21.11 -f lobby.yaml"),
-        ("ready", "ready 1.21.8 -f lobby.yaml"),
-        ("ready", "ready 26.2 -f lobby.yaml"),
-        ("verify", "verify new.lock.json -f lobby.yaml"),
-        ("verify", "verify old.lock.json -f lobby.yaml"),
-        ("verify", "verify broken.lock.json -f lobby.yaml"),
-        ("verify", "verify new.lock.json -f no.yaml"),
-        ("verify", "verify new.lock.json -f latest.yaml"),
-    ] {
-        let mut arguments: Vec<&str> = question.split(' ').collect();
-        if name != "lock" {
-            arguments.extend(["--format", "json"]);
+    for (name, question) in QUESTIONS {
+        checked(&desk, name, &in_words(name, question));
+    }
+}
+
+/// What is typed.
+fn in_words<'a>(name: &str, question: &'a str) -> Vec<&'a str> {
+    let format: &[&str] = if name == "lock" { &[] } else { &["--format", "json"] };
+    question.split(' ').chain(format.iter().copied()).collect()
+}
+
+/// An answer that has a field more in each object is read as if it had not.
+fn assert_passed_over<T: DeserializeOwned + PartialEq + Debug>(answer: &Value) {
+    let read = |value: Value| serde_json::from_value::<T>(value).unwrap();
+    assert_eq!(read(with_further_fields(answer)), read(answer.clone()));
+}
+
+#[test]
+fn a_field_more_in_any_object_of_an_answer_is_passed_over() {
+    let desk = desk();
+    for (name, question) in QUESTIONS.into_iter().filter(|(name, _)| *name != "lock") {
+        let schema = published(name);
+        for answer in checked(&desk, name, &in_words(name, question)) {
+            let newer = with_further_fields(&answer);
+            assert_eq!(refusals(&schema, &newer), [""; 0], "{question}\n{newer:#}");
+            match name {
+                "explanation" => assert_passed_over::<Explanation>(answer.get("then").unwrap_or(&answer)),
+                "difference" => assert_passed_over::<Difference>(&answer),
+                "verify" => {
+                    assert_passed_over::<Vec<Broken>>(&answer["facts"]);
+                    assert_passed_over::<Vec<Unmet>>(&answer["request"]);
+                    answer.get("solve").into_iter().for_each(assert_passed_over::<Difference>);
+                    answer.get("noSolution").into_iter().for_each(assert_passed_over::<Explanation>);
+                }
+                // Nothing of ours reads the others.
+                _ => {}
+            }
         }
-        checked(&desk, name, &arguments);
+    }
+}
+
+#[test]
+fn a_field_more_in_a_lock_is_refused_wherever_it_stands() {
+    let desk = desk();
+    let lock = checked(&desk, "lock", &["lock", "-f", "lobby.yaml"]).remove(0);
+    assert!(serde_json::from_value::<Lock>(lock.clone()).is_ok());
+    for place in ["", "/paper", "/plugins/0", "/plugins/0/file", "/facts/0", "/bounds/0"] {
+        let mut newer = lock.clone();
+        newer.pointer_mut(place).unwrap()["further"] = 1.into();
+        assert_eq!(refusals(&published("lock"), &newer).len(), 1, "{place}");
+        let refused = serde_json::from_value::<Lock>(newer).unwrap_err().to_string();
+        assert!(refused.contains("unknown field `further`"), "{place}: {refused}");
     }
 }
 

@@ -1,16 +1,26 @@
-//! Pure. As much of JSON Schema as the published schemas use, and stricter: a field has to be described. For tests only.
+//! Pure. As much of JSON Schema as the published schemas use, and if asked stricter: a field has to be described. For tests only.
 
 use serde_json::Value;
 
 /// What of `value` is not as `schema` says, with its place; nothing when all is.
 pub(crate) fn faults(schema: &Value, value: &Value) -> Vec<String> {
+    found(&Checker { root: schema, describes_all: true }, value)
+}
+
+/// The same as a program has it that keeps to JSON Schema: where nothing is said about further fields, any is allowed.
+pub(crate) fn refusals(schema: &Value, value: &Value) -> Vec<String> {
+    found(&Checker { root: schema, describes_all: false }, value)
+}
+
+fn found(checker: &Checker<'_>, value: &Value) -> Vec<String> {
     let mut faults = Vec::new();
-    Checker { root: schema }.check(schema, value, "", &mut faults);
+    checker.check(checker.root, value, "", &mut faults);
     faults
 }
 
 struct Checker<'a> {
     root: &'a Value,
+    describes_all: bool,
 }
 
 impl Checker<'_> {
@@ -24,7 +34,9 @@ impl Checker<'_> {
         faults.extend(wrongs.map(|said| format!("{place}{colon}{said}")));
         if let Some(name) = schema["$ref"].as_str() {
             let named = self.root.pointer(name.strip_prefix('#').unwrap()).expect(name);
-            self.check(named, value, place, faults);
+            self.check(&with_own(named, schema), value, place, faults);
+        } else {
+            self.fields(schema, value, place, faults);
         }
         for (keyword, exactly_one) in [("anyOf", false), ("oneOf", true)] {
             let Some(branches) = schema[keyword].as_array() else { continue };
@@ -39,7 +51,6 @@ impl Checker<'_> {
                 faults.push(format!("{place}{colon}{said}"));
             }
         }
-        self.fields(schema, value, place, faults);
         for (at, item) in value.as_array().into_iter().flatten().enumerate() {
             let schema = schema["prefixItems"].get(at).or_else(|| schema.get("items"));
             if let Some(schema) = schema {
@@ -57,17 +68,28 @@ impl Checker<'_> {
             }
         }
         let Some(properties) = schema["properties"].as_object() else { return };
+        let further = schema.get("additionalProperties");
+        let is_open = !self.describes_all && further != Some(&Value::Bool(false));
         for (name, value) in fields {
             let dot = if place.is_empty() { "" } else { "." };
-            match properties
-                .get(name)
-                .or_else(|| schema.get("additionalProperties").filter(|further| further.is_object()))
-            {
+            match properties.get(name).or_else(|| further.filter(|further| further.is_object())) {
                 Some(schema) => self.check(schema, value, &format!("{place}{dot}{name}"), faults),
+                None if is_open => {}
                 None => faults.push(format!("{place}{colon}`{name}` is not described")),
             }
         }
     }
+}
+
+/// A schema that another one names and adds fields to: one object is described by both.
+fn with_own(named: &Value, schema: &Value) -> Value {
+    let mut whole = named.clone();
+    if let Some(own) = schema["properties"].as_object() {
+        whole["properties"].as_object_mut().expect("fields are added to fields").extend(own.clone());
+        let required = schema["required"].as_array().into_iter().flatten().cloned();
+        whole["required"].as_array_mut().expect("all of them have to be there").extend(required);
+    }
+    whole
 }
 
 /// What one keyword has against a value by itself.

@@ -70,13 +70,12 @@ pub(crate) fn page(schema: &Value, answers: &[Answer]) -> (String, Vec<String>) 
     }
     let (heading, fields) = MISSING;
     writeln!(page, "\n## {heading}").unwrap();
-    let kinds = schema["$defs"]["Explanation"]["oneOf"].as_array().unwrap();
-    let kind = kinds.iter().find(|kind| kind["properties"]["answer"]["const"] == "unanswerable").unwrap();
+    let described = &schema["$defs"]["Unanswerable"]["properties"];
     for field in fields {
         let has_it = |answer: &&Answer| answer.data["answer"] == "unanswerable" && answer.data[field].is_array();
         let shortest = answers.iter().filter(has_it).min_by_key(|answer| (answer.text.len(), &answer.scenario));
         let example = shortest.map(|answer| (answer.text.trim_end(), answer));
-        entry(&mut page, field, &kind["properties"][field]["description"], example);
+        entry(&mut page, field, &described[field]["description"], example);
         missing.extend(example.is_none().then(|| format!("unanswerable {field}")));
     }
     (page, missing)

@@ -7,7 +7,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::error::ClusterError;
-use crate::cli::nearest::nearest;
+use crate::nearest::nearest;
 
 /// How long an API server may take to accept a connection. One that is far away takes a second; one that is not there would
 /// keep the user waiting for the two minutes of the system.
@@ -70,7 +70,7 @@ async fn of_kubeconfig(kubeconfig: Kubeconfig, named: String, context: Option<&s
     match context.or(kubeconfig.current_context.as_deref().filter(|name| !name.is_empty())) {
         None => return Err(ClusterError::NoCurrentContext { there }),
         Some(name) if !there.iter().any(|known| known == name) => {
-            let meant = nearest(name, there.iter().map(String::as_str)).map(str::to_owned);
+            let meant = nearest(name, there.iter().map(String::as_str)).next().map(str::to_owned);
             return Err(ClusterError::NoContext { name: name.to_owned(), meant, there });
         }
         Some(_) => {}

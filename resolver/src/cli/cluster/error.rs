@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::cli::nearest::listed;
+use crate::cli::listed::listed;
 
 /// Why a cluster could not be asked.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use crds::duration;
 use serde_json::Value;
 
-use crate::cli::nearest::listed;
+use crate::cli::listed::listed;
 use crate::manifest::{CHECKSUM, url_fault};
 
 /// A set of fields, as something that is wanted.

@@ -1,0 +1,129 @@
+//! Edge (reads and writes). The command on a terminal: it writes to one side of a pseudo-terminal, and the test looks at the other.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::process::Command;
+use std::thread;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::{Desk, lobby};
+
+/// Where a command writes to.
+#[derive(Clone, Copy)]
+enum End {
+    Pipe,
+    /// Of so many columns; 0: it does not know.
+    Terminal(u16),
+}
+
+impl End {
+    /// The side that is looked at, and the one that is written to.
+    fn open(self) -> (OwnedFd, OwnedFd) {
+        match self {
+            Self::Pipe => {
+                let (reader, writer) = io::pipe().unwrap();
+                (reader.into(), writer.into())
+            }
+            Self::Terminal(columns) => {
+                let seen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+                grantpt(&seen).unwrap();
+                unlockpt(&seen).unwrap();
+                let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let written = rustix::fs::open(ptsname(&seen, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
+                tcsetwinsize(&seen, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+                (seen, written)
+            }
+        }
+    }
+}
+
+/// What a command writes to stdout and to stderr.
+fn written(mut command: Command, stdout: End, stderr: End) -> [String; 2] {
+    let ((seen_of_stdout, stdout), (seen_of_stderr, stderr)) = (stdout.open(), stderr.open());
+    let looks = [seen_of_stdout, seen_of_stderr].map(|seen| thread::spawn(move || until_the_end(seen)));
+    let status = command.stdout(stdout).stderr(stderr).status().unwrap();
+    // It holds the sides that are written to, and there is no end while anybody does.
+    drop(command);
+    assert!(status.success(), "{status}");
+    // A terminal begins a line at the left by a letter of its own.
+    looks.map(|look| look.join().unwrap().replace("\r\n", "\n"))
+}
+
+/// A pipe ends with nothing more to read, a terminal with an error when nobody is on the other side.
+fn until_the_end(seen: OwnedFd) -> String {
+    let mut bytes = Vec::new();
+    if let Err(error) = File::from(seen).read_to_end(&mut bytes) {
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What is asked at a desk: with these further arguments and variables, with blanks between them.
+fn explain(desk: &Desk, arguments: &str, variables: &str) -> Command {
+    let arguments: Vec<&str> = "explain -f lobby.yaml".split(' ').chain(arguments.split_whitespace()).collect();
+    let mut command = desk.command(&arguments);
+    command.envs(variables.split_whitespace().map(|variable| variable.split_once('=').unwrap()));
+    command
+}
+
+#[test]
+fn a_narrow_terminal_breaks_lines_below_their_own_column_and_nothing_else_does() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let on = |stdout: End| written(explain(&desk, "", ""), stdout, End::Pipe)[0].clone();
+    let plain = on(End::Pipe);
+    assert!(plain.lines().any(|line| line.chars().count() > 100), "{plain}");
+    // As wide as anything, not told, and too narrow for more than pieces.
+    for columns in [500, 0, 39] {
+        assert_eq!(on(End::Terminal(columns)), plain, "{columns} columns");
+    }
+    let narrow = on(End::Terminal(60));
+    let in_words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(in_words(&narrow), in_words(&plain), "the same words");
+    let too_long: Vec<&str> = narrow.lines().filter(|line| line.chars().count() > 60).collect();
+    assert!(matches!(too_long[..], [line] if line.contains("compatibilityOverride: {")), "to be copied: {too_long:?}");
+    let below = "\n  GriefPrevention 16.18.5  newest, of 6 October 2025. Its Modrinth\n";
+    let below = below.replace(" Modrinth\n", "\n                           Modrinth page lists");
+    assert!(narrow.contains(&below), "{narrow}");
+}
+
+#[test]
+fn a_terminal_is_shown_headings_in_bold_unless_it_or_somebody_does_not_want_them() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let shown = |arguments: &str, variables: &str| {
+        written(explain(&desk, arguments, variables), End::Terminal(500), End::Pipe)[0].clone()
+    };
+    let colored = shown("", "TERM=xterm");
+    assert!(colored.starts_with("\u{1b}[1mlobby can run"), "{colored}");
+    let plain = colored.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    for (arguments, variables) in [
+        ("", "TERM=xterm NO_COLOR=1"),
+        ("", "TERM=xterm CLICOLOR=0"),
+        ("", "TERM=dumb"),
+        ("", ""),
+        ("--color never", "TERM=xterm CLICOLOR_FORCE=1"),
+    ] {
+        assert_eq!(shown(arguments, variables), plain, "{arguments} {variables}");
+    }
+    assert_eq!(shown("--color always", "TERM=dumb NO_COLOR=1"), colored);
+    let json = shown("--format json", "TERM=xterm");
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok() && json.lines().count() > 50, "{json}");
+}
+
+#[test]
+fn what_is_under_way_is_shown_on_stderr_while_it_is_if_that_is_a_terminal() {
+    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let under_way = "asking Fill for Paper, modrinth for 3 plugins, Docker Hub for images\r\r\u{1b}[K";
+    let on = |stdout: End, stderr: End| written(explain(&desk, "", ""), stdout, stderr);
+    let [answer, notes] = on(End::Pipe, End::Terminal(80));
+    assert!(!notes.is_empty() && notes.replace(under_way, "").is_empty(), "gone when it is over: {notes:?}");
+    // The answer is the same, whoever looks on, and holds nothing of it.
+    assert_eq!(on(End::Pipe, End::Pipe), [answer.as_str(), ""]);
+    assert_eq!(on(End::Terminal(500), End::Pipe), [answer.as_str(), ""]);
+    let both = on(End::Terminal(500), End::Terminal(80));
+    assert_eq!(both, [answer, notes]);
+}
