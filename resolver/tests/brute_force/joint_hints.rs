@@ -72,9 +72,9 @@ fn keeps_its_word(pair: &Pair, seat: usize, before: &Answer, hint: &Hint) -> Res
     if gives != (&then.lock.minecraft, then.lock.build) {
         return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
     }
-    let left = |answer: &Resolution| match &answer.explanation {
-        Explanation::Solved(solved) => left_behind(solved),
-        other => panic!("a resolution explains a yes: {other:?}"),
+    let left = |answer: &Resolution| {
+        let Explanation::Solved(solved) = &answer.explanation else { panic!("a resolution explains a yes") };
+        left_behind(solved)
     };
     if let Ok(before) = before
         && before.lock.plugins == then.lock.plugins
