@@ -371,7 +371,8 @@ pub struct Holder {
     /// The version that the user pinned, when that is what holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
-    /// When its authors last published anything, where all that is missing is that they list something.
+    /// When its authors last published anything, where all that is missing is that they list something, or
+    /// have anything that may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
     /// When its list was read.

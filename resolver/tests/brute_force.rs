@@ -9,6 +9,8 @@ use resolver::{Budget, Resolution, Unsolvable, resolve_fleet, resolve_within};
 
 #[path = "brute_force/because.rs"]
 mod because;
+#[path = "brute_force/beside.rs"]
+mod beside;
 #[path = "support/called.rs"]
 mod called;
 #[path = "brute_force/census.rs"]

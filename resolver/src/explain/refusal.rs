@@ -311,7 +311,8 @@ pub enum Reason {
         /// What its list names, among the Papers there are.
         papers: Vec<Span>,
     },
-    /// No release of a plugin is listed for these Papers.
+    /// The newest release of a plugin that may be used is listed for none of these Papers, or none may be used. An older one
+    /// may be listed: other facts say why that does not do.
     NotListed {
         /// Plugin name.
         plugin: String,

@@ -70,7 +70,8 @@ pub struct PluginState {
     /// When that was published, if anybody says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Timestamp>,
-    /// When its authors last published anything, where all that is missing is that they list something.
+    /// When its authors last published anything, where all that is missing is that they list something, or
+    /// have anything that may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
 }

@@ -242,17 +242,20 @@ fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Op
     }
 }
 
-/// One link for each other shelf that is required: the page may say "any", the overlay "at least".
+/// One link for each other shelf that is required: the page may say "any", the overlay "at least". A page and a fact that say
+/// more than each other stay two: neither is what the other one says.
 fn merged(links: Vec<Link>) -> Vec<Link> {
     let mut merged: Vec<Link> = Vec::new();
     for link in links {
-        match merged.iter_mut().find(|known| known.to == link.to && known.kind == link.kind) {
-            Some(known) => {
+        let known = merged.iter_mut().find(|known| known.to == link.to && known.kind == link.kind);
+        match known {
+            Some(known) if known.set.subset_of(&link.set) => {}
+            Some(known) if link.set.subset_of(&known.set) => *known = link,
+            Some(known) if known.fact.is_none() && link.fact.is_none() => {
                 known.set = known.set.intersection(&link.set);
                 known.guessed = known.guessed.or(link.guessed);
-                known.fact = known.fact.take().or(link.fact);
             }
-            None => merged.push(link),
+            Some(_) | None => merged.push(link),
         }
     }
     merged.sort_by_key(|link| (link.to, link.kind));

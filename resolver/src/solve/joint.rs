@@ -70,6 +70,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) releases: Vec<Option<&'a Release>>,
     /// Shelves that strategy `latest` left behind, and the release that stays.
     pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
+    /// Whether what nobody asked for may stay as it runs: strategy `latest` finds nothing for all that is asked for else.
+    pub(crate) keeps: bool,
 }
 
 /// The one best set for each server, and why it is that one; in the order of the servers' names.
@@ -268,7 +270,7 @@ impl Choice<'_> {
                 paper: self.paper - 1,
                 releases: releases.map(|(shelf, release)| place(shelf, (*release)?)).collect(),
             },
-            question: if unfollowed.is_empty() { whole } else { whole.without(world, &unfollowed) },
+            question: if self.keeps { whole.without(world, &unfollowed) } else { whole },
             unfollowed,
         }
     }

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::catalog::Release;
 use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Solved};
+use resolver::facts::UsedFact;
 use resolver::lock::Lock;
 use resolver::request::VersionWish;
 use resolver::version::Minecraft;
 use resolver::{Resolution, why_not};
 use serde::Serialize;
 
+use super::beside::{facts_part, is_said, silence_is_true};
 use super::oracle;
 use super::problem::Problem;
 use super::properties::{always, answer};
@@ -28,7 +30,12 @@ impl Tried {
         let value = serde_json::to_value(reason).unwrap();
         let tag = ["why", "reason"].into_iter().find_map(|tag| value[tag].as_str()).unwrap();
         let inside = value["unusable"]["why"].as_str().map(|why| format!(" {why}")).unwrap_or_default();
-        *self.0.borrow_mut().entry(format!("{tag}{inside}")).or_default() += 1;
+        self.note(&format!("{tag}{inside}"));
+    }
+
+    /// Counts one of what goes by this name.
+    pub(super) fn note(&self, kind: &str) {
+        *self.0.borrow_mut().entry(kind.to_owned()).or_default() += 1;
     }
 
     /// Fails when one of these kinds has come up less often than this.
@@ -81,8 +88,14 @@ fn apart(book: &Book<'_>, set: &BTreeMap<usize, &Release>, at: usize, release: &
     [with, needs]
 }
 
-/// Whether those who are told to stand against a release are just those, and it cannot be had with them.
-fn others_are_true(asked: Asked<'_>, problem: &Problem, lock: &Lock, told: [&[String]; 2]) -> Result<(), String> {
+/// Whether those who are told to stand against a release are just those, with the facts that say so, and it cannot be had with them.
+fn others_are_true(
+    asked: Asked<'_>,
+    problem: &Problem,
+    lock: &Lock,
+    told: [&[String]; 2],
+    facts: &[UsedFact],
+) -> Result<(), String> {
     let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
     let Asked { project, release, minecraft } = asked;
     let name = format!("{} {}", project.name, release.version);
@@ -101,6 +114,8 @@ fn others_are_true(asked: Asked<'_>, problem: &Problem, lock: &Lock, told: [&[St
     if told_with != with || with.is_empty() && told_needs != needs || with.is_empty() && needs.is_empty() {
         return Err(format!("{name}: {told:?} are told, {with:?} do not go with it, and it lacks {needs:?}"));
     }
+    facts_part(&book, &set, (at, release), facts)?;
+    facts.iter().try_for_each(|fact| is_said(problem, &book, fact))?;
     // As long as everybody whom `latest` could leave behind is there, the best set is the first in order.
     if set.len() < book.members.iter().filter(|member| !member.objects.is_empty()).count() {
         return Ok(());
@@ -123,6 +138,11 @@ fn because_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried:
     let newer = (newest.version.as_str(), newest.published);
     let Some(asked) = Asked::of(problem, &plugin.name, newer, &lock.minecraft) else { return Ok(()) };
     tried.count(&newest.because);
+    if let Because::Others { facts, .. } = &newest.because {
+        for _ in facts {
+            tried.note("fact");
+        }
+    }
     match &newest.because {
         Because::Unusable { unusable } => asked.is_kept_by(problem, Against::Unusable(unusable)),
         Because::NotListed { up_to: told } if told.as_ref() != up_to(asked.release) => {
@@ -144,8 +164,8 @@ fn because_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried:
             }
             Ok(())
         }
-        Because::Others { with, facts: _ } => others_are_true(asked, problem, lock, [with, &[]]),
-        Because::Needs { needs } => others_are_true(asked, problem, lock, [&[], needs]),
+        Because::Others { with, facts } => others_are_true(asked, problem, lock, [with, &[]], facts),
+        Because::Needs { needs } => others_are_true(asked, problem, lock, [&[], needs], &[]),
         Because::OneVersion { .. } => Err(format!("{} is one version on one server", plugin.name)),
     }
 }
@@ -156,6 +176,14 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
     let at = book.members.iter().position(|member| member.project.name == holder.name);
     let paper = book.papers.iter().position(|paper| paper.minecraft == minecraft);
     let (Some(at), Some(paper)) = (at, paper) else { return Ok(()) };
+    silence_is_true(problem, holder, minecraft)?;
+    if holder.silent_since.is_some() {
+        tried.note("silent");
+    }
+    for _ in &holder.facts {
+        tried.note("fact");
+    }
+    holder.facts.iter().try_for_each(|fact| is_said(problem, &book, fact))?;
     let member = &book.members[at];
     let newest = member.usable.last().map(|release| (&release.version, up_to(release)));
     if let (Some(told), None) = (&holder.newest, &holder.pinned)
@@ -213,6 +241,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
         Ok(())
     });
     tried[0].are_enough(&[
+        ("fact", 2),
         ("needs", 2),
         ("notListed", 8),
         ("others", 4),
@@ -226,6 +255,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
     ]);
     tried[1].are_enough(&[
         ("channel", 35),
+        ("fact", 45),
         ("held", 4),
         ("heldBack", 60),
         ("javaHeld", 3),
@@ -239,6 +269,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
         ("noSuchJar", 150),
         ("older", 3),
         ("severalJars", 12),
+        ("silent", 130),
         ("softwareUnsaid", 7),
         ("unlisted", 14),
         ("wrongSoftware", 20),

@@ -14,7 +14,7 @@ use super::rules::{place_of, runs};
 use super::texts;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 42] = [
+const LEAST: [(&str, u64); 44] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -57,6 +57,8 @@ const LEAST: [(&str, u64); 42] = [
     ("two servers", 30),
     ("two servers of which both move", 10),
     ("two servers of which one is set aside", 3),
+    ("two servers of which one leaves a plugin behind", 10),
+    ("two servers that both move, and one leaves a plugin behind", 2),
 ];
 
 /// How often each kind has come up.
@@ -205,6 +207,11 @@ impl Census {
         self.note("two servers", true);
         self.note("two servers of which both move", moves == 2);
         self.note("two servers of which one is set aside", moves == 1);
+        let leaves =
+            |outcome: &Outcome| matches!(outcome, Outcome::Chosen { unfollowed, .. } if !unfollowed.is_empty());
+        let one_leaves = outcomes.iter().any(leaves);
+        self.note("two servers of which one leaves a plugin behind", one_leaves);
+        self.note("two servers that both move, and one leaves a plugin behind", one_leaves && moves == 2);
     }
 
     /// Fails when one of the kinds has come up too rarely in so many problems.

@@ -10,7 +10,7 @@ use resolver::software::Software;
 use resolver::version::Minecraft;
 
 use super::generate::{self, Dice};
-use super::oracle::{self, Outcome};
+use super::oracle::{self, Open, Outcome, Question};
 use super::problem::{self, Problem};
 use super::rules::{Book, age, place_of, runs};
 use super::software;
@@ -78,15 +78,15 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
             wish.version = VersionWish::Latest;
         }
     }
-    // What a server leaves behind by its own strategy `latest` is tried with one server.
-    if request.paper == PaperWish::Latest {
-        request.paper = PaperWish::Auto;
-    }
     let mut other = request.clone();
     "games/arena".clone_into(&mut other.server);
     other.plugins.retain(|_| dice.chance(85));
     let paper = dice.one(&catalog.paper);
-    other.paper = if dice.chance(60) { PaperWish::Auto } else { PaperWish::Pin { version: paper.minecraft.clone() } };
+    other.paper = match dice.below(20) {
+        0..9 => PaperWish::Auto,
+        9..13 => PaperWish::Latest,
+        _ => PaperWish::Pin { version: paper.minecraft.clone() },
+    };
     other.floor = None;
     other.unmanaged.clear();
     other.image = None;
@@ -109,25 +109,28 @@ pub(crate) fn expected(pair: &Pair) -> Option<[Outcome; 2]> {
     let Pair { catalog, requests, now } = pair;
     let book = |at: usize| Book::open(catalog, &requests[at], *now).ok();
     let books = [book(0)?, book(1)?];
-    let both = Search { pair, books: &books, seats: &[0, 1], papers: [None, None], within: &BTreeMap::new() };
+    // What a server leaves behind is a matter of that server alone, and the others have no part in it.
+    let questions = [0, 1].map(|at: usize| Question::of(&books[at]));
+    let search = |seats, papers, within| Search { pair, books: &books, questions: &questions, seats, papers, within };
+    let none = BTreeMap::new();
+    let both = search(&[0, 1], [None, None], &none);
     if let Some(found) = both.best() {
-        let [one, other] = [0, 1].map(|seat| found.outcome(&books[seat], seat));
-        return Some([one, other]);
+        return Some([0, 1].map(|seat| both.outcome(&found, seat)));
     }
     // Each has as many strangers as the other, so the first by name goes first.
-    let alone = [oracle::best(&books[0]), oracle::best(&books[1])];
+    let alone = [0, 1].map(|at: usize| oracle::best(&books[at]));
     let able = [0, 1].map(|seat: usize| matches!(alone[seat], Outcome::Chosen { .. }));
     let Some(taken) = (0..2).find(|&seat| able[seat]) else { return Some(alone) };
     let aside = 1 - taken;
-    let none = BTreeMap::new();
-    let free = Search { pair, books: &books, seats: &[taken], papers: [None, None], within: &none }.best()?;
+    let only = [taken];
+    let free = search(&only, [None, None], &none).best()?;
     let mut papers = [None, None];
     papers[taken] = Some(free.papers[taken]);
     let bounds = both.bounds(aside);
-    let heeded = Search { pair, books: &books, seats: &[taken], papers, within: &bounds }.best();
+    let heeded = search(&only, papers, &bounds).best();
     let found = heeded.unwrap_or(free);
     let mut outcomes = alone;
-    outcomes[taken] = found.outcome(&books[taken], taken);
+    outcomes[taken] = both.outcome(&found, taken);
     if able[aside] && !both.is_below(aside, taken, &found) {
         outcomes[aside] = Outcome::Nothing;
     }
@@ -148,7 +151,9 @@ pub(crate) fn go_together(
     for seat in (0..2).filter(|&seat| papers[seat].is_some()) {
         places[seat] = Some(books[seat].papers.iter().position(|paper| Some(paper.minecraft) == papers[seat])?);
     }
-    Some(Search { pair, books: &books, seats: &[0, 1], papers: places, within }.best().is_some())
+    let questions = [0, 1].map(|at: usize| Question::of(&books[at]));
+    let both = Search { pair, books: &books, questions: &questions, seats: &[0, 1], papers: places, within };
+    Some(both.best().is_some())
 }
 
 /// One plugin on one server, or on both.
@@ -170,6 +175,7 @@ impl Slot {
 struct Search<'s, 'a> {
     pair: &'a Pair,
     books: &'s [Book<'a>; 2],
+    questions: &'s [Question<'a>; 2],
     seats: &'s [usize],
     /// Papers that are settled.
     papers: [Option<usize>; 2],
@@ -182,24 +188,21 @@ struct Found<'a> {
     releases: [Vec<Option<&'a Release>>; 2],
 }
 
-impl Found<'_> {
-    fn outcome(&self, book: &Book<'_>, seat: usize) -> Outcome {
-        let paper = &book.papers[self.papers[seat]];
-        let mut releases: Vec<String> =
-            self.releases[seat].iter().flatten().map(|release| release.id.clone()).collect();
-        releases.sort();
-        let (minecraft, build) = (paper.minecraft.to_string(), paper.build.unwrap().number);
-        Outcome::Chosen { minecraft, build, releases, unfollowed: BTreeMap::new() }
-    }
-}
-
 impl<'a> Search<'_, 'a> {
-    /// The objects that want one release for all, of the member of a seat. A server that holds what it runs has no part in it.
-    fn latest(&self, seat: usize, place: usize) -> BTreeSet<&'a str> {
+    fn outcome(&self, found: &Found<'a>, seat: usize) -> Outcome {
+        let unfollowed = self.questions[seat].unfollowed.clone();
+        oracle::outcome(&self.books[seat], found.papers[seat], &found.releases[seat], unfollowed)
+    }
+
+    /// The objects that want one release for all, of a member of a seat. A server that holds what it runs has no part in it,
+    /// and neither has one that leaves the plugin behind.
+    fn latest(&self, seat: usize, member: usize) -> BTreeSet<&'a str> {
         let Pair { catalog, requests, .. } = self.pair;
-        let of_it = || requests[seat].plugins.iter().filter(|wish| place_of(catalog, &wish.key) == Some(place));
-        let runs_one = catalog.projects[place].releases.iter().any(|release| runs(&requests[seat], release));
-        if runs_one && of_it().any(|wish| wish.hold.is_some()) {
+        let one = &self.books[seat].members[member];
+        let of_it = || requests[seat].plugins.iter().filter(|wish| place_of(catalog, &wish.key) == Some(one.place));
+        let runs_one = one.project.releases.iter().any(|release| runs(&requests[seat], release));
+        let holds = runs_one && of_it().any(|wish| wish.hold.is_some());
+        if holds || self.questions[seat].open[member] != Open::Must {
             return BTreeSet::new();
         }
         of_it().filter(|wish| wish.version == VersionWish::Latest).map(|wish| wish.object.as_str()).collect()
@@ -209,7 +212,7 @@ impl<'a> Search<'_, 'a> {
     fn partner(&self, seat: usize, member: usize) -> Option<usize> {
         let place = self.books[seat].members[member].place;
         let other = self.books[1 - seat].members.iter().position(|member| member.place == place)?;
-        (!self.latest(seat, place).is_disjoint(&self.latest(1 - seat, place))).then_some(other)
+        (!self.latest(seat, member).is_disjoint(&self.latest(1 - seat, other))).then_some(other)
     }
 
     /// All plugins, in the order in which they count.
@@ -240,16 +243,8 @@ impl<'a> Search<'_, 'a> {
     fn best(&self) -> Option<Found<'a>> {
         let slots = self.slots();
         let open = |seat: usize| -> Vec<usize> {
-            let book = &self.books[seat];
-            let wanted = |paper: &usize| match &book.request.paper {
-                PaperWish::Auto | PaperWish::Latest => true,
-                PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
-                    book.papers[*paper].minecraft == version
-                }
-            };
             let settled = |paper: &usize| self.papers[seat].is_none_or(|settled| settled == *paper);
-            let usable = (0..book.papers.len()).rev().filter(|&paper| book.papers[paper].build.is_some());
-            usable.filter(wanted).filter(settled).collect()
+            self.questions[seat].papers.iter().copied().filter(settled).collect()
         };
         let second = |seat: usize| if self.seats.contains(&seat) { open(seat) } else { vec![0] };
         for first in second(0) {
@@ -273,14 +268,15 @@ impl<'a> Search<'_, 'a> {
     ) -> bool {
         let Some(slot) = slots.get(at) else { return true };
         let own = slot.at.iter().position(Option::is_some).unwrap();
-        let member = &self.books[own].members[slot.at[own].unwrap()];
+        let place = slot.at[own].unwrap();
+        let member = &self.books[own].members[place];
         let may = |release: &&'a Release| {
-            let bound = self.within.get(&member.place).filter(|_| !self.latest(own, member.place).is_empty());
+            let bound = self.within.get(&member.place).filter(|_| !self.latest(own, place).is_empty());
             let within = bound.is_none_or(|ids| ids.contains(release.id.as_str()));
             within
                 && (0..2).all(|seat| slot.at[seat].is_none_or(|member| self.suits(seat, member, release, papers[seat])))
         };
-        let absent = (!member.must()).then_some(None);
+        let absent = (self.questions[own].open[place] == Open::May).then_some(None);
         let newest_first = member.usable.iter().rev().copied().filter(may).map(Some);
         for choice in absent.into_iter().chain(newest_first) {
             slot.take(choice, releases);
@@ -298,7 +294,7 @@ impl<'a> Search<'_, 'a> {
     fn suits(&self, seat: usize, member: usize, release: &Release, paper: usize) -> bool {
         let book = &self.books[seat];
         let usable = book.members[member].usable.iter().any(|usable| usable.id == release.id);
-        usable && book.meets_pin(member, release) && book.listed(member, release, paper)
+        usable && self.questions[seat].suits(book, member, release, paper)
     }
 
     /// Whether all that is decided on a server goes together.

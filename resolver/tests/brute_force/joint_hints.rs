@@ -9,7 +9,7 @@ use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 
 use super::checker;
 use super::joint::{self, Pair};
-use super::properties::take;
+use super::properties::{left_behind, take};
 
 /// Pairs of the property: each hint is one more solve of two servers.
 const PAIRS: u64 = 3_000;
@@ -72,9 +72,14 @@ fn keeps_its_word(pair: &Pair, seat: usize, before: &Answer, hint: &Hint) -> Res
     if gives != (&then.lock.minecraft, then.lock.build) {
         return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
     }
+    let left = |answer: &Resolution| {
+        let Explanation::Solved(solved) = &answer.explanation else { panic!("a resolution explains a yes") };
+        left_behind(solved)
+    };
     if let Ok(before) = before
         && before.lock.plugins == then.lock.plugins
         && (&before.lock.minecraft, before.lock.build) == gives
+        && left(before) <= left(&then)
     {
         return Err(format!("{:?} changes nothing", hint.steps));
     }

@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
 
 /// What is open about one member.
 #[derive(Clone, Copy, PartialEq)]
-enum Open<'a> {
+pub(crate) enum Open<'a> {
     Must,
     May,
     Stays(&'a Release),
@@ -33,30 +33,82 @@ enum Open<'a> {
 
 type Set<'a> = Vec<Option<&'a Release>>;
 
+/// What a server is asked for, once strategy `latest` has left behind what cannot follow.
+pub(crate) struct Question<'a> {
+    /// The Papers that its strategy leaves open, newest first.
+    pub(crate) papers: Vec<usize>,
+    /// For each member.
+    pub(crate) open: Vec<Open<'a>>,
+    /// Left behind by `latest`, by project name, with the version that stays.
+    pub(crate) unfollowed: BTreeMap<String, Option<String>>,
+    /// Whether a dependency that nobody asked for may stay as it runs, listed or not.
+    leniently: bool,
+}
+
+impl<'a> Question<'a> {
+    pub(crate) fn of(book: &Book<'a>) -> Self {
+        let strategy = &book.request.paper;
+        let wanted = |paper: &usize| match strategy {
+            PaperWish::Auto | PaperWish::Latest => true,
+            PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => {
+                book.papers[*paper].minecraft == version
+            }
+        };
+        let usable = (0..book.papers.len()).rev().filter(|&paper| book.papers[paper].build.is_some());
+        let mut papers: Vec<usize> = usable.filter(wanted).collect();
+        let open = book.members.iter().map(|member| if member.must() { Open::Must } else { Open::May }).collect();
+        let mut question = Self { papers: Vec::new(), open, unfollowed: BTreeMap::new(), leniently: false };
+        if *strategy == PaperWish::Latest {
+            papers.truncate(1);
+            if let [newest] = papers[..]
+                && question.complete(book, newest).is_none()
+            {
+                question.follow(book, newest);
+            }
+        }
+        Self { papers, ..question }
+    }
+
+    /// `latest`: in the order of the objects, each comes along if it can; else what runs stays; else it is left out.
+    fn follow(&mut self, book: &Book<'a>, paper: usize) {
+        let asked: Vec<usize> = (0..self.open.len()).filter(|&at| self.open[at] == Open::Must).collect();
+        for &at in &asked {
+            self.open[at] = Open::May;
+        }
+        self.leniently = true;
+        for &at in &asked {
+            self.open[at] = Open::Must;
+            if self.complete(book, paper).is_some() {
+                continue;
+            }
+            let member = &book.members[at];
+            let staying = member.usable.iter().copied().find(|release| runs(book.request, release));
+            let stays = staying.filter(|release| {
+                self.open[at] = Open::Stays(release);
+                self.complete(book, paper).is_some()
+            });
+            if stays.is_none() {
+                self.open[at] = Open::May;
+            }
+            self.unfollowed.insert(member.project.name.clone(), stays.map(|release| release.version.clone()));
+        }
+    }
+
+    fn complete(&self, book: &Book<'a>, paper: usize) -> Option<Set<'a>> {
+        complete(book, paper, &self.open, self.leniently)
+    }
+
+    /// Whether a release of a member may be chosen on a Paper.
+    pub(crate) fn suits(&self, book: &Book<'a>, at: usize, release: &Release, paper: usize) -> bool {
+        suits(book, (at, self.open[at]), release, paper, self.leniently)
+    }
+}
+
 /// Tries everything.
 pub(crate) fn best(book: &Book<'_>) -> Outcome {
-    let strategy = &book.request.paper;
-    let usable: Vec<usize> = (0..book.papers.len()).filter(|&paper| book.papers[paper].build.is_some()).collect();
-    let open: Vec<Open<'_>> =
-        book.members.iter().map(|member| if member.must() { Open::Must } else { Open::May }).collect();
-    let wanted = |paper: &usize| match strategy {
-        PaperWish::Auto | PaperWish::Latest => true,
-        PaperWish::Pin { version } | PaperWish::BuildPin { version, .. } => book.papers[*paper].minecraft == version,
-    };
-    let mut papers: Vec<usize> = usable.into_iter().filter(wanted).rev().collect();
-    let follows = *strategy == PaperWish::Latest;
-    if follows {
-        papers.truncate(1);
-    }
-    for paper in papers {
-        if let Some(set) = complete(book, paper, &open, false) {
-            return outcome(book, paper, &set, BTreeMap::new());
-        }
-        if follows {
-            return follow(book, paper, open);
-        }
-    }
-    Outcome::Nothing
+    let question = Question::of(book);
+    let found = question.papers.iter().find_map(|&paper| Some((paper, question.complete(book, paper)?)));
+    found.map_or(Outcome::Nothing, |(paper, set)| outcome(book, paper, &set, question.unfollowed))
 }
 
 /// Whether there is a complete set for a Paper with these releases in it, by the places of their members.
@@ -70,34 +122,13 @@ pub(crate) fn goes_with<'a>(book: &Book<'a>, paper: usize, fixed: &BTreeMap<usiz
     complete(book, paper, &asked.enumerate().map(open).collect::<Vec<_>>(), false).is_some()
 }
 
-/// `latest`: in the order of the objects, each comes along if it can; else what runs stays; else it is left out.
-fn follow<'a>(book: &Book<'a>, paper: usize, mut open: Vec<Open<'a>>) -> Outcome {
-    let asked: Vec<usize> = (0..open.len()).filter(|&at| open[at] == Open::Must).collect();
-    for &at in &asked {
-        open[at] = Open::May;
-    }
-    let mut unfollowed = BTreeMap::new();
-    for &at in &asked {
-        open[at] = Open::Must;
-        if complete(book, paper, &open, true).is_some() {
-            continue;
-        }
-        let member = &book.members[at];
-        let staying = member.usable.iter().copied().find(|release| runs(book.request, release));
-        let stays = staying.filter(|release| {
-            open[at] = Open::Stays(release);
-            complete(book, paper, &open, true).is_some()
-        });
-        if stays.is_none() {
-            open[at] = Open::May;
-        }
-        unfollowed.insert(member.project.name.clone(), stays.map(|release| release.version.clone()));
-    }
-    let set = complete(book, paper, &open, true).expect("the last set that was found");
-    outcome(book, paper, &set, unfollowed)
-}
-
-fn outcome(book: &Book<'_>, paper: usize, set: &Set<'_>, unfollowed: BTreeMap<String, Option<String>>) -> Outcome {
+/// What a set comes down to.
+pub(crate) fn outcome(
+    book: &Book<'_>,
+    paper: usize,
+    set: &[Option<&Release>],
+    unfollowed: BTreeMap<String, Option<String>>,
+) -> Outcome {
     let mut releases: Vec<String> = set.iter().flatten().map(|release| release.id.clone()).collect();
     releases.sort();
     let (minecraft, build) = (book.papers[paper].minecraft.to_string(), book.papers[paper].build.unwrap().number);
@@ -118,17 +149,8 @@ fn deeper<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool,
         return true;
     }
     let absent = (open[at] == Open::May).then_some(None);
-    let member = &book.members[at];
-    let stays = leniently && member.objects.is_empty();
-    let on_paper = |release: &Release| match open[at] {
-        _ if book.refused(at, release, paper) => false,
-        Open::Stays(only) => release.id == only.id,
-        Open::Only(only) if release.id != only.id => false,
-        Open::Must | Open::May | Open::Only(_) => {
-            book.meets_pin(at, release) && (book.listed(at, release, paper) || stays && runs(book.request, release))
-        }
-    };
-    let newest_first = member.usable.iter().rev().copied().filter(|release| on_paper(release)).map(Some);
+    let on_paper = |release: &&Release| suits(book, (at, open[at]), release, paper, leniently);
+    let newest_first = book.members[at].usable.iter().rev().copied().filter(on_paper).map(Some);
     for choice in absent.into_iter().chain(newest_first) {
         set.push(choice);
         if holds(book, set) && deeper(book, paper, open, leniently, set) {
@@ -137,6 +159,18 @@ fn deeper<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool,
         set.pop();
     }
     false
+}
+
+fn suits(book: &Book<'_>, (at, open): (usize, Open<'_>), release: &Release, paper: usize, leniently: bool) -> bool {
+    let stays = leniently && book.members[at].objects.is_empty();
+    match open {
+        _ if book.refused(at, release, paper) => false,
+        Open::Stays(only) => release.id == only.id,
+        Open::Only(only) if release.id != only.id => false,
+        Open::Must | Open::May | Open::Only(_) => {
+            book.meets_pin(at, release) && (book.listed(at, release, paper) || stays && runs(book.request, release))
+        }
+    }
 }
 
 /// Whether the last one of a set goes together with those before it.

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Catalog;
-use resolver::explain::{Explanation, Hint, HintStep, Impossible, human};
+use resolver::explain::{Explanation, Hint, HintStep, Impossible, Solved, human};
 use resolver::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish, Request,
     Unlisted, VersionWish,
@@ -255,6 +255,11 @@ pub(super) fn keeps_its_word(problem: &Problem, hint: &Hint) -> Result<Resolutio
     if complaints.is_empty() { Ok(then) } else { Err(complaints.join("; ")) }
 }
 
+/// How much `latest` leaves behind: what is not installed counts for more than what stays.
+pub(super) fn left_behind(solved: &Solved) -> usize {
+    solved.unfollowed.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count()
+}
+
 #[test]
 fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
     always(4_000_000, |problem| {
@@ -263,8 +268,7 @@ fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
             let then = keeps_its_word(problem, hint)?;
             let Explanation::Solved(after) = &then.explanation else { panic!("a resolution explains a yes") };
             let newer = then.lock.minecraft > lock.minecraft;
-            let follows = after.unfollowed.iter().filter(|left| left.stays.is_none()).count() + after.unfollowed.len()
-                < solved.unfollowed.iter().filter(|left| left.stays.is_none()).count() + solved.unfollowed.len();
+            let follows = left_behind(after) < left_behind(&solved);
             let adds = matches!(hint.steps.as_slice(), [HintStep::AddPlugins { .. }])
                 && then
                     .lock

@@ -6,11 +6,16 @@ use std::collections::BTreeSet;
 use resolver::Unsolvable;
 use resolver::catalog::Release;
 use resolver::explain::{Impossible, ListedRelease, Reason, Span};
+use resolver::facts::UsedFact;
 use resolver::request::{PaperWish, PluginWish, VersionWish};
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 
 use super::because::{Tried, up_to};
+use super::beside::is_said;
+use super::loading::loads;
+use super::oracle;
+use super::papers::verifiable;
 use super::problem::Problem;
 use super::properties::{always, answer, objects_of};
 use super::rules::{Book, Member, place_in_order, runs};
@@ -68,7 +73,7 @@ impl<'p> Judged<'p> {
         out
     }
 
-    fn is_true(&self, reason: &Reason) -> Result<(), String> {
+    fn is_true(&self, reason: &Reason, tried: &Tried) -> Result<(), String> {
         let Problem { catalog, request, now: _ } = self.problem;
         let exists = |version: &Minecraft| self.book.papers.iter().any(|paper| paper.minecraft == version);
         let pins =
@@ -129,8 +134,8 @@ impl<'p> Judged<'p> {
                 })?;
                 is_newest(member, newest.as_ref())
             }
-            Reason::ReleasesUnusable { plugin, version, published, unusable, up_to: told, .. } => {
-                let (at, _) = self.member(plugin)?;
+            Reason::ReleasesUnusable { plugin, version, published, older, unusable, up_to: told, object: _ } => {
+                let (at, member) = self.member(plugin)?;
                 let listed = |asked: &Asked<'_>, paper: &usize| {
                     self.book.papers[*paper].build.is_some() && self.book.listed(at, asked.release, *paper)
                 };
@@ -142,11 +147,19 @@ impl<'p> Judged<'p> {
                 let paper = (0..self.book.papers.len()).rfind(|paper| listed(&asked, paper));
                 let paper = paper.ok_or_else(|| format!("{plugin} {version} would not do anywhere"))?;
                 let asked = Asked { minecraft: self.book.papers[paper].minecraft, ..asked };
-                asked.is_kept_by(self.problem, Against::Unusable(unusable))
+                asked.is_kept_by(self.problem, Against::Unusable(unusable))?;
+                self.share(at, member, &asked, unusable, *older)
             }
-            Reason::Needs { plugin, version, needs, at_least, at_most, optional, .. } => {
+            Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed: _, optional, fact } => {
                 let told = [at_least.as_ref(), at_most.as_ref()].map(|version| version.map(String::as_str));
-                self.needs(plugin, version, needs, told, *optional)
+                self.needs(plugin, version, needs, told, *optional, fact.as_ref())?;
+                self.need_the_same(plugin, version, needs, *older)?;
+                fact.iter().try_for_each(|fact| {
+                    tried.note("fact");
+                    let is_its_own = [&fact.plugin, &fact.version, &fact.needs] == [plugin, version, needs];
+                    holds(is_its_own, || format!("of another one: {fact:?}"))?;
+                    is_said(self.problem, &self.book, fact)
+                })
             }
             Reason::Excludes { plugin, version, other, releases } => self.excludes(plugin, version, other, releases),
             Reason::OnlyThese { plugin, papers, oldest, newest } => {
@@ -172,12 +185,21 @@ impl<'p> Judged<'p> {
         self.reasons.iter().filter(|reason| *reason != but).any(|reason| is_about(&reason))
     }
 
-    /// What the releases of a version ask of another plugin: whether it may be left out, and which of it will do.
-    fn asks(&self, plugin: &str, version: &str, other: &str) -> Result<Vec<(bool, BTreeSet<&'p str>)>, String> {
+    /// What the releases of a version ask of another plugin: whether it may be left out, and which of it will do. With a `fact`, what
+    /// only that says.
+    fn asks(
+        &self,
+        plugin: &str,
+        version: &str,
+        other: &str,
+        fact: Option<&UsedFact>,
+    ) -> Result<Vec<(bool, BTreeSet<&'p str>)>, String> {
         let (_, member) = self.member(plugin)?;
         let (of, _) = self.member(other)?;
         let places = (0..member.usable.len()).filter(|&place| member.usable[place].version == version);
         let asks = places.flat_map(|place| member.asks[place].iter().filter(|ask| ask.of == of));
+        let range = fact.map(|fact| fact.range.to_string());
+        let asks = asks.filter(|ask| range.is_none() || ask.fact == range);
         Ok(asks.map(|ask| (ask.or_absent, ask.one_of.clone())).collect())
     }
 
@@ -188,6 +210,7 @@ impl<'p> Judged<'p> {
         needs: &str,
         told: [Option<&str>; 2],
         optional: bool,
+        fact: Option<&UsedFact>,
     ) -> Result<(), String> {
         let (_, member) = self.member(needs)?;
         let out = self.out(member);
@@ -200,7 +223,7 @@ impl<'p> Judged<'p> {
             let at_least = will_do().next().map(|release| release.version.as_str());
             *or_absent == optional && [at_least, at_most] == told
         };
-        let asks = self.asks(plugin, version, needs)?;
+        let asks = self.asks(plugin, version, needs, fact)?;
         // Of several words about one plugin all count.
         let one_of = asks.iter().map(|(_, one_of)| one_of.clone()).reduce(|all, this| &all & &this);
         let all = one_of.map(|one_of| (asks.iter().all(|(or_absent, _)| *or_absent), one_of));
@@ -209,6 +232,56 @@ impl<'p> Judged<'p> {
         holds(unknown || asks.iter().chain(&all).any(is_meant), || {
             format!("{plugin} {version} asks {asks:?} of {needs}, not {told:?}")
         })
+    }
+
+    /// Whether so many older releases that would do share what keeps one: not more, and of a fault of the file, which
+    /// outranks all else, just those that have it.
+    fn share(
+        &self,
+        at: usize,
+        member: &Member<'p>,
+        asked: &Asked<'p>,
+        unusable: &Unusable,
+        told: usize,
+    ) -> Result<(), String> {
+        let papers = oracle::Question::of(&self.book).papers;
+        let out = self.out(member);
+        let place = out.iter().position(|release| release.id == asked.release.id).unwrap();
+        let would_do = out[..place].iter().filter_map(|release| {
+            let on = papers.iter().copied().find(|&paper| self.book.listed(at, release, paper))?;
+            Some(Asked { release, minecraft: self.book.papers[on].minecraft, ..*asked })
+        });
+        let would_do: Vec<Asked<'_>> = would_do.collect();
+        let kept = |asked: &&Asked<'_>| asked.is_kept_by(self.problem, Against::Unusable(unusable)).is_ok();
+        let most = would_do.iter().filter(kept).count();
+        holds(told <= most, || format!("{told} older ones are told, and {most} are kept by it"))?;
+        let has_fault = |asked: &&Asked<'_>| {
+            let files = member.terms.files(asked.release);
+            loads(&member.terms, member.project.key.source, asked.release) != Some(false)
+                && if *unusable == Unusable::NoFile {
+                    asked.release.file.is_none()
+                } else {
+                    files.is_some_and(|files| !files.iter().all(|file| verifiable(file.file)))
+                }
+        };
+        let all = would_do.iter().filter(has_fault).count();
+        let by_file = matches!(unusable, Unusable::NoFile | Unusable::NoChecksum);
+        holds(!by_file || told == all, || format!("{told} older ones are told, and {all} have the fault"))
+    }
+
+    /// Whether not more older releases are told to need the same than do.
+    fn need_the_same(&self, plugin: &str, version: &str, needs: &str, told: usize) -> Result<(), String> {
+        let ((_, member), (of, _)) = (self.member(plugin)?, self.member(needs)?);
+        let wants = |place: usize| {
+            let asks = member.asks[place].iter().filter(|ask| ask.of == of).map(|ask| (ask.or_absent, &ask.one_of));
+            let asks: Vec<(bool, BTreeSet<&str>)> = asks.map(|(absent, one_of)| (absent, one_of.clone())).collect();
+            let all = asks.iter().cloned().reduce(|(a, all), (b, this)| (a && b, &all & &this));
+            asks.into_iter().chain(all).collect::<Vec<_>>()
+        };
+        let Some(newest) = member.usable.iter().rposition(|release| release.version == version) else { return Ok(()) };
+        let same = |place: &usize| wants(*place).iter().any(|want| wants(newest).contains(want));
+        let most = (0..newest).filter(same).count();
+        holds(told <= most, || format!("{told} older ones are told to need the same, and {most} do"))
     }
 
     fn excludes(&self, plugin: &str, version: &str, other: &str, releases: &[String]) -> Result<(), String> {
@@ -220,7 +293,7 @@ impl<'p> Judged<'p> {
             let all = excluded.len() == out.len();
             *or_absent && (all && releases.is_empty() || !all && excluded.into_iter().eq(releases))
         };
-        let asks = self.asks(plugin, version, other)?;
+        let asks = self.asks(plugin, version, other, None)?;
         let unknown = !self.member(plugin)?.1.usable.iter().any(|release| release.version == version);
         holds(unknown || asks.iter().any(is_meant), || format!("{plugin} {version} asks {asks:?} of {other}"))
     }
@@ -233,7 +306,7 @@ fn each_is_true(problem: &Problem, impossible: &Impossible, tried: &Tried) -> Re
     let judged = Judged { problem, reasons: &impossible.reasons, book };
     impossible.reasons.iter().try_for_each(|reason| {
         tried.count(reason);
-        judged.is_true(reason).map_err(|fault| format!("{reason:?}: {fault}"))
+        judged.is_true(reason, tried).map_err(|fault| format!("{reason:?}: {fault}"))
     })
 }
 
@@ -246,6 +319,7 @@ fn each_reason_of_a_no_is_true_and_keeps_what_it_is_said_to_keep() {
     });
     tried.are_enough(&[
         ("excludes", 3),
+        ("fact", 9),
         ("needs", 15),
         ("noRelease", 2),
         ("noSuchPaper", 7),

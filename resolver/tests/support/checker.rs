@@ -109,7 +109,10 @@ fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found:
                 Some(there) => ask.one_of.contains(there.id.as_str()),
             };
             if !met {
-                found.push(format!("{} {} does not go with {other} as it is", member.project.name, release.version));
+                let fact =
+                    ask.fact.as_ref().map_or_else(String::new, |range| format!(", which a fact wants in {range}"));
+                let name = &member.project.name;
+                found.push(format!("{name} {} does not go with {other} as it is{fact}", release.version));
             }
             if !ask.or_absent && !needed_by[ask.of].contains(&member.project.name) {
                 needed_by[ask.of].push(member.project.name.clone());

@@ -69,6 +69,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) or_absent: bool,
     /// The releases that will do.
     pub(crate) one_of: BTreeSet<&'a str>,
+    /// The range of the fact that says so, where it is no page.
+    pub(crate) fact: Option<String>,
 }
 
 /// Reads dependency lines.
@@ -175,7 +177,7 @@ fn is_module_of_essentials(project: &Project) -> bool {
             ))
 }
 
-pub(super) fn is_called(project: &Project, name: &str) -> bool {
+pub(crate) fn is_called(project: &Project, name: &str) -> bool {
     [&project.name, &project.id, &project.key.project].into_iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
@@ -340,19 +342,20 @@ impl<'a> Needs<'a> {
                 out[of].iter().filter(|other| keep(other)).map(|other| other.id.as_str()).collect()
             };
             match line.kind {
-                DependencyKind::Required => asks.push(Ask { of, or_absent: false, one_of: ids(&means) }),
+                DependencyKind::Required => asks.push(Ask { of, or_absent: false, one_of: ids(&means), fact: None }),
                 DependencyKind::Optional if line.version_id.is_some() => {
-                    asks.push(Ask { of, or_absent: true, one_of: ids(&means) });
+                    asks.push(Ask { of, or_absent: true, one_of: ids(&means), fact: None });
                 }
                 DependencyKind::Incompatible => {
-                    asks.push(Ask { of, or_absent: true, one_of: ids(&|other| !means(other)) });
+                    asks.push(Ask { of, or_absent: true, one_of: ids(&|other| !means(other)), fact: None });
                 }
                 DependencyKind::Optional | DependencyKind::Embedded => {}
             }
         }
         for leads in self.by_jars(place, terms, release) {
             let Some(of) = member(&leads) else { continue };
-            asks.push(Ask { of, or_absent: false, one_of: out[of].iter().map(|other| other.id.as_str()).collect() });
+            let one_of = out[of].iter().map(|other| other.id.as_str()).collect();
+            asks.push(Ask { of, or_absent: false, one_of, fact: None });
         }
         for (leads, bound) in self.facts(place, release) {
             let Some(of) = member(&leads) else { continue };
@@ -373,7 +376,12 @@ impl<'a> Needs<'a> {
                 && out[of].iter().any(|other| runs(self.request, other) && !one_of.contains(other.id.as_str()));
             let silent = matches!(bound, BuiltIn::Guess) && by_page || !strict && runs_apart;
             let one_of = if silent { out[of].iter().map(|other| other.id.as_str()).collect() } else { one_of };
-            asks.push(Ask { of, or_absent: false, one_of });
+            let fact = match bound {
+                BuiltIn::Range(range) => Some(range),
+                BuiltIn::Same(range) if !silent => Some(range.trim_start_matches('=').to_owned()),
+                BuiltIn::Same(_) | BuiltIn::Guess => None,
+            };
+            asks.push(Ask { of, or_absent: false, one_of, fact });
         }
         asks
     }

@@ -26,7 +26,7 @@ use crate::solve::{Budget, GaveUp, decide as decide_alone};
 pub(crate) struct Outcome<'a> {
     /// Per seat.
     pub(crate) verdicts: Vec<Verdict<'a>>,
-    /// Per seat, the same seat with the plugins that strategy `latest` of the server leaves behind; mostly none.
+    /// Per seat, the same seat with what strategy `latest` of the server leaves behind or keeps as it runs; mostly none.
     pub(crate) changed: Vec<Option<Seat<'a>>>,
     /// Per seat that was set aside, whether the shared plugins stay within what would work there.
     pub(crate) heeded: Vec<bool>,
@@ -131,6 +131,7 @@ pub(crate) fn decide_within<'a>(
                 paper: settled.papers[seat],
                 releases: releases.collect(),
                 unfollowed: std::mem::take(&mut behind[at]),
+                keeps: changed[at].is_some(),
             });
         }
     }
@@ -153,7 +154,7 @@ fn settle<'x, 'a>(
     Ok(provider::solve(&party, meter)?.map(|settled| (party, settled)))
 }
 
-/// A seat that leaves plugins behind (if any), which they are, and the releases that stay.
+/// A seat that leaves plugins behind or keeps as they run (if any), which are left behind, and the releases that stay.
 type Followed<'a> = (Option<Seat<'a>>, Vec<(usize, Option<&'a Release>)>);
 
 /// Strategy `latest` of a server, alone: what cannot follow leaves its group for this plugin. `None`: no answer.
@@ -166,7 +167,8 @@ fn follow<'a>(
 ) -> Result<Option<Followed<'a>>, GaveUp> {
     let world = World::build(catalog, seat.request, now).expect("a seat without a gap has a world");
     let Some(decision) = decide_alone(&world, meter)? else { return Ok(None) };
-    if decision.unfollowed.is_empty() {
+    // All may follow, and what nobody asked for stay as it runs all the same.
+    if decision.unfollowed.is_empty() && decision.question.stays.iter().all(|stays| *stays == IndexSet::empty()) {
         return Ok(Some((None, Vec::new())));
     }
     let mut seat = seat.clone();

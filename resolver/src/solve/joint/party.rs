@@ -141,7 +141,7 @@ impl<'x, 'a> Party<'x, 'a> {
                 let slot = &self.slots[number];
                 if seen.shelves[seat][shelf].0 == seen.slots[number]
                     || !slot.insists()
-                    || place.stays != IndexSet::empty()
+                    || !slot.domain.is_disjoint(&place.stays)
                 {
                     continue;
                 }
@@ -156,12 +156,14 @@ impl<'x, 'a> Party<'x, 'a> {
                 return false;
             }
             for (shelf, place) in sits.shelves.iter().enumerate() {
-                if seen.shelves[seat][shelf].1 == seen.papers[seat] || place.stays != IndexSet::empty() {
+                if seen.shelves[seat][shelf].1 == seen.papers[seat] {
                     continue;
                 }
                 seen.shelves[seat][shelf].1 = seen.papers[seat];
                 let number = self.slot_of[seat][shelf];
-                let runs = known.releases(self.tables, sits, place.sheet, &self.papers[seat]);
+                let listed = known.releases(self.tables, sits, place.sheet, &self.papers[seat]);
+                let with_stays = (place.stays != IndexSet::empty()).then(|| listed.union(&place.stays));
+                let runs = with_stays.as_ref().unwrap_or(listed);
                 let slot = &mut self.slots[number];
                 let left = if slot.insists() {
                     if slot.domain.subset_of(runs) {

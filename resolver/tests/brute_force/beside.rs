@@ -1,0 +1,128 @@
+//! Pure. Whether what stands beside a reason is so: the facts that no page states, and since when the authors of a plugin are silent. By
+//! the rules of the page alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use resolver::catalog::Release;
+use resolver::explain::Holder;
+use resolver::facts::{Says, UsedFact};
+use resolver::version::Minecraft;
+
+use super::needs::{is_called, least_viaversion};
+use super::problem::Problem;
+use super::properties::objects_of;
+use super::rules::Book;
+use super::texts;
+
+/// A fact in words: whose release, which, whom it needs, and in which versions.
+type Word = [String; 4];
+
+fn word(fact: &UsedFact) -> Word {
+    [fact.plugin.clone(), fact.version.clone(), fact.needs.clone(), fact.range.to_string()]
+}
+
+/// What facts have a release of a member ask of another one, each with whether this release of that one will do.
+fn words_about<'b>(book: &'b Book<'_>, at: usize, release: &Release) -> Vec<(usize, Word, &'b BTreeSet<&'b str>)> {
+    let member = &book.members[at];
+    let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
+    let asks = member.asks[place].iter().filter_map(|ask| {
+        let needs = book.members[ask.of].project.name.clone();
+        Some((ask.of, [member.project.name.clone(), release.version.clone(), needs, ask.fact.clone()?], &ask.one_of))
+    });
+    asks.collect()
+}
+
+/// Whether the facts that are told beside a release that does not go with a set are just those that part them.
+pub(super) fn facts_part(
+    book: &Book<'_>,
+    set: &BTreeMap<usize, &Release>,
+    (at, release): (usize, &Release),
+    told: &[UsedFact],
+) -> Result<(), String> {
+    let mut parting: BTreeSet<Word> = BTreeSet::new();
+    for (of, word, one_of) in words_about(book, at, release) {
+        if set.get(&of).is_some_and(|there| !one_of.contains(there.id.as_str())) {
+            parting.insert(word);
+        }
+    }
+    for (&other, there) in set.iter().filter(|(other, _)| **other != at) {
+        for (of, word, one_of) in words_about(book, other, there) {
+            if of == at && !one_of.contains(release.id.as_str()) {
+                parting.insert(word);
+            }
+        }
+    }
+    let words: BTreeSet<Word> = told.iter().map(word).collect();
+    if words == parting { Ok(()) } else { Err(format!("{words:?} are told, and {parting:?} part them")) }
+}
+
+/// Whether a fact is the last word about its two plugins, and of him who is said to say it.
+pub(super) fn is_said(problem: &Problem, book: &Book<'_>, fact: &UsedFact) -> Result<(), String> {
+    let members = || book.members.iter().enumerate().filter(|(_, member)| member.project.name == fact.plugin);
+    let counts = members().any(|(at, member)| {
+        let of_it = member.usable.iter().filter(|release| release.version == fact.version);
+        of_it.flat_map(|release| words_about(book, at, release)).any(|(_, told, _)| told == word(fact))
+    });
+    let catalog = &problem.catalog;
+    let is = |name: &str, wanted: &str| {
+        let mut projects = catalog.projects.iter().filter(|project| project.name == name);
+        projects.any(|project| is_called(project, wanted))
+            || objects_of(problem, name).iter().any(|object| object.eq_ignore_ascii_case(wanted))
+    };
+    let said = match &fact.says {
+        Says::Cluster { source, date } => problem.request.facts.all().iter().any(|of| {
+            (&of.source, &of.date, &of.requires.version) == (source, date, &fact.range)
+                && is(&fact.plugin, &of.plugin)
+                && is(&fact.needs, &of.requires.plugin)
+                && texts::in_range(of.releases.as_str(), &fact.version)
+        }),
+        Says::Plugin { object } => {
+            let mut own = problem.request.plugins.iter().filter(|wish| wish.object == *object);
+            let says = |wish: &resolver::request::PluginWish| {
+                let mut lines = wish.requires.iter();
+                lines.any(|line| line.version == fact.range && is(&fact.needs, &line.plugin))
+            };
+            objects_of(problem, &fact.plugin).contains(object) && own.any(says)
+        }
+        // Which tables are built in `words_about` knows; the one of this plugin is read here.
+        Says::BuiltIn { .. } if fact.plugin == "ViaBackwards" => {
+            least_viaversion(&fact.version).is_some_and(|least| fact.range.to_string() == format!(">={least}"))
+        }
+        Says::BuiltIn { .. } => true,
+    };
+    if counts && said { Ok(()) } else { Err(format!("{fact:?}: counts {counts}, said {said}")) }
+}
+
+/// Whether the authors of a plugin that holds a Paper are called silent since they last published, where it is for them to do something.
+pub(super) fn silence_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft) -> Result<(), String> {
+    let project = problem.catalog.projects.iter().find(|project| project.key == holder.key).unwrap();
+    let dates = project.releases.iter().filter_map(|release| release.published);
+    let last = dates.filter(|date| *date <= problem.now).max();
+    let otherwise = holder.pinned.is_some()
+        || holder.nearly.is_some()
+        || !holder.together_with.is_empty()
+        || holder.newest.as_ref().is_some_and(|newest| newest.refuses.is_some() || newest.overridden);
+    let expected = last.filter(|_| !otherwise);
+    if holder.silent_since != expected {
+        return Err(format!("{} is silent since {expected:?}, not {:?}", holder.name, holder.silent_since));
+    }
+    if otherwise || holder.newest.is_none() {
+        return Ok(());
+    }
+    // A line on its list is all that is missing.
+    let mut listed = problem.clone();
+    for wish in listed.request.plugins.iter_mut().filter(|wish| holder.object.as_ref() == Some(&wish.object)) {
+        wish.compatibility = None;
+    }
+    let releases = listed.catalog.projects.iter_mut().filter(|other| other.id == project.id);
+    releases.flat_map(|project| &mut project.releases).for_each(|release| release.minecraft.push(minecraft.clone()));
+    let Ok(book) = Book::open(&listed.catalog, &listed.request, listed.now) else { return Ok(()) };
+    let paper = book.papers.iter().position(|paper| paper.minecraft == minecraft).unwrap();
+    let at = book.members.iter().position(|member| member.project.id == project.id).unwrap();
+    let goes = |release: &&Release| book.meets_pin(at, release) && book.listed(at, release, paper);
+    if book.members[at].usable.iter().any(goes) {
+        Ok(())
+    } else {
+        Err(format!("{} lacks more than a line on its list", holder.name))
+    }
+}
