@@ -76,9 +76,10 @@ impl Holder {
         self.pinned.is_none() && self.nearly.is_none() && self.together_with.is_empty() && !overridden
     }
 
-    /// Whether the plugin of this name cannot be had because of it.
+    /// Whether the plugin of this name cannot be had because of it. Who holds only together with it is a holder too; who
+    /// does nothing but be there, in a version that this one does not take, is ready.
     pub(crate) fn stops(&self, name: &str) -> bool {
-        self.name == name || self.together_with.iter().chain(&self.needed_by).any(|other| other == name)
+        self.name == name || self.needed_by.iter().any(|other| other == name)
     }
 }
 

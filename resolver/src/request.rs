@@ -31,7 +31,8 @@ pub struct Request {
     /// The newest Minecraft that opened the world: never below. None for a server without a world.
     #[serde(default)]
     pub floor: Option<Minecraft>,
-    /// What runs now. It stays a candidate whatever its channel or age, and is preferred where the order leaves a choice.
+    /// What runs now. It stays a candidate whatever its channel or age. The order leaves no choice: of two uploads of one
+    /// version at one instant the later id counts, whichever runs.
     #[serde(default)]
     pub running: Option<Running>,
     /// The plugins asked for, by the name of their Plugin object.

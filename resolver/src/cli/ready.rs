@@ -11,7 +11,7 @@ use super::gathered::{Start, end_of, lacking};
 use super::table::table;
 use super::{End, Said, supposed};
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::words::{date, list, silent_since};
+use crate::explain::words::{self, date, list};
 use crate::explain::{Holder, WhyNot, few, human, last_release};
 use crate::request::Request;
 use crate::software::Software;
@@ -56,6 +56,9 @@ struct NotReady {
     /// When its authors last published anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_release: Option<Timestamp>,
+    /// The same, where all that is missing is that they list something, or have anything that may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    silent_since: Option<Timestamp>,
     /// The servers that it keeps back.
     servers: BTreeSet<String>,
 }
@@ -107,7 +110,9 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Said, Said> {
         said.end = End::Failed;
         return Ok(said);
     }
-    let board = board(&gathered.catalog, &whys, target, at);
+    let unmanaged = gathered.requests.iter().flat_map(|request| &request.unmanaged);
+    let own_files = unmanaged.map(|jar| jar.file.as_str()).collect();
+    let board = board(&gathered.catalog, &whys, &own_files, target, at);
     if !board.not_ready.is_empty() || board.servers.iter().any(|server| !server.can) {
         said.end = said.end.max(End::NoSolution);
     }
@@ -130,16 +135,20 @@ fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Time
     answers
 }
 
-fn board(catalog: &Catalog, whys: &[&WhyNot], target: &Minecraft, at: Timestamp) -> Board {
-    let mut not_ready: BTreeMap<&str, NotReady> = BTreeMap::new();
+/// The board of these servers, on which JARs of people's own by these names may need something: they are no plugins asked for.
+fn board(catalog: &Catalog, whys: &[&WhyNot], own_files: &BTreeSet<&str>, target: &Minecraft, at: Timestamp) -> Board {
+    let mut not_ready: BTreeMap<(&str, String), NotReady> = BTreeMap::new();
     // The plugins asked for that are not ready, be it for what they need.
     let mut blocked: BTreeSet<&str> = BTreeSet::new();
     for why in whys {
         for holder in &why.holders {
-            let row = not_ready.entry(&holder.name).or_insert_with(|| not_ready_row(catalog, holder, at));
+            // One server may have pinned what another one may choose.
+            let row = not_ready_row(catalog, holder, at);
+            let row = not_ready.entry((&holder.name, format!("{} {row:?}", holder.key))).or_insert(row);
             row.servers.insert(why.server.clone());
             blocked.extend(holder.object.as_ref().map(|_| holder.name.as_str()));
-            blocked.extend(holder.needed_by.iter().map(String::as_str));
+            let needed_by = holder.needed_by.iter().map(String::as_str);
+            blocked.extend(needed_by.filter(|name| !own_files.contains(name)));
         }
     }
     let mut ready: BTreeSet<&str> = whys.iter().flat_map(|why| &why.ready).map(String::as_str).collect();
@@ -170,6 +179,7 @@ fn not_ready_row(catalog: &Catalog, holder: &Holder, at: Timestamp) -> NotReady 
         listed_up_to: holder.newest.as_ref().and_then(|newest| newest.up_to.clone()),
         why: few::holder(holder),
         last_release: catalog.project(&holder.key).and_then(|project| last_release(project, at)),
+        silent_since: holder.silent_since,
         servers: BTreeSet::new(),
     }
 }
@@ -216,8 +226,8 @@ fn human_board(board: &Board) -> String {
 }
 
 fn not_ready_cells(row: &NotReady) -> Vec<String> {
-    let NotReady { name, key: _, newest, listed_up_to: _, why, last_release, servers } = row;
-    let silent = last_release.map(silent_since).unwrap_or_default();
+    let NotReady { name, key: _, newest, listed_up_to: _, why, last_release: _, silent_since, servers } = row;
+    let silent = silent_since.map(words::silent_since).unwrap_or_default();
     let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
     let named = newest.as_ref().map_or_else(|| name.clone(), |newest| format!("{name} {newest}"));
     vec![named, why.clone(), silent, format!("on {}", list(&servers, 3))]

@@ -8,7 +8,7 @@ use pubgrub::VersionSet;
 use super::{Asked, Holder, ListedRelease, Nearly};
 use crate::catalog::{Project, Release};
 use crate::facts::UsedFact;
-use crate::shelf::{LinkKind, World};
+use crate::shelf::{Link, LinkKind, World};
 use crate::solve::GaveUp;
 use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
@@ -29,7 +29,7 @@ pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) 
         let part = if possible(&question.only(|other| other == shelf))? { &mut rest } else { &mut alone };
         part.push(shelf);
     }
-    let mut holders = each(asked, &question, &alone, paper);
+    let mut holders = each(asked, &question, &alone, paper)?;
     let fails = |kept: &[usize]| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?);
     while !rest.is_empty() && fails(&rest)? {
         let clash = smallest(rest.clone(), fails)?;
@@ -40,10 +40,10 @@ pub(super) fn holders(asked: &Asked<'_, '_>, question: &Question, paper: usize) 
 }
 
 /// Those that hold a Paper each alone.
-fn each(asked: &Asked<'_, '_>, question: &Question, alone: &[usize], paper: usize) -> Vec<Holder> {
+fn each(asked: &Asked<'_, '_>, question: &Question, alone: &[usize], paper: usize) -> Result<Vec<Holder>, GaveUp> {
     let mut holders: Vec<Holder> = Vec::new();
     for &shelf in alone {
-        let holder = describe(asked, question, shelf, paper);
+        let holder = describe(asked, question, shelf, paper)?;
         // One that somebody asks for may hold others as well: said once, with all of them.
         match holders.iter_mut().find(|known| known.key == holder.key && known.together_with == holder.together_with) {
             Some(known) => known.needed_by.extend(holder.needed_by),
@@ -54,7 +54,7 @@ fn each(asked: &Asked<'_, '_>, question: &Question, alone: &[usize], paper: usiz
         holder.needed_by.sort();
         holder.needed_by.dedup();
     }
-    holders
+    Ok(holders)
 }
 
 /// Those that hold a Paper together, and none of them without the others.
@@ -103,7 +103,7 @@ pub(super) fn smallest(
 }
 
 /// Why one plugin alone holds a Paper.
-fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize) -> Holder {
+fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize) -> Result<Holder, GaveUp> {
     let shelf = &asked.world.shelves[at];
     let on_paper = &shelf.supports[paper];
     let limit = shelf.releases.len();
@@ -118,7 +118,7 @@ fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize)
         if let Some(pinned) = question.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
             holder.newest = Some(listed(asked.world, at, pinned, &[paper]));
         }
-        return holder;
+        return Ok(holder);
     }
     holder.nearly = members(&IndexSet::of(1..=limit)).last().and_then(|&index| {
         let stocked = &shelf.releases[index - 1];
@@ -131,7 +131,7 @@ fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize)
     if holder.waits_for_a_list() {
         holder.silent_since = last_release(shelf.project, asked.world.now);
     }
-    holder
+    Ok(holder)
 }
 
 /// When the authors of a project last published anything.
@@ -139,23 +139,62 @@ pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestam
     project.releases.iter().filter_map(|release| release.published).filter(|published| *published <= now).max()
 }
 
-/// A release would do, but what it needs has none: then that one holds.
-fn through_dependency(asked: &Asked<'_, '_>, question: &Question, at: usize, index: usize, paper: usize) -> Holder {
+/// A release would do, but what it needs has none: then that one holds. Else those hold with it that it asks for what they
+/// do not have there.
+fn through_dependency(
+    asked: &Asked<'_, '_>,
+    question: &Question,
+    at: usize,
+    index: usize,
+    paper: usize,
+) -> Result<Holder, GaveUp> {
     let world = asked.world;
     let shelf = &world.shelves[at];
     if let Some(missing) = missing_there(world, at, index - 1, paper) {
-        let described = describe(asked, &question.only(|_| false), missing, paper);
+        let described = describe(asked, &question.only(|_| false), missing, paper)?;
         let mut needed_by = described.needed_by.clone();
         needed_by.push(shelf.name().to_owned());
         needed_by.extend_from_slice(&shelf.kept_for);
-        return Holder { needed_by, ..described };
+        return Ok(Holder { needed_by, ..described });
     }
     let links = &shelf.links[index - 1];
-    Holder {
-        together_with: links.iter().map(|link| world.shelves[link.to].name().to_owned()).collect(),
-        facts: links.iter().filter_map(|link| world.fact(at, index - 1, link)).collect(),
+    let parted = parted(asked, question, links, paper)?;
+    let facts = links.iter().filter(|link| parted.contains(&link.to));
+    Ok(Holder {
+        together_with: parted.iter().map(|&other| world.shelves[other].name().to_owned()).collect(),
+        facts: facts.filter_map(|link| world.fact(at, index - 1, link)).collect(),
         ..bare(world, at, paper)
+    })
+}
+
+/// With whom the release of these links does not go together on a Paper: those that have nothing there of what it asks for,
+/// else a smallest part of the others that cannot be there as it asks, else all whom it needs.
+fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link], paper: usize) -> Result<Vec<usize>, GaveUp> {
+    let world = asked.world;
+    let mut of: Vec<usize> = links.iter().map(|link| link.to).collect();
+    of.sort_unstable();
+    of.dedup();
+    let lacks = |link: &&Link| {
+        let other = &world.shelves[link.to];
+        let there = other.supports[paper].intersection(&other.usable).union(&IndexSet::absent());
+        link.set.is_disjoint(&there)
+    };
+    if links.iter().any(|link| lacks(&link)) {
+        of.retain(|&other| links.iter().filter(|link| link.to == other).any(|link| lacks(&link)));
+        return Ok(of);
     }
+    let fails = |kept: &[usize]| {
+        let mut question = question.only(|_| false);
+        for link in links.iter().filter(|link| kept.contains(&link.to)) {
+            question.root[link.to] = question.root[link.to].intersection(&link.set);
+        }
+        Ok(find(world, &question, asked.meter)?.is_none())
+    };
+    if fails(&of)? {
+        return smallest(of, fails);
+    }
+    of.retain(|&other| links.iter().any(|link| link.to == other && link.kind == LinkKind::Required));
+    Ok(of)
 }
 
 /// The nearest shelf that a release needs, itself or through others, and that has nothing for the Paper.

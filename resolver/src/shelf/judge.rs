@@ -71,9 +71,8 @@ pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) 
         .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
         .map(|release| (own_line(release), release))
         .collect();
-    // Of two uploads of one version the one that runs comes last: nobody restarts a server for the same once more.
-    let same = |a: &Release, b: &Release| runs(a).cmp(&runs(b)).then_with(|| a.id.cmp(&b.id));
-    ordered.sort_by(|a, b| age(*a, *b).then_with(|| same(a.1, b.1)));
+    // Uploads of one version at one instant: the order has to be the same for all servers of a group, whatever they run.
+    ordered.sort_by(|a, b| age(*a, *b).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
     if releases.len() > MOST_RELEASES {
         releases.drain(..releases.len() - MOST_RELEASES);

@@ -15,6 +15,13 @@ fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
     resolve(&problem.catalog, &problem.request, problem.now)
 }
 
+#[test]
+fn each_further_server_of_a_group_brings_a_hundredth_of_the_steps_and_a_five_hundredth_of_the_words() {
+    let alone = Budget::default();
+    assert_eq!(alone.of_a_group(1), alone);
+    assert_eq!(alone.of_a_group(11), Budget { steps: 220_000, words: 8_160_000 });
+}
+
 proptest! {
     #[test]
     fn the_answer_is_the_one_that_trying_everything_finds(problem in problems()) {

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use resolver::catalog::Release;
+use resolver::catalog::{Release, Source};
 use resolver::explain::Holder;
 use resolver::facts::{Says, UsedFact};
+use resolver::software::Software;
 use resolver::version::Minecraft;
 
 use super::needs::{is_called, least_viaversion};
@@ -106,7 +107,9 @@ pub(super) fn silence_is_true(problem: &Problem, holder: &Holder, minecraft: &Mi
     if holder.silent_since != expected {
         return Err(format!("{} is silent since {expected:?}, not {:?}", holder.name, holder.silent_since));
     }
-    if otherwise || holder.newest.is_none() {
+    // A page of Modrinth lists nothing for a proxy.
+    let unlistable = problem.request.software == Software::Velocity && holder.key.source != Source::Hangar;
+    if otherwise || unlistable || holder.newest.is_none() {
         return Ok(());
     }
     // A line on its list is all that is missing.

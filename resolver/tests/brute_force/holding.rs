@@ -155,6 +155,9 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
         if let Some(name) = why.ready.iter().find(|name| !is_ready(name)) {
             return Err(format!("{name} is called ready for {} and holds it, or nobody wants it", why.target));
         }
+        if let Some(name) = rest.iter().find(|name| !why.ready.iter().any(|ready| ready == *name)) {
+            return Err(format!("{name} is asked for, does not hold {}, and is not called ready", why.target));
+        }
         if !why.holders.is_empty() && is_yes(&forced(problem, &why.target, &|_| true)) {
             return Err(format!("{} can be had, and {:?} are said to hold it", why.target, why.holders));
         }

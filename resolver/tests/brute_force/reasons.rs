@@ -69,7 +69,7 @@ impl<'p> Judged<'p> {
         let Problem { request, now, .. } = self.problem;
         let is_out = |release: &&Release| release.published.is_none_or(|date| date <= *now) || runs(request, release);
         let mut out: Vec<&Release> = member.project.releases.iter().filter(is_out).collect();
-        out.sort_by_cached_key(|release| place_in_order(request, release));
+        out.sort_by_cached_key(|release| place_in_order(release));
         out
     }
 

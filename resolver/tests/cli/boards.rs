@@ -41,6 +41,20 @@ fn the_board_says_who_is_ready_and_since_when_the_others_are_silent() {
 }
 
 #[test]
+fn a_plugin_that_waits_for_one_thing_here_and_for_another_there_has_a_row_for_each() {
+    let only = |tier: &str, object: &str, more: &str| {
+        let plugin = plugin("griefprevention", more).replace("name: griefprevention,", &format!("name: {object},"));
+        plugin.replace("instanceSelector: {}", &format!("instanceSelector: {{matchLabels: {{tier: {tier}}}}}"))
+    };
+    let server = server("  updateStrategy: auto\n");
+    let arena = server.replace("name: lobby", "name: arena").replace("tier: survival", "tier: arena");
+    let pinned = only("arena", "arena-griefprevention", ", updateStrategy: pin, version: 16.18.4");
+    let all = server + "---\n" + &arena + &only("survival", "griefprevention", "") + &pinned;
+    let desk = Desk::new(&[("all.yaml", &all)]);
+    assert_shown("ready-for-two-reasons", &desk.run(&["ready", "1.21.11", "-f", "all.yaml"]));
+}
+
+#[test]
 fn a_version_that_is_not_out_yet_has_a_board_and_one_that_never_was_has_none() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     assert_shown("ready-to-come", &desk.run(&["ready", "26.2", "-f", "lobby.yaml"]));

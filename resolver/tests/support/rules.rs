@@ -203,9 +203,9 @@ pub(crate) fn age(release: &Release) -> (bool, Timestamp, Key) {
     (!texts::for_a_snapshot(version), published(release), Key::of(version))
 }
 
-/// What orders all of them on a server: of such uploads the one that runs there is the best.
-pub(crate) fn place_in_order(request: &Request, release: &Release) -> ((bool, Timestamp, Key), bool, String) {
-    (age(release), runs(request, release), release.id.clone())
+/// What orders all of them.
+pub(crate) fn place_in_order(release: &Release) -> ((bool, Timestamp, Key), String) {
+    (age(release), release.id.clone())
 }
 
 fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
@@ -399,7 +399,7 @@ impl<'a> Membership<'a> {
             .iter()
             .filter(|release| published(release) <= self.now || runs(self.request, release))
             .collect();
-        out.sort_by_cached_key(|release| place_in_order(self.request, release));
+        out.sort_by_cached_key(|release| place_in_order(release));
         out
     }
 

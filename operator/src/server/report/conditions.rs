@@ -55,7 +55,8 @@ pub(super) fn build_conditions(
     } else if plan.explanation.gave_up().is_some() {
         of("UpdateBlocked", None, "NotFoundOut", words)
     } else if held.is_empty() {
-        of("UpdateBlocked", Some(false), "NothingHolds", "no plugin holds Paper back".to_owned())
+        // A newer Paper may wait for its age, for the image's Java, for a pin.
+        of("UpdateBlocked", Some(false), "NothingHolds", words)
     } else {
         of("UpdateBlocked", Some(true), "HeldByPlugin", words)
     });
