@@ -49,6 +49,7 @@ async fn what_only_a_jar_of_ones_own_needs_stays_when_the_plugin_that_brought_it
         lobby.settled().await;
         let needs = PluginYml { depend: vec!["ViaVersion".to_owned()], ..PluginYml::new("Shop", "1.0") };
         lobby.put_file(&format!("/data/plugins/{SHOP}"), &jar::plugin(&needs)).await;
+        world.look_again(LOBBY).await;
         until("the operator knows what the file needs", SOON, async || {
             let status = lobby.object().await.status.unwrap_or_default();
             let known = status.unmanaged.iter().any(|jar| jar.file == SHOP && jar.depend == ["ViaVersion"]);
