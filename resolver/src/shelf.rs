@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use pubgrub::VersionSet;
 
 use crate::catalog::{Catalog, Channel, Project, Release};
 use crate::explain::{PaperName, Warning};
@@ -271,6 +272,11 @@ impl Shelf<'_> {
     /// The newest release that may be used (its place), pin or not.
     pub(crate) fn newest_usable(&self) -> Option<usize> {
         self.usable.highest(self.releases.len()).and_then(|index| index.checked_sub(1))
+    }
+
+    /// The releases that may be used and that somebody says run on a Paper (by its place).
+    pub(crate) fn would_do(&self, paper: usize) -> IndexSet {
+        self.supports[paper].intersection(&self.usable)
     }
 
     /// The release (its place) that runs now and may stay.

@@ -104,9 +104,15 @@ impl Software {
         }
     }
 
-    /// What a page lists for it. The Minecraft versions on Modrinth are those of players and servers, and bind no proxy.
+    /// Whether the lists of a source are about it. The Minecraft versions on Modrinth are those of players and servers, and
+    /// bind no proxy.
+    pub(crate) fn is_listed_at(self, source: Source) -> bool {
+        self.is_minecraft() || source == Source::Hangar
+    }
+
+    /// What a page lists for it.
     pub(crate) fn list_of(self, source: Source, release: &Release) -> &[Minecraft] {
-        if self.is_minecraft() || source == Source::Hangar { &release.minecraft } else { &[] }
+        if self.is_listed_at(source) { &release.minecraft } else { &[] }
     }
 }
 

@@ -137,14 +137,15 @@ fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Time
 
 /// The board of these servers, on which JARs of people's own by these names may need something: they are no plugins asked for.
 fn board(catalog: &Catalog, whys: &[&WhyNot], own_files: &BTreeSet<&str>, target: &Minecraft, at: Timestamp) -> Board {
-    let mut not_ready: BTreeMap<(&str, String), NotReady> = BTreeMap::new();
+    let mut not_ready: BTreeMap<(&str, &ProjectKey, Option<&str>, String), NotReady> = BTreeMap::new();
     // The plugins asked for that are not ready, be it for what they need.
     let mut blocked: BTreeSet<&str> = BTreeSet::new();
     for why in whys {
         for holder in &why.holders {
             // One server may have pinned what another one may choose.
-            let row = not_ready_row(catalog, holder, at);
-            let row = not_ready.entry((&holder.name, format!("{} {row:?}", holder.key))).or_insert(row);
+            let newest = holder.newest.as_ref().map(|newest| newest.version.as_str());
+            let told = (holder.name.as_str(), &holder.key, newest, few::holder(holder));
+            let row = not_ready.entry(told).or_insert_with(|| not_ready_row(catalog, holder, at));
             row.servers.insert(why.server.clone());
             blocked.extend(holder.object.as_ref().map(|_| holder.name.as_str()));
             let needed_by = holder.needed_by.iter().map(String::as_str);

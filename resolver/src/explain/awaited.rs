@@ -75,9 +75,9 @@ fn by_holder(world: &World<'_>, holder: &Holder, minecraft: &Minecraft) -> Optio
 
 fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, minecraft: &Minecraft) -> Option<Awaited> {
     let shelf = world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
-    // Nobody lists anything for a file by its URL, nor releases another one there; nor for a proxy, but on Hangar.
+    // Nobody lists anything for a file by its URL, nor releases another one there; nor where lists are about other software.
     let source = shelf.project.key.source;
-    if source == Source::Url || !world.request.software.is_minecraft() && source != Source::Hangar {
+    if source == Source::Url || !world.request.software.is_listed_at(source) {
         return None;
     }
     // Where the user's own word stands against it, no list helps.

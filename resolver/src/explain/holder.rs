@@ -75,8 +75,8 @@ fn facts_among(world: &World<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFa
     let mut facts = Vec::new();
     for &at in shelves {
         let shelf = &world.shelves[at];
-        let would_do = shelf.supports[paper].intersection(&shelf.usable);
-        let Some(newest) = would_do.highest(shelf.releases.len()).and_then(|index| index.checked_sub(1)) else {
+        let Some(newest) = shelf.would_do(paper).highest(shelf.releases.len()).and_then(|index| index.checked_sub(1))
+        else {
             continue;
         };
         let links = shelf.links[newest].iter().filter(|link| shelves.contains(&link.to));
@@ -171,17 +171,18 @@ fn through_dependency(
 /// else a smallest part of the others that cannot be there as it asks, else all whom it needs.
 fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link], paper: usize) -> Result<Vec<usize>, GaveUp> {
     let world = asked.world;
-    let mut of: Vec<usize> = links.iter().map(|link| link.to).collect();
-    of.sort_unstable();
-    of.dedup();
-    let lacks = |link: &&Link| {
-        let other = &world.shelves[link.to];
-        let there = other.supports[paper].intersection(&other.usable).union(&IndexSet::absent());
-        link.set.is_disjoint(&there)
+    let among = |keep: &dyn Fn(&&Link) -> bool| {
+        let mut others: Vec<usize> = links.iter().filter(keep).map(|link| link.to).collect();
+        others.sort_unstable();
+        others.dedup();
+        others
     };
-    if links.iter().any(|link| lacks(&link)) {
-        of.retain(|&other| links.iter().filter(|link| link.to == other).any(|link| lacks(&link)));
-        return Ok(of);
+    let lacking = among(&|link| {
+        let there = world.shelves[link.to].would_do(paper).union(&IndexSet::absent());
+        link.set.is_disjoint(&there)
+    });
+    if !lacking.is_empty() {
+        return Ok(lacking);
     }
     let fails = |kept: &[usize]| {
         let mut question = question.only(|_| false);
@@ -190,11 +191,11 @@ fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link], paper: usi
         }
         Ok(find(world, &question, asked.meter)?.is_none())
     };
-    if fails(&of)? {
-        return smallest(of, fails);
+    let all = among(&|_| true);
+    if fails(&all)? {
+        return smallest(all, fails);
     }
-    of.retain(|&other| links.iter().any(|link| link.to == other && link.kind == LinkKind::Required));
-    Ok(of)
+    Ok(among(&|link| link.kind == LinkKind::Required))
 }
 
 /// The nearest shelf that a release needs, itself or through others, and that has nothing for the Paper.
@@ -205,9 +206,10 @@ fn missing_there(world: &World<'_>, at: usize, release: usize, paper: usize) -> 
         let links = world.shelves[at].links[release].iter();
         for link in links.filter(|link| link.kind == LinkKind::Required) {
             let other = &world.shelves[link.to];
-            let would_do = other.supports[paper].intersection(&other.usable);
             // 0 stands for "not installed".
-            let Some(newest) = would_do.highest(other.releases.len()).and_then(|index| index.checked_sub(1)) else {
+            let Some(newest) =
+                other.would_do(paper).highest(other.releases.len()).and_then(|index| index.checked_sub(1))
+            else {
                 return Some(link.to);
             };
             // Two that need each other are looked at once.

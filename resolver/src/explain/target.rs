@@ -73,7 +73,7 @@ pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
     let whole = Question::whole(world, IndexSet::of([place + 1]));
     let state = |at: usize| {
         let shelf = &world.shelves[at];
-        let would_do = shelf.supports[place].intersection(&shelf.usable).intersection(&whole.root[at]);
+        let would_do = shelf.would_do(place).intersection(&whole.root[at]);
         let newest = would_do.highest(shelf.releases.len()).and_then(|index| index.checked_sub(1));
         let is_ready = why.ready.iter().any(|name| name == shelf.name());
         let newest = newest.filter(|_| is_ready).map(|newest| shelf.releases[newest].release);

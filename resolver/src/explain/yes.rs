@@ -343,7 +343,7 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     }
     warnings.extend(goes_down(world, at, place));
     // Of a list that no page can have, nothing is to be said.
-    let can_have_one = world.request.software.is_minecraft() || shelf.project.key.source == Source::Hangar;
+    let can_have_one = world.request.software.is_listed_at(shelf.project.key.source);
     if can_have_one && world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
         warnings.push(Warning::NoList { plugin: plugin(), version: version() });
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::explain::human;
 
 mod changed;
-mod small;
+pub(super) mod small;
 
 use small::{Problem, best, problems};
 

@@ -346,14 +346,18 @@ fn holds(paper: &PaperVersion, order: &[&Project], chosen: &[Option<&Release>]) 
         release.minecraft.contains(&paper.minecraft)
             && release.dependencies.iter().all(|dependency| {
                 let to = order.iter().position(|project| Some(&project.id) == dependency.project_id.as_ref());
-                let there = to.and_then(|to| chosen[to]);
-                let meant = |other: &Release| dependency.version_id.as_ref().is_none_or(|id| *id == other.id);
-                match dependency.kind {
-                    DependencyKind::Required => there.is_some_and(meant),
-                    DependencyKind::Optional => there.is_none_or(meant),
-                    DependencyKind::Incompatible => there.is_none_or(|other| !meant(other)),
-                    DependencyKind::Embedded => true,
-                }
+                bears(dependency, to.and_then(|to| chosen[to]))
             })
     })
+}
+
+/// Whether a line of a page bears what is chosen for the project that it names.
+pub(in crate::solve) fn bears(dependency: &Dependency, there: Option<&Release>) -> bool {
+    let meant = |other: &Release| dependency.version_id.as_ref().is_none_or(|id| *id == other.id);
+    match dependency.kind {
+        DependencyKind::Required => there.is_some_and(meant),
+        DependencyKind::Optional => there.is_none_or(meant),
+        DependencyKind::Incompatible => there.is_none_or(|other| !meant(other)),
+        DependencyKind::Embedded => true,
+    }
 }

@@ -1,7 +1,8 @@
 //! Pure. Every set for some servers, the best first: the first that holds is the answer.
 
 use super::{Mode, Server};
-use crate::catalog::{DependencyKind, Release};
+use crate::catalog::Release;
+use crate::solve::tests::small::bears;
 
 /// One plugin on one or several servers.
 struct Var<'a> {
@@ -159,14 +160,7 @@ impl<'a> Search<'_, 'a> {
     fn bears(&self, seat: usize, release: Option<&Release>, shelf: usize, there: Option<&Release>) -> bool {
         let Some(release) = release else { return true };
         let id = &self.servers[seat].plugins[shelf].project.id;
-        release.dependencies.iter().filter(|dependency| dependency.project_id.as_ref() == Some(id)).all(|dependency| {
-            let meant = |other: &Release| dependency.version_id.as_ref().is_none_or(|id| *id == other.id);
-            match dependency.kind {
-                DependencyKind::Required => there.is_some_and(meant),
-                DependencyKind::Optional => there.is_none_or(meant),
-                DependencyKind::Incompatible => there.is_none_or(|other| !meant(other)),
-                DependencyKind::Embedded => true,
-            }
-        })
+        let mut lines = release.dependencies.iter().filter(|dependency| dependency.project_id.as_ref() == Some(id));
+        lines.all(|dependency| bears(dependency, there))
     }
 }
