@@ -36,6 +36,7 @@ pub(crate) use hint::apply_to_others;
 pub(crate) use holder::last_release;
 pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
+use refusal::is_zero;
 pub use refusal::{
     Allowance, Down, Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
     Unanswerable,
@@ -158,6 +159,9 @@ pub struct Solved {
     /// What can be done; each was proven by solving with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+    /// How many further ways were left out to stay short; they change or risk more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_hints: usize,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Awaited>,
@@ -240,6 +244,16 @@ pub struct ChosenPlugin {
     /// The newest release on its channel, when that was not chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<NewerRelease>,
+    /// The newest one that only a date or other plugins keep back, where something else stands against [`Self::newest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NewerRelease>,
+}
+
+impl ChosenPlugin {
+    /// The newer releases that are told of, each with whom it is of; of one plugin the newest first.
+    pub fn newer(plugins: &[Self]) -> impl Iterator<Item = (&Self, &NewerRelease)> {
+        plugins.iter().flat_map(|plugin| plugin.newest.iter().chain(&plugin.next).map(move |newer| (plugin, newer)))
+    }
 }
 
 /// How we know that a release runs on a Paper.

@@ -32,7 +32,7 @@ pub(super) fn for_newer(
     plugins: &[ChosenPlugin],
     newer: &[NewerPaper],
     unfollowed: &[Unfollowed],
-) -> Vec<Hint> {
+) -> (Vec<Hint>, usize) {
     let request = asked.world.request;
     let mut hints = Vec::new();
     for newer in newer {
@@ -46,10 +46,8 @@ pub(super) fn for_newer(
             hints.extend(proven(asked, request, steps, Some(&chosen.minecraft), better));
         }
     }
-    for plugin in plugins {
-        let Some(NewerRelease { version, because: Because::Unusable { unusable }, .. }) = &plugin.newest else {
-            continue;
-        };
+    for (plugin, newer) in ChosenPlugin::newer(plugins) {
+        let NewerRelease { version, because: Because::Unusable { unusable }, .. } = newer else { continue };
         let (Unusable::NeedsProposed { projects }, Some(object)) = (unusable, plugin.objects.first()) else { continue };
         let taken = |then: &BareAnswer| then.plugins.contains(&(plugin.name.clone(), version.clone()));
         hints.extend(proven(asked, request, vec![propose(request, object, projects)], None, taken));
@@ -68,7 +66,7 @@ pub(super) fn for_newer(
 }
 
 /// What would make an impossible request possible.
-pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> Vec<Hint> {
+pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> (Vec<Hint>, usize) {
     let request = asked.world.request;
     let blockers: Vec<Vec<HintStep>> = impossible
         .reasons
@@ -86,7 +84,7 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
 }
 
 /// What would make a certain Paper possible.
-pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
+pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
@@ -109,7 +107,8 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Hint> {
     tidy(hints)
 }
 
-fn tidy(mut hints: Vec<Hint>) -> Vec<Hint> {
+/// The hints in order, none that contains another, and how many more there are.
+fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
     hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
     let mut kept: Vec<Hint> = Vec::new();
     for hint in hints {
@@ -119,8 +118,9 @@ fn tidy(mut hints: Vec<Hint>) -> Vec<Hint> {
             kept.push(hint);
         }
     }
+    let more = kept.len().saturating_sub(MOST_HINTS);
     kept.truncate(MOST_HINTS);
-    kept
+    (kept, more)
 }
 
 /// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is

@@ -36,10 +36,11 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof)
         reasons,
         more,
         hints: Vec::new(),
+        more_hints: 0,
         waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
-    impossible.hints = hint::for_impossible(asked, &impossible);
+    (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
     impossible.waits = awaited::by_reasons(world, &impossible.reasons);
     impossible
 }

@@ -230,6 +230,9 @@ pub struct Impossible {
     /// What can be done; each was proven by solving with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+    /// How many further ways were left out to stay short; they change or risk more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_hints: usize,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Awaited>,
@@ -239,7 +242,7 @@ pub struct Impossible {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
-fn is_zero(n: &usize) -> bool {
+pub(super) fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 

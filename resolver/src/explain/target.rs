@@ -43,6 +43,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
         one_version: Vec::new(),
         nearest_possible,
         hints: Vec::new(),
+        more_hints: 0,
         waits: Vec::new(),
     };
     if let (true, Some(company), Some(place)) = (why.possible, asked.company, place) {
@@ -57,7 +58,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
             }
         }
     }
-    why.hints = hint::for_target(asked, &why);
+    (why.hints, why.more_hints) = hint::for_target(asked, &why);
     if why.pinned.is_none() && awaited::may_pass(why.unusable.as_ref()) {
         why.waits = awaited::by_holders(world, &why.holders, target);
     }

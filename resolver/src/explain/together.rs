@@ -28,10 +28,11 @@ pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossi
         reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
         more,
         hints: Vec::new(),
+        more_hints: 0,
         waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
-    impossible.hints = hint::for_impossible(asked, &impossible);
+    (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
     impossible
 }
 

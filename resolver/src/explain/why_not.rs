@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::refusal::is_zero;
 use super::{Awaited, Hint, Holder, OneVersion, PaperName};
 use crate::software::Software;
 use crate::unusable::Unusable;
@@ -52,6 +53,9 @@ pub struct WhyNot {
     /// What can be done; each was proven by solving with it applied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
+    /// How many further ways were left out to stay short; they change or risk more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_hints: usize,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Awaited>,
@@ -81,7 +85,15 @@ impl WhyNot {
     #[cfg(feature = "cli")]
     pub(crate) fn before_it_is_out(self) -> Self {
         let nearest_possible = self.nearest_possible.filter(|nearest| nearest.minecraft != self.target);
-        Self { to_come: true, possible: false, unusable: None, hints: Vec::new(), nearest_possible, ..self }
+        Self {
+            to_come: true,
+            possible: false,
+            unusable: None,
+            hints: Vec::new(),
+            more_hints: 0,
+            nearest_possible,
+            ..self
+        }
     }
 }
 

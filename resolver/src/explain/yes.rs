@@ -31,7 +31,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let newer_paper = newer_papers(asked, decision);
     let unfollowed: Vec<Unfollowed> =
         decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
-    let hints = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
+    let (hints, more_hints) = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
     let waits = awaited::by_newer(world, &paper.minecraft, &newer_paper, &unfollowed);
     Solved {
         server: world.request.server.clone(),
@@ -45,6 +45,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
         bounds: used_facts(world, decision),
         warnings: warnings(world, decision),
         hints,
+        more_hints,
         waits,
         lists_read_later: lists_read_later(asked),
     }
@@ -113,6 +114,7 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
     let shelf = &world.shelves[at];
     let release = shelf.releases[place].release;
     let runs = shelf.releases.iter().find(|stocked| world.runs(stocked.release)).map(|stocked| stocked.release);
+    let (newest, next) = newer_releases(asked, decision, at, place);
     Some(ChosenPlugin {
         name: shelf.name().to_owned(),
         objects: shelf.asked.iter().flat_map(|asked| asked.objects.iter().map(|&o| o.to_owned())).collect(),
@@ -128,38 +130,68 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
         },
         instead_of: runs.filter(|runs| runs.id != release.id).map(|runs| runs.version.clone()),
         runs_now: runs.is_some(),
-        newest: newer_release(asked, decision, at, place),
+        newest,
+        next,
     })
 }
 
-/// The newest release on the channel, if it is not the chosen one.
-fn newer_release(asked: &Asked<'_, '_>, decision: &Decision, at: usize, place: usize) -> Option<NewerRelease> {
-    let world = asked.world;
-    let shelf = &world.shelves[at];
-    let chosen = shelf.releases[place].release;
-    let newest = (place + 1..shelf.releases.len()).rev().find(|&newer| {
+/// The newest release on the channel, if it is not the chosen one. Where that has to be listed or made first, also the newest
+/// one that may come sooner.
+fn newer_releases(
+    asked: &Asked<'_, '_>,
+    decision: &Decision,
+    at: usize,
+    place: usize,
+) -> (Option<NewerRelease>, Option<NewerRelease>) {
+    let shelf = &asked.world.shelves[at];
+    let is_newer = |than: usize, newer: usize| {
         let Stocked { release, unusable, .. } = &shelf.releases[newer];
         let never = matches!(unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }));
-        !never && is_older(chosen, release)
-    })?;
-    let stocked = &shelf.releases[newest];
-    let because = if let Some(unusable) = &stocked.unusable {
+        !never && is_older(shelf.releases[than].release, release)
+    };
+    // The release itself is made for this server: only a date or what others take keeps it back.
+    let may_come = |newer: usize| {
+        let at_all = shelf.releases[newer].unusable.as_ref().is_none_or(only_waits);
+        let is_asked = shelf.asked.is_none() || shelf.allowed.has(newer + 1);
+        at_all && is_asked && shelf.supports[decision.chosen.paper].has(newer + 1)
+    };
+    let mut newer = (place + 1..shelf.releases.len()).rev().filter(|&newer| is_newer(place, newer));
+    let Some(newest) = newer.next() else { return (None, None) };
+    let next = newer.find(|&next| is_newer(next, newest) && may_come(next)).filter(|_| !may_come(newest));
+    let told = |newer| not_taken(asked, decision, at, newer);
+    (Some(told(newest)), next.map(told))
+}
+
+/// Whether a date is all that a release waits for.
+fn only_waits(unusable: &Unusable) -> bool {
+    matches!(unusable, Unusable::HeldBack { .. } | Unusable::HeldBackTogether { .. })
+}
+
+/// Why a newer release (its place) was not chosen.
+fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
+    let world = asked.world;
+    let shelf = &world.shelves[at];
+    let stocked = &shelf.releases[newer];
+    // A date that alone brings nothing is no reason.
+    let because = if let Some(unusable) = stocked.unusable.as_ref().filter(|unusable| !only_waits(unusable)) {
         Because::Unusable { unusable: unusable.clone() }
-    } else if shelf.asked.is_some() && !shelf.allowed.has(newest + 1) {
+    } else if shelf.asked.is_some() && !shelf.allowed.has(newer + 1) {
         Because::Pinned
-    } else if let Some(unusable) = world.refuses(at, newest, decision.chosen.paper) {
+    } else if let Some(unusable) = world.refuses(at, newer, decision.chosen.paper) {
         Because::Unusable { unusable }
-    } else if world.known(at, newest, decision.chosen.paper).is_none() {
+    } else if world.known(at, newer, decision.chosen.paper).is_none() {
         Because::NotListed { up_to: up_to(stocked.release) }
+    } else if let Some(unusable) = &stocked.unusable {
+        Because::Unusable { unusable: unusable.clone() }
     } else {
-        let why = others(world, decision, at, newest);
+        let why = others(world, decision, at, newer);
         let nobody_here = matches!(&why, Because::Needs { needs } if needs.is_empty());
-        match together::not_taken(asked, at, newest, nobody_here) {
+        match together::not_taken(asked, at, newer, nobody_here) {
             Some(one_version) => Because::OneVersion { one_version },
             None => why,
         }
     };
-    Some(NewerRelease { version: stocked.release.version.clone(), published: stocked.release.published, because })
+    NewerRelease { version: stocked.release.version.clone(), published: stocked.release.published, because }
 }
 
 /// With whom a release does not go together, in the chosen set.

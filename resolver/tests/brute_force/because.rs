@@ -4,8 +4,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::SignedDuration;
 use resolver::catalog::Release;
-use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Solved};
+use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, NewerRelease, Solved};
 use resolver::facts::UsedFact;
 use resolver::lock::Lock;
 use resolver::request::VersionWish;
@@ -17,7 +18,7 @@ use super::beside::{facts_part, is_said, silence_is_true};
 use super::oracle;
 use super::problem::Problem;
 use super::properties::{always, answer};
-use super::rules::Book;
+use super::rules::{Book, age};
 use super::stands::{Against, Asked};
 
 /// How often each kind of reason was tried.
@@ -133,17 +134,56 @@ fn others_are_true(
     Ok(())
 }
 
-fn because_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tried) -> Result<(), String> {
-    let Some(newest) = &plugin.newest else { return Ok(()) };
-    let newer = (newest.version.as_str(), newest.published);
-    let Some(asked) = Asked::of(problem, &plugin.name, newer, &lock.minecraft) else { return Ok(()) };
-    tried.count(&newest.because);
-    if let Because::Others { facts, .. } = &newest.because {
+/// Whether of the newer releases just the newest is told and, where something about itself stands against it on this Paper, also the
+/// newest that only a date or others keep back.
+fn next_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tried) -> Result<(), String> {
+    let asked = |version: &str, published| Asked::of(problem, &plugin.name, (version, published), &lock.minecraft);
+    let newer = |newer: &NewerRelease| asked(&newer.version, newer.published);
+    let later = Problem { now: problem.now + SignedDuration::from_hours(24 * 1000), ..problem.clone() };
+    let may_come = |asked: Asked<'_>| asked.goes(problem) == Some(true) || asked.goes(&later) == Some(true);
+    let (Some(chosen), Some(newest)) =
+        (asked(&plugin.version, plugin.published), plugin.newest.as_ref().and_then(newer))
+    else {
+        return Ok(());
+    };
+    let above = match plugin.next.as_ref().map(newer) {
+        None => chosen,
+        Some(_) if may_come(newest) => {
+            return Err(format!("{} may come, and another one is told", newest.release.version));
+        }
+        Some(None) => return Ok(()),
+        Some(Some(next)) if !may_come(next) => {
+            return Err(format!("{} is told as what may come next, and may not", next.release.version));
+        }
+        Some(Some(next)) => {
+            tried.note("next");
+            next
+        }
+    };
+    let is_between = |other: &&Release| age(above.release) < age(other) && age(other) < age(newest.release);
+    let mut between = newest.project.releases.iter().filter(is_between);
+    match between.find(|release| !may_come(newest) && may_come(Asked { release, ..newest })) {
+        Some(left_out) => Err(format!("{} may come, and is not told", left_out.version)),
+        None => Ok(()),
+    }
+}
+
+fn because_is_true(
+    problem: &Problem,
+    lock: &Lock,
+    plugin: &ChosenPlugin,
+    newer: &NewerRelease,
+    tried: &Tried,
+) -> Result<(), String> {
+    let told = (newer.version.as_str(), newer.published);
+    let Some(asked) = Asked::of(problem, &plugin.name, told, &lock.minecraft) else { return Ok(()) };
+    tried.count(&newer.because);
+    if let Because::Others { facts, .. } = &newer.because {
         for _ in facts {
             tried.note("fact");
         }
     }
-    match &newest.because {
+    match &newer.because {
         Because::Unusable { unusable } => asked.is_kept_by(problem, Against::Unusable(unusable)),
         Because::NotListed { up_to: told } if told.as_ref() != up_to(asked.release) => {
             Err(format!("{} is not listed up to {told:?}", asked.release.version))
@@ -160,7 +200,7 @@ fn because_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried:
                 })
             };
             if goes(problem) == Some(true) || goes(&free) == Some(false) {
-                return Err(format!("{} {} is not kept by a pin", plugin.name, newest.version));
+                return Err(format!("{} {} is not kept by a pin", plugin.name, newer.version));
             }
             Ok(())
         }
@@ -216,9 +256,10 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
 }
 
 fn all_is_true(problem: &Problem, lock: &Lock, solved: &Solved, tried: &[Tried; 2]) -> Result<(), String> {
-    for plugin in &solved.plugins {
-        because_is_true(problem, lock, plugin, &tried[0])?;
+    for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
+        because_is_true(problem, lock, plugin, newer, &tried[0])?;
     }
+    solved.plugins.iter().try_for_each(|plugin| next_is_true(problem, lock, plugin, &tried[0]))?;
     for newer in &solved.newer_paper {
         newer.held_by.iter().try_for_each(|holder| holder_is_true(problem, holder, &newer.minecraft, &tried[1]))?;
     }
@@ -243,6 +284,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
     tried[0].are_enough(&[
         ("fact", 2),
         ("needs", 2),
+        ("next", 1),
         ("notListed", 8),
         ("others", 4),
         ("pinned", 2),

@@ -1,7 +1,7 @@
 //! Pure. That everything that is said to be in the way is in the way, on random small problems: force it, and see it fail.
 
 use resolver::Resolution;
-use resolver::explain::{Because, Explanation, HintStep, Holder, Solved, WhyNot};
+use resolver::explain::{Because, ChosenPlugin, Explanation, HintStep, Holder, Solved, WhyNot};
 use resolver::request::VersionWish;
 use resolver::version::Minecraft;
 use resolver::why_not;
@@ -88,15 +88,14 @@ fn who_holds_a_newer_paper_really_does() {
 fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
     always(7_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
-        for plugin in &solved.plugins {
-            let Some(newest) = &plugin.newest else { continue };
+        for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
             let unique = |version: &str| {
                 let project = problem.catalog.projects.iter().find(|project| project.name == plugin.name).unwrap();
                 project.releases.iter().filter(|release| texts_equal(&release.version, version)).count() == 1
             };
             let objects = objects_of(problem, &plugin.name);
-            let unlisted = matches!(newest.because, Because::NotListed { .. } | Because::Others { .. });
-            if !unlisted || objects.len() != 1 || !unique(&newest.version) || !solved.unfollowed.is_empty() {
+            let unlisted = matches!(newer.because, Because::NotListed { .. } | Because::Others { .. });
+            if !unlisted || objects.len() != 1 || !unique(&newer.version) || !solved.unfollowed.is_empty() {
                 continue;
             }
             // What comes before it in the order stays as it is: only at its cost could a newer one be had.
@@ -106,18 +105,18 @@ fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
                 let chosen = lock.plugins.iter().find(|other| other.project_id == problem.catalog.projects[place].id);
                 let chosen = &chosen.unwrap().version;
                 if objects.contains(&wish.object) {
-                    wish.version = VersionWish::Pin { version: newest.version.clone() };
+                    wish.version = VersionWish::Pin { version: newer.version.clone() };
                 } else if wish.object < objects[0] {
                     wish.version = VersionWish::Pin { version: chosen.clone() };
                 }
             }
-            if !is_no(&changed) && matches!(newest.because, Because::NotListed { .. }) {
-                return Err(format!("{} {} can be forced in", plugin.name, newest.version));
+            if !is_no(&changed) && matches!(newer.because, Because::NotListed { .. }) {
+                return Err(format!("{} {} can be forced in", plugin.name, newer.version));
             }
-            if let Because::Others { with, .. } = &newest.because
+            if let Because::Others { with, .. } = &newer.because
                 && with.is_empty()
             {
-                return Err(format!("{} {} does not go together with nobody", plugin.name, newest.version));
+                return Err(format!("{} {} does not go together with nobody", plugin.name, newer.version));
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::catalog::Release;
-use resolver::explain::{Because, Explanation, Impossible, OneVersion, Reason, Solved};
+use resolver::explain::{Because, ChosenPlugin, Explanation, Impossible, OneVersion, Reason, Solved};
 use resolver::request::{PaperWish, VersionWish};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
@@ -77,11 +77,10 @@ fn aside_is_true(pair: &Pair, seat: usize, impossible: &Impossible) -> Result<u3
 
 fn yes_is_true(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2], solved: &Solved) -> Result<[u32; 2], String> {
     let (mut releases, mut held) = (0, 0);
-    for plugin in &solved.plugins {
-        let Some(newest) = &plugin.newest else { continue };
-        let Because::OneVersion { one_version } = &newest.because else { continue };
+    for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
+        let Because::OneVersion { one_version } = &newer.because else { continue };
         let place = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
-        let same = pair.catalog.projects[place].releases.iter().filter(|release| release.version == newest.version);
+        let same = pair.catalog.projects[place].releases.iter().filter(|release| release.version == newer.version);
         let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();
         // Without a server that cannot take it, it is a matter of what comes first in order.
         if ids.len() != 1 || one_version.servers.is_empty() || papers.contains(&None) {
@@ -89,10 +88,10 @@ fn yes_is_true(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2], solved
         }
         releases += 1;
         if takes(pair, 1 - seat, papers[1 - seat], &ids) == Some(true) {
-            return Err(format!("{} can have {} {}", pair.requests[1 - seat].server, plugin.name, newest.version));
+            return Err(format!("{} can have {} {}", pair.requests[1 - seat].server, plugin.name, newer.version));
         }
         if go_together(pair, papers, &BTreeMap::from([(place, ids)])) == Some(true) {
-            return Err(format!("both can have {} {}", plugin.name, newest.version));
+            return Err(format!("both can have {} {}", plugin.name, newer.version));
         }
     }
     for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {

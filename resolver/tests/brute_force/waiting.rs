@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::explain::{Because, Explanation, Holder, Reason};
+use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Reason};
 use resolver::facts::Facts;
 use resolver::lock::Lock;
 use resolver::unusable::Unusable;
@@ -57,11 +57,9 @@ fn held(answer: &Result<Resolution, Unsolvable>) -> Vec<Held> {
     };
     match answer {
         Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
-            for plugin in &solved.plugins {
-                if let Some(newest) = &plugin.newest
-                    && let Because::Unusable { unusable } = &newest.because
-                {
-                    note(&plugin.name, &newest.version, unusable);
+            for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
+                if let Because::Unusable { unusable } = &newer.because {
+                    note(&plugin.name, &newer.version, unusable);
                 }
             }
             let holders = solved.newer_paper.iter().flat_map(|newer| &newer.held_by);

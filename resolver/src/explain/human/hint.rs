@@ -10,7 +10,7 @@ use crate::request::{Hold, OverrideMode};
 const MOST_AWAITED: usize = 5;
 
 /// The section with all of them, and last what only others can do.
-pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], waits: &[Awaited]) {
+pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], more: usize, waits: &[Awaited]) {
     if hints.is_empty() && waits.is_empty() {
         return;
     }
@@ -29,6 +29,14 @@ pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], waits: &[Aw
         let goes = if only_waits { "can then run" } else { "would then run" };
         lines.push(format!("{} {goes} {would}.{one_way}", short(server)));
         rows.push((head(&hint.steps).to_owned(), lines));
+    }
+    if more > 0 {
+        let ways = if more == 1 {
+            "One more way is left out: it changes or risks".to_owned()
+        } else {
+            format!("{more} more ways are left out: they change or risk")
+        };
+        rows.push(("or".to_owned(), vec![format!("{ways} more.")]));
     }
     if !waits.is_empty() {
         let mut lines: Vec<String> = waits.iter().take(MOST_AWAITED).map(awaited).collect();

@@ -23,7 +23,7 @@ pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
     if impossible.more > 0 {
         page.line(&format!("  and {} more", impossible.more));
     }
-    hint::section(page, server, &impossible.hints, &impossible.waits);
+    hint::section(page, server, &impossible.hints, impossible.more_hints, &impossible.waits);
     page.lists_read_later(impossible.lists_read_later);
 }
 

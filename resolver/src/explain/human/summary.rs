@@ -65,7 +65,8 @@ fn yes(solved: &Solved, size: Size) -> String {
 }
 
 fn no(impossible: &Impossible, size: Size) -> String {
-    let Impossible { server, software, running, reasons, more, hints, waits: _, lists_read_later: _ } = impossible;
+    let Impossible { server, software, running, reasons, more, hints, more_hints: _, waits: _, lists_read_later: _ } =
+        impossible;
     let keeps = running.as_ref().map(|_| format!(", and {} keeps running as it is", short(server))).unwrap_or_default();
     let facts: Vec<String> = reasons.iter().map(|reason| fact(few::reason(*software, reason))).collect();
     let facts = list_of(&facts, facts.len() + more, size.names);

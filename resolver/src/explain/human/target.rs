@@ -42,7 +42,7 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     if let Some(nearest) = &why.nearest_possible {
         page.line(&format!("nearest you can have: {}", named(nearest)));
     }
-    hint::section(page, &why.server, &why.hints, &why.waits);
+    hint::section(page, &why.server, &why.hints, why.more_hints, &why.waits);
 }
 
 /// The plugins that are ready, each with the release that is.

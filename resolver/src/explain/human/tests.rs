@@ -87,6 +87,7 @@ fn a_summary_is_one_line_that_leaves_out_names_and_cuts_none() {
             reasons: (0..8).map(reason).collect(),
             more: 2,
             hints: vec![hint],
+            more_hints: 0,
             waits: Vec::new(),
             lists_read_later: None,
         };

@@ -50,7 +50,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
             page.line(&format!("  {}", warned(warning, solved.software)));
         }
     }
-    hint::section(page, &solved.server, &solved.hints, &solved.waits);
+    hint::section(page, &solved.server, &solved.hints, solved.more_hints, &solved.waits);
     page.lists_read_later(solved.lists_read_later);
 }
 
@@ -369,12 +369,9 @@ fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed])
 }
 
 fn not_taken(page: &mut Page, solved: &Solved) {
-    let rows: Vec<(String, Vec<String>)> = solved
-        .plugins
-        .iter()
-        .filter_map(|plugin| {
-            let newest = plugin.newest.as_ref()?;
-            let because = match &newest.because {
+    let rows: Vec<(String, Vec<String>)> = ChosenPlugin::newer(&solved.plugins)
+        .map(|(plugin, newer)| {
+            let because = match &newer.because {
                 Because::Unusable { unusable } => words::unusable(unusable),
                 Because::NotListed { up_to: Some(up_to) } if *up_to < solved.paper.minecraft => {
                     format!("is listed up to {up_to}")
@@ -392,10 +389,7 @@ fn not_taken(page: &mut Page, solved: &Solved) {
                 Because::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
             };
             let then = if because.starts_with("you ") { ", but" } else { ":" };
-            Some((
-                format!("{} {}", plugin.name, newest.version),
-                vec![format!("{}{then} {because}", of(newest.published))],
-            ))
+            (format!("{} {}", plugin.name, newer.version), vec![format!("{}{then} {because}", of(newer.published))])
         })
         .collect();
     if !rows.is_empty() {

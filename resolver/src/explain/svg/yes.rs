@@ -41,11 +41,10 @@ pub(super) fn solved(solved: &Solved) -> Section {
         let why = newer.unusable.as_ref().map_or_else(|| format!("you pinned build {}", chosen.build), few::unusable);
         picture.right(Card::new(Kind::Waits, paper(*software, &chosen.minecraft, newer.build), why));
     }
-    for plugin in plugins {
-        let Some(newest) = &plugin.newest else { continue };
-        let card = Card::new(Kind::Waits, format!("{} {}", plugin.name, newest.version), few::because(&newest.because));
+    for (plugin, newer) in ChosenPlugin::newer(plugins) {
+        let card = Card::new(Kind::Waits, format!("{} {}", plugin.name, newer.version), few::because(&newer.because));
         let waits = picture.right(card);
-        match &newest.because {
+        match &newer.because {
             Because::NotListed { .. } | Because::Unusable { unusable: Unusable::ApiVersion { .. } } => {
                 picture.section.waits.insert((waits, on_paper));
             }
