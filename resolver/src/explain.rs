@@ -377,6 +377,9 @@ pub struct Holder {
     /// Set when each would do alone: the names that it does not go together with here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
+    /// What it would take of those, where they have nothing there that it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Lack>,
     /// What says so that no page states.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<UsedFact>,
@@ -392,6 +395,24 @@ pub struct Holder {
     pub silent_since: Option<Timestamp>,
     /// When its list was read.
     pub read_at: Timestamp,
+}
+
+/// What a release would take of another plugin, and why that cannot be had on a Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Lack {
+    /// The other plugin, as people call it.
+    pub name: String,
+    /// Its Plugin object, when somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The newest that would be taken: of those that list the Paper, else of those that may be used, else of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ListedRelease>,
+    /// Why it may not be used; absent when all that is missing is that somebody lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<Unusable>,
 }
 
 /// A release and how far its list goes.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, ListedRelease, NewerPaper, Reason, Unfollowed};
+use super::{Holder, Lack, ListedRelease, NewerPaper, Reason, Unfollowed};
 use crate::catalog::Source;
 use crate::request::{CompatibilityOverride, OverrideMode};
 use crate::shelf::World;
@@ -41,7 +41,7 @@ pub(super) fn by_newer(
 ) -> Vec<Awaited> {
     let next = newer.first().filter(|newer| newer.pinned.is_none() && may_pass(newer.unusable.as_ref()));
     let held = next.map_or_else(Vec::new, |newer| by_holders(world, &newer.held_by, &newer.minecraft));
-    let left = unfollowed.iter().filter_map(|left| by_holder(world, &left.holder, chosen));
+    let left = unfollowed.iter().flat_map(|left| by_holder(world, &left.holder, chosen));
     once(held.into_iter().chain(left))
 }
 
@@ -54,10 +54,10 @@ pub(super) fn may_pass(unusable: Option<&Unusable>) -> bool {
 
 /// What these holders wait for; nothing where some of them are in each other's way: no list ends that.
 pub(super) fn by_holders(world: &World<'_>, holders: &[Holder], minecraft: &Minecraft) -> Vec<Awaited> {
-    if holders.iter().any(|holder| !holder.together_with.is_empty()) {
+    if holders.iter().any(|holder| !holder.together_with.is_empty() && holder.lacks.is_empty()) {
         return Vec::new();
     }
-    once(holders.iter().filter_map(|holder| by_holder(world, holder, minecraft)))
+    once(holders.iter().flat_map(|holder| by_holder(world, holder, minecraft)))
 }
 
 /// What would take away some of these facts.
@@ -68,9 +68,16 @@ pub(super) fn by_reasons(world: &World<'_>, reasons: &[Reason]) -> Vec<Awaited> 
     }))
 }
 
-fn by_holder(world: &World<'_>, holder: &Holder, minecraft: &Minecraft) -> Option<Awaited> {
+/// What a holder waits for: of itself, else of those that it takes something of.
+fn by_holder(world: &World<'_>, holder: &Holder, minecraft: &Minecraft) -> Vec<Awaited> {
     let is_free = holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty();
-    if is_free { awaited(world, &holder.name, holder.newest.as_ref(), minecraft) } else { None }
+    let itself = is_free.then(|| awaited(world, &holder.name, holder.newest.as_ref(), minecraft)).flatten();
+    let unlisted = |lack: &&Lack| lack.release.is_some() && lack.unusable.is_none();
+    let lacks = holder.lacks.iter().filter(unlisted);
+    itself
+        .into_iter()
+        .chain(lacks.filter_map(|lack| awaited(world, &lack.name, lack.release.as_ref(), minecraft)))
+        .collect()
 }
 
 fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, minecraft: &Minecraft) -> Option<Awaited> {

@@ -2,7 +2,7 @@
 
 use super::human::paper;
 use super::words::{build_channel, channel, date, list, names, spans};
-use super::{Because, Holder, ListedRelease, OneVersion, Reason};
+use super::{Because, Holder, Lack, ListedRelease, OneVersion, Reason};
 use crate::software::Software;
 use crate::solve::{GaveUp, Limit};
 use crate::unusable::Unusable;
@@ -113,6 +113,10 @@ pub(super) fn holder_itself(holder: &Holder, target: Option<&Minecraft>) -> Stri
     }
     if let Some(nearly) = &holder.nearly {
         return format!("{} is listed: {}", nearly.version, unusable(&nearly.unusable));
+    }
+    if let [Lack { name, release: Some(release), unusable: reason, object: _ }] = holder.lacks.as_slice() {
+        let why = reason.as_ref().map_or_else(|| listing(Some(release), target), unusable);
+        return format!("would take {name} {}: {why}", release.version);
     }
     let refuses = holder.newest.as_ref().is_some_and(|newest| newest.refuses.is_some());
     match holder.together_with.as_slice() {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
-use super::{Asked, Holder, ListedRelease, Nearly};
+use super::{Asked, Holder, Lack, ListedRelease, Nearly};
 use crate::catalog::{Project, Release};
 use crate::facts::UsedFact;
 use crate::shelf::{Link, LinkKind, World};
@@ -158,32 +158,58 @@ fn through_dependency(
         return Ok(Holder { needed_by, ..described });
     }
     let links = &shelf.links[index - 1];
-    let parted = parted(asked, question, links, paper)?;
+    let (parted, lacks) = match lacking(world, links, paper) {
+        lacking if lacking.is_empty() => (parted(asked, question, links)?, Vec::new()),
+        lacking => {
+            let lacks = lacking.iter().map(|&other| lack(world, links, other, paper)).collect();
+            (lacking, lacks)
+        }
+    };
     let facts = links.iter().filter(|link| parted.contains(&link.to));
     Ok(Holder {
         together_with: parted.iter().map(|&other| world.shelves[other].name().to_owned()).collect(),
+        lacks,
         facts: facts.filter_map(|link| world.fact(at, index - 1, link)).collect(),
         ..bare(world, at, paper)
     })
 }
 
-/// With whom the release of these links does not go together on a Paper: those that have nothing there of what it asks for,
-/// else a smallest part of the others that cannot be there as it asks, else all whom it needs.
-fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link], paper: usize) -> Result<Vec<usize>, GaveUp> {
-    let world = asked.world;
-    let among = |keep: &dyn Fn(&&Link) -> bool| {
-        let mut others: Vec<usize> = links.iter().filter(keep).map(|link| link.to).collect();
-        others.sort_unstable();
-        others.dedup();
-        others
-    };
-    let lacking = among(&|link| {
+/// The shelves that some of these links are about, each once.
+fn others(links: &[Link], keep: impl Fn(&&Link) -> bool) -> Vec<usize> {
+    let mut others: Vec<usize> = links.iter().filter(keep).map(|link| link.to).collect();
+    others.sort_unstable();
+    others.dedup();
+    others
+}
+
+/// Those that have nothing on a Paper of what the release of these links asks for.
+fn lacking(world: &World<'_>, links: &[Link], paper: usize) -> Vec<usize> {
+    others(links, |link| {
         let there = world.shelves[link.to].would_do(paper).union(&IndexSet::absent());
         link.set.is_disjoint(&there)
-    });
-    if !lacking.is_empty() {
-        return Ok(lacking);
+    })
+}
+
+/// What the release of these links would take of a shelf that has nothing of it on a Paper.
+fn lack(world: &World<'_>, links: &[Link], other: usize, paper: usize) -> Lack {
+    let shelf = &world.shelves[other];
+    let asked = links.iter().filter(|link| link.to == other);
+    let taken = asked.fold(IndexSet::present(), |taken, link| taken.intersection(&link.set));
+    let newest = |of: &IndexSet| taken.intersection(of).highest(shelf.releases.len());
+    let found = newest(&shelf.supports[paper]).or_else(|| newest(&shelf.usable)).or_else(|| newest(&IndexSet::full()));
+    let place = found.and_then(|index| index.checked_sub(1));
+    Lack {
+        name: shelf.name().to_owned(),
+        object: shelf.object().map(str::to_owned),
+        release: place.map(|place| listed(world, other, place, &[paper])),
+        unusable: place.and_then(|place| shelf.releases[place].unusable.clone()),
     }
+}
+
+/// With whom the release of these links does not go together on a Paper although each has something there: a smallest part of
+/// them that cannot be there as it asks, else all whom it needs.
+fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link]) -> Result<Vec<usize>, GaveUp> {
+    let world = asked.world;
     let fails = |kept: &[usize]| {
         let mut question = question.only(|_| false);
         for link in links.iter().filter(|link| kept.contains(&link.to)) {
@@ -191,11 +217,11 @@ fn parted(asked: &Asked<'_, '_>, question: &Question, links: &[Link], paper: usi
         }
         Ok(find(world, &question, asked.meter)?.is_none())
     };
-    let all = among(&|_| true);
+    let all = others(links, |_| true);
     if fails(&all)? {
         return smallest(all, fails);
     }
-    Ok(among(&|link| link.kind == LinkKind::Required))
+    Ok(others(links, |link| link.kind == LinkKind::Required))
 }
 
 /// The nearest shelf that a release needs, itself or through others, and that has nothing for the Paper.
@@ -232,6 +258,7 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
         newest: shelf.newest_usable().map(|newest| listed(world, at, newest, &[paper])),
         nearly: None,
         together_with: Vec::new(),
+        lacks: Vec::new(),
         facts: Vec::new(),
         needed_by: shelf.kept_for.clone(),
         pinned: None,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use resolver::catalog::Release;
-use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, NewerRelease, Solved};
+use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Lack, NewerRelease, Solved};
 use resolver::facts::UsedFact;
 use resolver::lock::Lock;
 use resolver::request::VersionWish;
@@ -244,6 +244,7 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
     {
         return Err(format!("{} {} goes on {minecraft}: {holder:?}", holder.name, release.version));
     }
+    holder.lacks.iter().try_for_each(|lack| lack_is_true(problem, lack, minecraft, tried))?;
     let Some(nearly) = &holder.nearly else { return Ok(()) };
     let Some(asked) = Asked::of(problem, &holder.name, (&nearly.version, nearly.published), minecraft) else {
         return Ok(());
@@ -253,6 +254,23 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
     }
     tried.count(&nearly.unusable);
     asked.is_kept_by(problem, Against::Unusable(&nearly.unusable))
+}
+
+/// Whether what a holder would take of another plugin is kept from this Paper by what is said.
+fn lack_is_true(problem: &Problem, lack: &Lack, minecraft: &Minecraft, tried: &Tried) -> Result<(), String> {
+    let Some(release) = &lack.release else {
+        tried.note("lacks, and there is none");
+        return Ok(());
+    };
+    let Some(asked) = Asked::of(problem, &lack.name, (&release.version, release.published), minecraft) else {
+        return Ok(());
+    };
+    if let Some(unusable) = lack.unusable.as_ref().or(release.refuses.as_ref()) {
+        tried.note("lacks what is unusable");
+        return asked.is_kept_by(problem, Against::Unusable(unusable));
+    }
+    tried.note("lacks what is unlisted");
+    asked.is_kept_by(problem, Against::List)
 }
 
 fn all_is_true(problem: &Problem, lock: &Lock, solved: &Solved, tried: &[Tried; 2]) -> Result<(), String> {
@@ -301,6 +319,9 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
         ("held", 4),
         ("heldBack", 60),
         ("javaHeld", 3),
+        ("lacks what is unlisted", 1),
+        ("lacks what is unusable", 1),
+        ("lacks, and there is none", 1),
         ("needsForbidden", 1),
         ("needsMissing", 8),
         ("needsProposed", 1),

@@ -3,7 +3,7 @@
 use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Down, Holder, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion,
+    Because, ChosenPaper, ChosenPlugin, Down, Holder, Lack, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion,
     Solved, Unfollowed, Warning,
 };
 use super::no::{one_version_row, one_version_rule, takes};
@@ -283,6 +283,7 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) -> Vec<String
     if !holder.together_with.is_empty() {
         let (with, because) = (list(&holder.together_with, 4), words::because(&holder.facts));
         lines.push(format!("does not go together with {with} on {minecraft}{because}"));
+        lines.extend(holder.lacks.iter().map(|lack| lack_line(lack, minecraft)));
         return lines;
     }
     let what = match (&holder.pinned, &holder.newest) {
@@ -325,6 +326,26 @@ fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) -> Vec<String
         lines.push(format!("Needed by {}.", list(&holder.needed_by, 4)));
     }
     lines
+}
+
+/// What would be taken, and what that waits for.
+fn lack_line(lack: &Lack, minecraft: &Minecraft) -> String {
+    let Lack { name, object, release, unusable } = lack;
+    let Some(release) = release else { return format!("There is no release of {name} that would do.") };
+    let because = match (unusable.as_ref().or(release.refuses.as_ref()), &release.sibling) {
+        (Some(unusable), _) => but(unusable),
+        (None, _) if release.overridden => {
+            let on = object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"));
+            format!("your compatibilityOverride{on} takes {minecraft} away")
+        }
+        (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, and not for {minecraft}"),
+        (None, None) => match &release.up_to {
+            Some(up_to) if up_to < minecraft => format!("it is listed up to {up_to}"),
+            Some(_) | None => format!("it is not listed for {minecraft}"),
+        },
+    };
+    let of = release.published.map_or_else(String::new, |_| format!(", {},", of(release.published)));
+    format!("{name} {}{of} would do, but {because}.", release.version)
 }
 
 /// That only a sibling is listed, and that this does not count.

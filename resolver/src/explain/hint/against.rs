@@ -1,0 +1,342 @@
+//! Pure. Ways around what stands in the way: one field to set, or an instant to wait for. Whether they lead anywhere is not said here.
+
+use super::super::{Allowance, Asked, HintStep, Holder, Lack, ListedRelease, Nearly, OneVersion, Proposal, Reason};
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::facts::{Says, UsedFact};
+use crate::request::{CompatibilityOverride, OverrideMode, Request};
+use crate::shelf::LinkKind;
+use crate::shelf::java::sibling_image;
+use crate::unusable::Unusable;
+use crate::version::{Minecraft, glob};
+
+/// The ways around plugins that are one version on several servers: any one of them on its own.
+pub(super) fn against_one_version(asked: &Asked<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
+    let objects = || one_version.plugins.iter().map(|plugin| plugin.object.clone());
+    let mut steps: Vec<HintStep> = objects().map(|object| HintStep::PluginPerServer { object }).collect();
+    // Each costs a solve of the group. Where nothing runs, nothing is kept from going down.
+    if asked.company.is_some_and(|company| company.seats.iter().any(|seat| seat.request.running.is_some())) {
+        steps.extend(objects().map(|object| HintStep::AllowDowngrade { object }));
+    }
+    steps
+}
+
+/// The way around what a Plugin says itself: not to say it.
+fn without(asked: &Asked<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
+    let Says::Plugin { object } = &fact.says else { return Vec::new() };
+    let wishes = asked.world.request.plugins.iter().filter(|wish| wish.object == *object);
+    let lines = wishes.flat_map(|wish| &wish.requires).filter(|line| line.version == fact.range);
+    lines.map(|line| HintStep::DropRequirement { object: object.clone(), plugin: line.plugin.clone() }).collect()
+}
+
+/// What each thing that a holder lacks can be got around by; else one list, of the ways around all that it says.
+pub(super) fn blockers_of(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<Vec<HintStep>> {
+    match holder.lacks.as_slice() {
+        lacks @ [_, _, ..] => lacks.iter().map(|lack| against_lack(asked, lack, minecraft)).collect(),
+        [_] | [] => vec![against_holder(asked, holder, minecraft)],
+    }
+}
+
+/// Ways around a holder, least risk first.
+pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<HintStep> {
+    let down = |nearly: &Nearly| matches!(nearly.unusable, Unusable::Older { .. });
+    let Some(object) = holder.object.as_deref() else {
+        let newest = holder.newest.as_ref().filter(|_| holder.waits_for_a_list());
+        let mut steps = match (&holder.nearly, newest) {
+            (Some(nearly), _) => against_needed(asked, &holder.name, &nearly.unusable),
+            (None, Some(newest)) => allow_needed(asked, &holder.name, minecraft, &newest.version),
+            (None, None) => Vec::new(),
+        };
+        steps.extend(holder.lacks.iter().flat_map(|lack| against_lack(asked, lack, minecraft)));
+        let mut files = asked.world.request.unmanaged.iter().map(|jar| &jar.file);
+        steps.extend(files.find(|file| holder.needed_by.contains(file)).map(|_| HintStep::IgnoreUnmanaged));
+        return steps;
+    };
+    if holder.pinned.is_some() {
+        return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
+    }
+    let (downs, nearer): (Vec<&Nearly>, Vec<&Nearly>) = holder.nearly.iter().partition(|nearly| down(nearly));
+    let around = |of: &[&Nearly]| -> Vec<HintStep> {
+        of.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect()
+    };
+    let mut steps = around(&nearer);
+    steps.extend(holder.facts.iter().flat_map(|fact| without(asked, fact)));
+    steps.extend(holder.lacks.iter().flat_map(|lack| against_lack(asked, lack, minecraft)));
+    let request = asked.world.request;
+    let lacks_a_list =
+        |nearly: &&Nearly| matches!(nearly.unusable, Unusable::Unlisted | Unusable::SoftwareUnsaid { .. });
+    if let Some(nearly) = holder.nearly.as_ref().filter(lacks_a_list) {
+        steps.extend(allow(request, object, minecraft, &nearly.version));
+    }
+    // What the server refuses is lifted by no override.
+    let listable = |newest: &&ListedRelease| holder.together_with.is_empty() && newest.refuses.is_none();
+    if let Some(newest) = holder.newest.as_ref().filter(listable) {
+        steps.extend(allow(request, object, minecraft, &newest.version));
+        steps.extend(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings));
+    }
+    // There is no way back from it, so it comes last.
+    steps.extend(around(&downs));
+    steps
+}
+
+/// The override that lets a release run on a Minecraft version. One that is there keeps its mode and what else it says.
+fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
+    let wish = request.plugins.iter().find(|wish| wish.object == object)?;
+    let object = object.to_owned();
+    let Some(says @ CompatibilityOverride { mode, minecraft: versions, releases }) = &wish.compatibility else {
+        let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
+        return Some(HintStep::AllowMinecraft { object, minecraft_versions, releases });
+    };
+    let mode = *mode;
+    if mode == OverrideMode::Remove {
+        let (taken, minecraft_versions): (Vec<String>, Vec<String>) =
+            versions.iter().cloned().partition(|pattern| glob::matches(pattern, minecraft));
+        // Else its page does not list it, and to add it would lose what the field says now.
+        return (!taken.is_empty()).then(|| match minecraft_versions.as_slice() {
+            [] => HintStep::DropOverride { object },
+            _ => HintStep::ChangeOverride { object, mode, minecraft_versions, releases: releases.clone() },
+        });
+    }
+    let (mut minecraft_versions, mut releases) = (versions.clone(), releases.clone());
+    // To replace a list without saying by what is to allow all.
+    if !(mode == OverrideMode::Replace && versions.is_empty()) {
+        minecraft_versions.push(minecraft.to_string());
+        minecraft_versions.dedup();
+    }
+    if !says.is_about(release) {
+        releases.push(release.to_owned());
+    }
+    Some(match mode {
+        OverrideMode::Add => HintStep::AllowMinecraft { object, minecraft_versions, releases },
+        OverrideMode::Replace | OverrideMode::Remove => {
+            HintStep::ChangeOverride { object, mode, minecraft_versions, releases }
+        }
+    })
+}
+
+/// The Plugin to write for what nobody asks for, so that this release of it may run on a Minecraft version.
+fn allow_needed(asked: &Asked<'_, '_>, plugin: &str, minecraft: &Minecraft, release: &str) -> Vec<HintStep> {
+    let shelves = &asked.world.shelves;
+    let Some(shelf) = shelves.iter().find(|shelf| shelf.name() == plugin) else { return Vec::new() };
+    let objects = asked_for_it(asked, plugin);
+    let Some(object) = objects.first() else { return Vec::new() };
+    let projects = [(plugin.to_owned(), shelf.project.key.clone())];
+    let HintStep::AddPlugins { mut plugins } = propose(asked.world.request, object, &projects) else {
+        return Vec::new();
+    };
+    for proposal in &mut plugins {
+        let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
+        proposal.allows = Some(Allowance { minecraft_versions, releases });
+    }
+    vec![HintStep::AddPlugins { plugins }]
+}
+
+fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
+    let object = object.to_owned();
+    match unusable {
+        Unusable::HeldBack { ripe_at, .. } => {
+            vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object }]
+        }
+        Unusable::HeldBackTogether { ripe_at, object, .. } => {
+            vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object: object.clone() }]
+        }
+        Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
+        Unusable::Older { .. } => vec![HintStep::AllowDowngrade { object }],
+        Unusable::Held { at: _, object, by } => vec![HintStep::Release { object: object.clone(), by: *by }],
+        Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
+        Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
+        Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
+        Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
+        Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
+        Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
+        Unusable::NoFile
+        | Unusable::NoSuchJar { .. }
+        | Unusable::SeveralJars { .. }
+        | Unusable::NoChecksum
+        | Unusable::WrongSoftware { .. }
+        | Unusable::SoftwareUnsaid { .. }
+        | Unusable::ApiVersion { .. }
+        | Unusable::NeedsUnread { .. }
+        | Unusable::NeedsMissing { .. }
+        | Unusable::NeedsUnknown { .. }
+        | Unusable::BuildChannel { .. }
+        | Unusable::NoBuild { .. }
+        | Unusable::ImageCarries { .. }
+        | Unusable::Preview
+        | Unusable::BelowFloor { .. }
+        | Unusable::Unmanaged { .. }
+        | Unusable::UnmanagedRefused { .. }
+        | Unusable::NoImage { .. } => Vec::new(),
+    }
+}
+
+/// The ways around what keeps the only release that would do of a plugin that nobody asks for: those who need it rule it.
+fn against_needed(asked: &Asked<'_, '_>, plugin: &str, unusable: &Unusable) -> Vec<HintStep> {
+    let mut steps: Vec<HintStep> = Vec::new();
+    for object in asked_for_it(asked, plugin) {
+        for step in against_release(asked, &object, unusable) {
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
+    }
+    steps
+}
+
+/// The ways around what keeps the release that another one would take.
+fn against_lack(asked: &Asked<'_, '_>, lack: &Lack, minecraft: &Minecraft) -> Vec<HintStep> {
+    let Lack { name, object, release, unusable } = lack;
+    match (object, release, unusable) {
+        (Some(object), _, Some(unusable)) => against_release(asked, object, unusable),
+        (None, _, Some(unusable)) => against_needed(asked, name, unusable),
+        (Some(object), Some(release), None) if release.refuses.is_none() => {
+            let siblings = release.sibling.as_ref().map(|_| HintStep::TrustSiblings);
+            allow(asked.world.request, object, minecraft, &release.version).into_iter().chain(siblings).collect()
+        }
+        (None, Some(release), None) if release.refuses.is_none() && !release.overridden => {
+            allow_needed(asked, name, minecraft, &release.version)
+        }
+        (_, Some(_) | None, None) => Vec::new(),
+    }
+}
+
+/// The Plugins that need a plugin, directly or through others.
+fn asked_for_it(asked: &Asked<'_, '_>, plugin: &str) -> Vec<String> {
+    let shelves = &asked.world.shelves;
+    let mut needed: Vec<usize> = (0..shelves.len()).filter(|&at| shelves[at].name() == plugin).collect();
+    let mut looked_at = 0;
+    while let Some(&to) = needed.get(looked_at) {
+        looked_at += 1;
+        let needs = |at: &usize| {
+            let mut links = shelves[*at].links.iter().flatten();
+            !needed.contains(at) && links.any(|link| link.to == to && link.kind == LinkKind::Required)
+        };
+        let more: Vec<usize> = (0..shelves.len()).filter(needs).collect();
+        needed.extend(more);
+    }
+    needed.iter().filter_map(|&at| shelves[at].object()).map(str::to_owned).collect()
+}
+
+/// The Plugins to write for what the one called `object` needs: for the same servers, as unstable as that one.
+pub(super) fn propose(request: &Request, object: &str, projects: &[(String, ProjectKey)]) -> HintStep {
+    let beside = request.plugins.iter().find(|wish| wish.object == object);
+    let proposal = |(name, key): &(String, ProjectKey)| Proposal {
+        object: object_name(request, name),
+        namespace: request.server.split_once('/').map(|(namespace, _)| namespace.to_owned()),
+        key: key.clone(),
+        channel: beside.map_or(Channel::Release, |wish| wish.channel),
+        selector: beside.and_then(|wish| wish.selector.clone()).unwrap_or_else(|| "{}".to_owned()),
+        allows: None,
+    };
+    HintStep::AddPlugins { plugins: projects.iter().map(proposal).collect() }
+}
+
+/// A name for a Plugin object that the server has none of yet, made of what people call the project.
+fn object_name(request: &Request, name: &str) -> String {
+    let letters = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+    let text: String = letters.take(50).collect();
+    let text = text.trim_matches('-');
+    let text = if text.is_empty() { "plugin" } else { text };
+    let is_free = |name: &String| !request.plugins.iter().any(|wish| wish.object == *name);
+    let numbered = (2..).map(|number| format!("{text}-{number}"));
+    std::iter::once(text.to_owned()).chain(numbered).find(is_free).expect("there are more numbers than Plugins")
+}
+
+/// Ways around a pinned image: another one of its repository, or none.
+fn against_old_java(asked: &Asked<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
+    let other = sibling_image(asked.catalog, pinned, needs, asked.world.now);
+    other.map(|image| HintStep::PinImage { image }).into_iter().chain(unpin_image(asked)).collect()
+}
+
+/// What the operator was given cannot be taken out of the server's spec.
+fn unpin_image(asked: &Asked<'_, '_>) -> Option<HintStep> {
+    (!asked.world.request.image_is_given).then_some(HintStep::UnpinImage)
+}
+
+pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraft: &Minecraft) -> Vec<HintStep> {
+    match unusable {
+        Unusable::Unmanaged { files } => {
+            let (server, files, minecraft) = (asked.world.request.server.clone(), files.clone(), minecraft.clone());
+            vec![HintStep::TrustFiles { server, files, minecraft }, HintStep::WarnUnmanaged]
+        }
+        Unusable::UnmanagedRefused { file: _, because } => {
+            let mut steps = against_paper(asked, because, minecraft);
+            steps.push(HintStep::IgnoreUnmanaged);
+            steps
+        }
+        Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
+        Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
+        Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
+        Unusable::ImageCarries { .. } => unpin_image(asked).into_iter().collect(),
+        Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
+        Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
+        Unusable::Channel { .. }
+        | Unusable::HeldBackTogether { .. }
+        | Unusable::NeedsProposed { .. }
+        | Unusable::Unlisted
+        | Unusable::Older { .. }
+        | Unusable::Held { .. }
+        | Unusable::Superseded { .. }
+        | Unusable::NoFile
+        | Unusable::NoSuchJar { .. }
+        | Unusable::SeveralJars { .. }
+        | Unusable::NoChecksum
+        | Unusable::WrongSoftware { .. }
+        | Unusable::SoftwareUnsaid { .. }
+        | Unusable::ApiVersion { .. }
+        | Unusable::NeedsUnread { .. }
+        | Unusable::NeedsMissing { .. }
+        | Unusable::NeedsUnknown { .. }
+        | Unusable::NeedsForbidden { .. }
+        | Unusable::NoBuild { .. }
+        | Unusable::BelowFloor { .. }
+        | Unusable::NoImage { .. } => Vec::new(),
+    }
+}
+
+pub(super) fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
+    let request = asked.world.request;
+    match reason {
+        Reason::PaperPinned { .. } => vec![HintStep::UnpinServer],
+        Reason::NoSuchPaper { nearest, .. } => nearest
+            .iter()
+            .take(1)
+            .map(|version| HintStep::PinServer { version: version.clone(), build: None })
+            .collect(),
+        Reason::PaperUnusable { unusable: Unusable::NoBuild { nearest, .. }, papers } => papers
+            .iter()
+            .zip(nearest.first())
+            .map(|(span, build)| HintStep::PinServer { version: span.to.clone(), build: Some(*build) })
+            .collect(),
+        Reason::PaperUnusable { unusable, papers } => {
+            papers.last().map(|span| against_paper(asked, unusable, &span.to)).unwrap_or_default()
+        }
+        Reason::NeededByFiles { .. } => vec![HintStep::IgnoreUnmanaged],
+        Reason::NoSuchRelease { object, nearest, .. } => nearest
+            .iter()
+            .take(1)
+            .map(|version| HintStep::PinPlugin { object: object.clone(), version: version.clone() })
+            .chain([HintStep::UnpinPlugin { object: object.clone() }])
+            .collect(),
+        Reason::PluginPinned { object, .. } => vec![HintStep::UnpinPlugin { object: object.clone() }],
+        Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
+            let allow = papers.last().and_then(|span| allow(request, object, &span.to, &newest.version));
+            allow.into_iter().chain(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
+        }
+        Reason::NotListed { object: None, plugin, newest: Some(newest), papers, .. }
+            if newest.refuses.is_none() && !newest.overridden =>
+        {
+            let allow = papers.last().map(|span| allow_needed(asked, plugin, &span.to, &newest.version));
+            allow.unwrap_or_default()
+        }
+        Reason::ReleasesUnusable { object: None, plugin, unusable, .. } => against_needed(asked, plugin, unusable),
+        Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),
+        Reason::OneVersion { one_version } => against_one_version(asked, one_version),
+        Reason::Needs { fact: Some(fact), .. } => without(asked, fact),
+        Reason::NotListed { .. }
+        | Reason::NoPaper
+        | Reason::Needs { .. }
+        | Reason::Excludes { .. }
+        | Reason::OnlyThese { .. }
+        | Reason::NoRelease { .. } => Vec::new(),
+    }
+}
