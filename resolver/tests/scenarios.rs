@@ -222,8 +222,11 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
             answers.push(reference::Answer { scenario: name.to_owned(), data, text });
         }
     }
-    let schema = std::fs::read_to_string("../docs/reference/schemas/explanation.schema.json")?;
-    let (page, missing) = reference::page(&serde_json::from_str(&schema)?, &answers);
+    let schema = |of: &str| -> datatest_stable::Result<serde_json::Value> {
+        let file = format!("../docs/reference/schemas/{of}.schema.json");
+        Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?)
+    };
+    let (page, missing) = reference::page(&schema("explanation")?, &schema("verify")?, &answers);
     assert_eq!(missing, [""; 0], "no scenario shows these");
     if std::env::var_os("NIGHTSHIFT_GENERATE").is_some() {
         std::fs::write(path, &page)?;

@@ -46,11 +46,18 @@ const SETS: [Set; 8] = [
 /// What an answer lists that could not be made for lack of metadata, and what the page says of that.
 const MISSING: (&str, [&str; 2]) = ("Metadata missing", ["fetch", "unread"]);
 
+/// What `resolver verify` finds in a lock: the set in its own schema, its tag, and what the page says of it. How it reads is shown
+/// with the command.
+const FOUND_IN_A_LOCK: [(&str, &str, &str); 2] = [
+    ("Broken", "fact", "What `resolver verify` finds that holds no longer"),
+    ("Unmet", "unmet", "What `resolver verify` finds that is asked for and not met"),
+];
+
 /// Where the part with the hints begins.
 const HINTS: &str = "what you can do";
 
-/// The page, and what no scenario shows.
-pub(crate) fn page(schema: &Value, answers: &[Answer]) -> (String, Vec<String>) {
+/// The page, by the schemas of explanations and of what is found in locks, and what no scenario shows.
+pub(crate) fn page(schema: &Value, of_verify: &Value, answers: &[Answer]) -> (String, Vec<String>) {
     let mut page = String::from(
         "# Every reason and every hint\n\n\
          Made by the tests out of the scenarios in `resolver/tests/scenarios`; `make generate` writes it anew. The words in code are those of \
@@ -77,6 +84,12 @@ pub(crate) fn page(schema: &Value, answers: &[Answer]) -> (String, Vec<String>) 
         let example = shortest.map(|answer| (answer.text.trim_end(), answer));
         entry(&mut page, field, &described[field]["description"], example);
         missing.extend(example.is_none().then(|| format!("unanswerable {field}")));
+    }
+    for (name, tag, heading) in FOUND_IN_A_LOCK {
+        writeln!(page, "\n## {heading}").unwrap();
+        for variant in of_verify["$defs"][name]["oneOf"].as_array().unwrap() {
+            entry(&mut page, variant["properties"][tag]["const"].as_str().unwrap(), &variant["description"], None);
+        }
     }
     (page, missing)
 }
