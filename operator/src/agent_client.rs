@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Refusal, Report, Save, Saved};
+use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Refusal, Report, Save, Saved, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -47,9 +47,14 @@ impl Agent<'_> {
         self.tell("staging", "/v1/stage", files).await
     }
 
-    /// Tell the players.
+    /// Tell the players. An agent from before there was a choice of places refuses it: then the chat it is, rather than no update.
     pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
-        self.tell("the announcement", "/v1/announce", announce).await
+        let told = self.tell("the announcement", "/v1/announce", announce).await;
+        if !matches!(told, Err(AgentError::Refused { .. })) || announce.show == in_the_chat() {
+            return told;
+        }
+        let in_the_chat = Announce { short: None, show: in_the_chat(), ..announce.clone() };
+        self.tell("the announcement", "/v1/announce", &in_the_chat).await
     }
 
     /// Bring the world to the disk.

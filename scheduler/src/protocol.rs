@@ -18,7 +18,7 @@ pub mod restore;
 #[cfg(feature = "edge")]
 pub mod signature;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -406,6 +406,33 @@ pub struct Announce {
     pub ends: Timestamp,
     /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`.
     pub text: String,
+    /// The same for where a line has less room than in the chat. None: the first line of `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
+    /// Where they read it. Left out where it is the chat alone: an agent that knows of nothing else refuses the word.
+    #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
+    pub show: BTreeSet<Place>,
+}
+
+/// Where players read a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Place {
+    /// The chat.
+    Chat,
+    /// Above the hotbar.
+    ActionBar,
+    /// Across the screen.
+    Title,
+}
+
+/// The chat alone.
+pub fn in_the_chat() -> BTreeSet<Place> {
+    BTreeSet::from([Place::Chat])
+}
+
+fn is_the_chat(show: &BTreeSet<Place>) -> bool {
+    *show == in_the_chat()
 }
 
 /// Bring the world to the disk now.

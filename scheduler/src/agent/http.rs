@@ -74,7 +74,7 @@ async fn signed(
             Ok(StatusCode::ACCEPTED.into_response())
         }),
         ("POST", "/v1/announce") => with_body(&body, |announce: Announce| {
-            if announce.text.len() > LONGEST_TEXT {
+            if announce.text.len().max(announce.short.as_ref().map_or(0, String::len)) > LONGEST_TEXT {
                 return Err(format!("the text is longer than {LONGEST_TEXT} bytes"));
             }
             announce::begin(&shared, announce);
