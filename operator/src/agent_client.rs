@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Refusal, Report, Save, Saved, in_the_chat};
+use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -61,6 +61,11 @@ impl Agent<'_> {
     pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
         let within = Duration::from_secs(u64::from(save.timeout_seconds)) + ANSWER_WITHIN;
         self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
+    }
+
+    /// Who is on, by the server's own list.
+    pub(crate) async fn players(&self) -> Result<Players, AgentError> {
+        self.ask("the players", reqwest::Method::POST, "/v1/players", &(), ANSWER_WITHIN).await
     }
 
     /// Take a copy of the running server, in the background.

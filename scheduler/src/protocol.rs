@@ -111,6 +111,9 @@ pub struct Report {
     pub server: Server,
     /// Who is on, by the last server-list ping.
     pub players: Players,
+    /// Since when nobody has been on, by pings that leave no gap. None: somebody is on, nobody knows, or the agent does not count it.
+    #[serde(default)]
+    pub empty_since: Option<Timestamp>,
     /// The digest of the lock that the plugin directory was made equal to at this pod's start (from the volume's manifest).
     pub lock: Option<String>,
     /// Managed files whose content is not what the lock says, and files that declare a managed plugin's name.
@@ -412,6 +415,9 @@ pub struct Announce {
     /// Where they read it. Left out where it is the chat alone: an agent that knows of nothing else refuses the word.
     #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
     pub show: BTreeSet<Place>,
+    /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_empty: bool,
 }
 
 /// Where players read a line.

@@ -89,6 +89,7 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
         text: "Restart in {in}".into(),
         short: None,
         show: in_the_chat(),
+        only_empty: false,
     };
     for _ in 0..3 {
         assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
@@ -119,6 +120,7 @@ async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_fr
         text: "Restart in {in}.\nNeustart.".into(),
         short: Some("In {in}".into()),
         show: [Place::Chat, Place::ActionBar, Place::Title].into(),
+        only_empty: false,
     };
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     assert_eq!(pod.report().await.announced, Some(announce));
@@ -133,6 +135,33 @@ async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_fr
         ]
     };
     assert_eq!(paper.commands()[1..], [expected("2 seconds"), expected("1 second")].concat());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_after_that_warns_anew() {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 0).await;
+    let report = pod.report_when("an empty server", |report| report.players == Players::Nobody).await;
+    assert!(report.empty_since.is_some_and(|since| since <= report.at), "{report:?}");
+    let announce = Announce {
+        act: "update-1".into(),
+        ends: clock::now() + SignedDuration::from_secs(4),
+        text: "Restart in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: true,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
+    until("the first line", || async { said("Restart in") == 1 }).await;
+    // The ping has not seen them yet.
+    paper.heard.lock().unwrap().players = 1;
+    until("it is called off", || async { said("called off") == 1 }).await;
+    let lines = said("Restart in");
+    assert_eq!(pod.report().await.empty_since, None);
+    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    assert_eq!((said("Restart in"), said("The server is stopping now.")), (lines, 1), "{:?}", paper.commands());
 }
 
 #[tokio::test(flavor = "multi_thread")]

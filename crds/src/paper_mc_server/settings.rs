@@ -28,6 +28,20 @@ pub struct UpdateSchedule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub blackouts: Vec<Blackout>,
+    /// Updates also come outside of the windows, where nobody would mind: when nobody is on, at `replicas: 0`, and with a restart by the
+    /// clock. A newer Minecraft waits for a window. Without it they come in windows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opportunistic: Option<Opportunistic>,
+}
+
+/// When an update may come outside of the windows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Opportunistic {
+    /// How long nobody must have been on. Who joins during the countdown calls it off.
+    #[serde(default = "ten_minutes")]
+    #[schemars(schema_with = "schema::duration")]
+    pub empty_for: String,
 }
 
 /// A maintenance window.
@@ -330,6 +344,9 @@ fn one_hour() -> String {
 }
 fn deadline() -> String {
     "45m".to_owned()
+}
+fn ten_minutes() -> String {
+    "10m".to_owned()
 }
 fn five_minutes() -> String {
     "5m".to_owned()

@@ -64,6 +64,8 @@ pub(crate) struct CheckedServer {
     pub(crate) automatic: bool,
     /// `spec.suspend`: the same, for a while.
     pub(crate) suspended: bool,
+    /// How long nobody must have been on for an update outside of windows; None: it waits for one.
+    pub(crate) opportunistic: Option<SignedDuration>,
     pub(crate) policy: Policy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
@@ -158,6 +160,11 @@ pub(crate) struct CheckedService {
 }
 
 impl CheckedServer {
+    /// Whether anything that runs is changed without a person's request.
+    pub(crate) fn changes_by_itself(&self) -> bool {
+        self.automatic && !self.suspended && !self.windows.windows.is_empty()
+    }
+
     /// The name that other operators of the field give the claim, so that an existing volume is adopted.
     pub(crate) fn claim_name(&self) -> String {
         format!("data-{}-0", self.name)
@@ -226,6 +233,8 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         windows,
         automatic: maintenance.is_none_or(|window| window.enabled),
         suspended: spec.suspend,
+        opportunistic: (spec.update_schedule.opportunistic.as_ref())
+            .map(|it| complaints.duration("spec.updateSchedule.opportunistic.emptyFor", &it.empty_for)),
         policy,
         notice,
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),

@@ -122,6 +122,8 @@ pub(crate) struct Hand<'a> {
     pub(crate) goal: GoalParts<'a>,
     /// What a restart that is due is for, if a person asked for the worlds of a copy.
     pub(crate) restore: Option<&'a DueRestore>,
+    /// The update is for an empty server, and called off when somebody joins.
+    pub(crate) only_empty: bool,
     pub(crate) decided: Stopwatch,
 }
 
@@ -235,7 +237,8 @@ impl Hand<'_> {
         let show = self.server.show.clone();
         // Only who shows it elsewhere than in the chat is asked for something that older agents do not know.
         let short = (show != in_the_chat()).then_some(short);
-        Announce { act: act.to_string(), ends, text, short, show }
+        let only_empty = self.only_empty && matches!(act, Act::Update { .. });
+        Announce { act: act.to_string(), ends, text, short, show, only_empty }
     }
 
     /// This pod and no other, with its whole grace period: its stop hook saves once more.

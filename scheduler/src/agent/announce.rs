@@ -10,10 +10,13 @@ use super::shared::Shared;
 use super::{Chain, clock};
 use crate::countdown::{self, Line};
 use crate::protocol::{Announce, Place};
-use crate::rcon::Error;
+use crate::rcon::{Error, Online};
 
 /// How long one command may take. A tick stall must not eat the lines behind it.
 const LINE: Duration = Duration::from_secs(5);
+
+/// What they read who joined during a countdown that was for an empty server only.
+const CALLED_OFF: &str = "The restart is called off, because you joined. It comes when nobody is on.";
 
 /// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew.
 pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) {
@@ -36,6 +39,9 @@ async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
     while let Some(line) = countdown::next_line(announce.ends, last_said, clock::now()) {
         let wait = line.at.duration_since(clock::now());
         tokio::time::sleep(wait.try_into().unwrap_or(Duration::ZERO)).await;
+        if announce.only_empty && somebody_is_on(shared, &act).await {
+            return call_off(&act, announce, last_said.is_some()).await;
+        }
         for place in &announce.show {
             // One that fails never keeps the others, nor the next line, from being said.
             if let Err(error) = say(&act, announce, line, *place).await {
@@ -43,6 +49,26 @@ async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
             }
         }
         last_said = Some(line.left);
+    }
+}
+
+/// By the server's own list: a ping is seconds old, and may not show everybody. What cannot be read is left to the operator, who stops no
+/// server that it could not ask.
+async fn somebody_is_on(shared: &Shared, act: &Act) -> bool {
+    match act.console().await.list(LINE).await {
+        Ok(Online::Known { count, max: _ }) => {
+            shared.state().witness.listed(count);
+            count > 0
+        }
+        Ok(Online::Unknown) | Err(_) => false,
+    }
+}
+
+/// Ends a countdown that is for an empty server only. Who joined may have read a line of it.
+async fn call_off(act: &Act, announce: &Announce, was_begun: bool) {
+    info!("somebody joined: {} is called off", announce.act);
+    if was_begun && let Err(error) = act.console().await.tellraw_all(CALLED_OFF, LINE).await {
+        warn!("nobody was told that it is called off: {}", Chain(&error));
     }
 }
 
