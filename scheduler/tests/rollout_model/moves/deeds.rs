@@ -49,13 +49,38 @@ impl Moves<'_> {
         }
     }
 
+    fn commit(&mut self, old: &State, w: &mut State, unasked: bool) {
+        let in_a_window = w.window != WindowNow::Shut;
+        let too_late = self.is_too_late(old);
+        let gate_open = in_a_window || w.nobody_minds(self.s) || too_late;
+        self.must(gate_open, "2 committed outside the gate");
+        if !in_a_window {
+            self.must(!unasked, "11 nobody could be asked, and an update comes outside of every window");
+            let settled = w.settled.map_or(0, |rev| self.s.format[rev.index()]);
+            let is_one_way = self.s.format[w.template.index()] > settled;
+            self.must(!is_one_way, "11 a newer Minecraft comes outside of every window");
+        }
+        self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
+        let format = self.s.format[w.template.index()];
+        self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
+        self.must(w.update == w.template, "9 committed before the controller saw the template");
+        if too_late {
+            self.note("11 exempt: somebody joined between the look that found nobody and the commit that it led to");
+        } else {
+            self.check_stop(old, For::Update, Some(w.template), unasked);
+        }
+        if w.pod.is_none_or(|p| p.rev != w.template) {
+            w.by_us = ByUs::Update;
+        }
+        w.open = true;
+        w.expect = w.template;
+    }
+
     pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
         let mut w = *old;
         // Every deed ends in a write to the StatefulSet: its facts are annotations of it.
         w.set_written();
-        let in_a_window = w.window != WindowNow::Shut;
-        let too_late = self.is_too_late(old);
-        let gate_open = in_a_window || w.nobody_minds(self.s) || too_late;
+        let gate_open = w.window != WindowNow::Shut || w.nobody_minds(self.s) || self.is_too_late(old);
         match deed {
             Deed::Create { rev, open } => {
                 (w.exists, w.template, w.update, w.current, w.open, w.foreign) = (true, rev, rev, rev, open, false);
@@ -84,31 +109,7 @@ impl Moves<'_> {
                 w.order = None;
                 w.foreign &= self.s.without == Some(Rule::TemplateIsReplaced);
             }
-            Deed::Commit { unasked } => {
-                self.must(gate_open, "2 committed outside the gate");
-                if !in_a_window {
-                    self.must(!unasked, "11 nobody could be asked, and an update comes outside of every window");
-                    let settled = w.settled.map_or(0, |rev| self.s.format[rev.index()]);
-                    let is_one_way = self.s.format[w.template.index()] > settled;
-                    self.must(!is_one_way, "11 a newer Minecraft comes outside of every window");
-                }
-                self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
-                let format = self.s.format[w.template.index()];
-                self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
-                self.must(w.update == w.template, "9 committed before the controller saw the template");
-                if too_late {
-                    self.note(
-                        "11 exempt: somebody joined between the look that found nobody and the commit that it led to",
-                    );
-                } else {
-                    self.check_stop(old, For::Update, Some(w.template), unasked);
-                }
-                if w.pod.is_none_or(|p| p.rev != w.template) {
-                    w.by_us = ByUs::Update;
-                }
-                w.open = true;
-                w.expect = w.template;
-            }
+            Deed::Commit { unasked } => self.commit(old, &mut w, unasked),
             Deed::Restore { rev, open } => {
                 let on_its_way = |p: crate::world::P| p.rev == rev || p.life == L::Stopping;
                 let took_effect = w.pod.is_none_or(|p| p.rev != rev || p.life == L::Stopping);
