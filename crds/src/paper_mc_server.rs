@@ -25,8 +25,8 @@ pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
 pub use plugin_data::{KeepPluginData, PluginDataStatus};
 pub use restart::{Restart, RestartOnlyIf};
 pub use settings::{
-    AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, PlayersPolicy, PolicyKind, Rcon, SecretKey,
-    ServiceKind, ServiceWish, Storage, UpdateSchedule,
+    AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, Opportunistic, Place, PlayersPolicy, PolicyKind,
+    Rcon, SecretKey, ServiceKind, ServiceWish, Storage, UpdateSchedule,
 };
 pub use status::{
     AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PastSet, PlannedPlugin,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Refusal, Report, Save, Saved};
+use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -47,15 +47,25 @@ impl Agent<'_> {
         self.tell("staging", "/v1/stage", files).await
     }
 
-    /// Tell the players.
+    /// Tell the players. An agent from before there was a choice of places refuses it: then the chat it is, rather than no update.
     pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
-        self.tell("the announcement", "/v1/announce", announce).await
+        let told = self.tell("the announcement", "/v1/announce", announce).await;
+        if !matches!(told, Err(AgentError::Refused { .. })) || announce.show == in_the_chat() {
+            return told;
+        }
+        let in_the_chat = Announce { short: None, show: in_the_chat(), ..announce.clone() };
+        self.tell("the announcement", "/v1/announce", &in_the_chat).await
     }
 
     /// Bring the world to the disk.
     pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
         let within = Duration::from_secs(u64::from(save.timeout_seconds)) + ANSWER_WITHIN;
         self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
+    }
+
+    /// Who is on, by the server's own list.
+    pub(crate) async fn players(&self) -> Result<Players, AgentError> {
+        self.ask("the players", reqwest::Method::POST, "/v1/players", &(), ANSWER_WITHIN).await
     }
 
     /// Take a copy of the running server, in the background.

@@ -10,7 +10,7 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use resolver::lock::Lock;
 use scheduler::gate::Gate;
-use scheduler::rollout::{Step, WaitingOn};
+use scheduler::rollout::{Occasion, Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::chain::Chain;
@@ -32,6 +32,7 @@ pub(crate) mod files;
 pub(crate) mod hot_copies;
 pub(crate) mod in_place;
 pub(crate) mod observe;
+pub(crate) mod opportunity;
 pub(crate) mod outlook;
 pub(crate) mod plan;
 pub(crate) mod proof;
@@ -260,14 +261,16 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
-    let step = turn::next_in_turn(ctx, &key, &seen, &mut plan, by_hand.is_some(), at);
+    let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
     let hand = Hand {
         ctx,
         server: &checked,
         seen: &seen,
         goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
         restore: plan.restores.due.as_ref(),
+        only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
         decided: Stopwatch::start(at),
     };
     let done = act(&hand, &plan, step).await?;
@@ -394,7 +397,7 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
 /// When to look again: nothing that the clock brings is found minutes late.
 fn in_time(server: &PaperMCServer, plan: &Plan, step: Step, is_staging: bool, at: Timestamp) -> Outcome {
     let outcome = report::notices::in_time_to_tell(outcome_of(step, is_staging), &server.spec.notify, at);
-    let outcome = plan.alone.in_time(outcome, plan.alone_until, at);
+    let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
     plan.copies.in_time(plan.restarts.in_time(outcome, at), at)
 }
 

@@ -24,6 +24,7 @@ mod cluster {
     mod node_lost;
     mod notify;
     mod offline;
+    mod opportunistic;
     mod outside;
     mod own_jars;
     mod plugin_data;

@@ -14,6 +14,23 @@ pub struct Line {
     pub at: Timestamp,
     /// What to say is left, in whole seconds; see [`in_words`]. The `last_said` of the next question.
     pub left: SignedDuration,
+    /// One of the few that are worth a title across the screen: the first, one minute, and each of the last ten seconds. More
+    /// would hide the game from those who have minutes to end what they do.
+    pub is_big: bool,
+}
+
+impl Line {
+    /// What to say is left when the line is said at `now`: another one before it may have had to wait for the server. None: the
+    /// countdown is over.
+    pub fn left_at(&self, ends: Timestamp, now: Timestamp) -> Option<SignedDuration> {
+        let left = whole_seconds(ends.duration_since(now));
+        (left > 0).then(|| self.left.min(SignedDuration::from_secs(rounded(left))))
+    }
+}
+
+/// Times left, in seconds, that are worth a title.
+const fn is_big(left: i64) -> bool {
+    left == 60 || left <= 10
 }
 
 /// The next line of a countdown, or None when there is nothing more to say.
@@ -26,11 +43,11 @@ pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timest
         return None;
     }
     let Some(last_said) = last_said else {
-        return Some(Line { at: now, left: SignedDuration::from_secs(rounded(left)) });
+        return Some(Line { at: now, left: SignedDuration::from_secs(rounded(left)), is_big: true });
     };
     let mark = MARKS.into_iter().find(|mark| *mark <= left && *mark < last_said.as_secs())?;
     let left = SignedDuration::from_secs(mark);
-    Some(Line { at: ends.checked_sub(left).unwrap_or(now), left })
+    Some(Line { at: ends.checked_sub(left).unwrap_or(now), left, is_big: is_big(mark) })
 }
 
 /// The time left as people say it: `5 minutes`, `1 minute`, `30 seconds`, `4 minutes 50 seconds`, `1 hour 30 minutes`.
@@ -69,12 +86,16 @@ mod tests {
 
     /// Everything that is said in a countdown of this length, if each line is said when it is due.
     fn said(notice: i64) -> Vec<i64> {
+        lines(notice).iter().map(|line| line.left.as_secs()).collect()
+    }
+
+    fn lines(notice: i64) -> Vec<Line> {
         let (mut now, mut last, mut said) = (left(notice), None, Vec::new());
         while let Some(line) = next_line(ENDS, last, now) {
             assert!(line.at >= now, "a line in time is never late");
             now = line.at;
             last = Some(line.left);
-            said.push(line.left.as_secs());
+            said.push(line);
         }
         said
     }
@@ -108,6 +129,24 @@ mod tests {
         assert_eq!(in_words(first(298)), "5 minutes");
         assert_eq!(in_words(first(245)), "4 minutes 10 seconds");
         assert_eq!(in_words(first(17)), "17 seconds");
+    }
+
+    #[test]
+    fn the_first_line_one_minute_and_the_last_ten_seconds_are_big() {
+        let big = |notice| -> Vec<i64> {
+            lines(notice).iter().filter(|line| line.is_big).map(|line| line.left.as_secs()).collect()
+        };
+        assert_eq!(big(1200), [1200, 60, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(big(45), [45, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_line_that_had_to_wait_for_another_says_what_is_left_by_then() {
+        let line = next_line(ENDS, Some(SignedDuration::from_secs(60)), left(45)).unwrap();
+        let said = |seconds| line.left_at(ENDS, left(seconds)).map(|left| left.as_secs());
+        assert_eq!((said(30), said(25), said(0), said(-3)), (Some(30), Some(25), None, None));
+        let first = next_line(ENDS, None, left(298)).unwrap();
+        assert_eq!(first.left_at(ENDS, left(298)).unwrap().as_secs(), 300, "a first line may still say five minutes");
     }
 
     #[test]

@@ -16,6 +16,9 @@
 //! **The last part of a window** may be closed to what has not begun (`latestStart`). Each window has its own: where they
 //! overlap, something may begin while one of them allows it.
 //!
+//! **Outside of windows** may come what is urgent, and what nobody would notice; see [`Windows::without_windows`] and
+//! [`crate::rollout::opportunity`].
+//!
 //! **Restarts by the clock** need no window; see [`Restarts`]. Neither do copies of a server that goes on running; see [`Copies`].
 
 use jiff::{SignedDuration, Timestamp};
@@ -158,9 +161,9 @@ impl Windows {
         Some(Gate::Open { opened_at, until })
     }
 
-    /// The gate for what may not wait for a window and is there `since` this instant: open but for blackouts, cut at each midnight
+    /// The gate for what waits for no window and is there `since` this instant: open but for blackouts, cut at each midnight
     /// as without windows. What waits for players counts from `since` on the first day.
-    pub fn urgent(&self, since: Timestamp, now: Timestamp) -> Gate {
+    pub fn without_windows(&self, since: Timestamp, now: Timestamp) -> Gate {
         let at_any_time = Self { windows: Vec::new(), enabled: false, blackouts: self.blackouts.clone() };
         match at_any_time.gate(now) {
             Gate::Open { opened_at, until } => Gate::Open { opened_at: opened_at.max(since.min(now)), until },

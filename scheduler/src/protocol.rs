@@ -18,7 +18,7 @@ pub mod restore;
 #[cfg(feature = "edge")]
 pub mod signature;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -111,6 +111,9 @@ pub struct Report {
     pub server: Server,
     /// Who is on, by the last server-list ping.
     pub players: Players,
+    /// Since when nobody has been on, by pings that leave no gap. None: somebody is on, nobody knows, or the agent does not count it.
+    #[serde(default)]
+    pub empty_since: Option<Timestamp>,
     /// The digest of the lock that the plugin directory was made equal to at this pod's start (from the volume's manifest).
     pub lock: Option<String>,
     /// Managed files whose content is not what the lock says, and files that declare a managed plugin's name.
@@ -406,6 +409,36 @@ pub struct Announce {
     pub ends: Timestamp,
     /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`.
     pub text: String,
+    /// The same for where a line has less room than in the chat. None: the first line of `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
+    /// Where they read it. Left out where it is the chat alone: an agent that knows of nothing else refuses the word.
+    #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
+    pub show: BTreeSet<Place>,
+    /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_empty: bool,
+}
+
+/// Where players read a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Place {
+    /// The chat.
+    Chat,
+    /// Above the hotbar.
+    ActionBar,
+    /// Across the screen.
+    Title,
+}
+
+/// The chat alone.
+pub fn in_the_chat() -> BTreeSet<Place> {
+    BTreeSet::from([Place::Chat])
+}
+
+fn is_the_chat(show: &BTreeSet<Place>) -> bool {
+    *show == in_the_chat()
 }
 
 /// Bring the world to the disk now.

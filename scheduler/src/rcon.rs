@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 
 use guard::PacketGuard;
 pub use text::Online;
+use text::Part;
 
 /// The longest body that a server reads; it drops a longer one silently (measured: 1446 works, 1447 does not).
 pub const LONGEST_COMMAND: usize = 1446;
@@ -183,9 +184,22 @@ impl Console {
         Ok(text::plugins(&self.ask("bukkit:plugins", "", within).await?))
     }
 
-    /// Shows a line to everybody who is on.
-    pub async fn tellraw_all(&mut self, line: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:tellraw", &text::tellraw_arguments(line), within).await.map(drop)
+    /// Shows a text in the chat to everybody who is on.
+    pub async fn tellraw_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
+        self.ask("minecraft:tellraw", &text::tellraw_arguments(text), within).await.map(drop)
+    }
+
+    /// Shows the first line of a text above the hotbar to everybody who is on. It fades after three seconds.
+    pub async fn action_bar_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
+        self.ask("minecraft:title", &text::title_arguments(Part::ActionBar, text), within).await.map(drop)
+    }
+
+    /// Shows `title` large to everybody who is on, with the first line of `below` beneath it. For how long is the players' own
+    /// setting, or another plugin's, and stays that.
+    pub async fn title_all(&mut self, title: &str, below: &str, within: Duration) -> Result<(), Error> {
+        // It waits for its title.
+        self.ask("minecraft:title", &text::title_arguments(Part::Subtitle, below), within).await?;
+        self.ask("minecraft:title", &text::title_arguments(Part::Title, title), within).await.map(drop)
     }
 
     /// Disconnects everybody who is on, with a reason that they read. Fine if nobody is.

@@ -10,8 +10,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 mod clearance;
+mod opportunity;
 mod step;
 
+pub use opportunity::{Occasion, Opportunity, opportunity};
 pub use step::{Step, WaitingOn};
 
 use crate::gate::{Gate, later};

@@ -71,6 +71,8 @@ pub struct Seen {
     pub pod: Option<Pod>,
     /// Who is on, by the agent of this pod.
     pub players: Players,
+    /// Since when the server of this pod has said, without a gap, that nobody is on. None: somebody is, or nobody knows.
+    pub empty_since: Option<Timestamp>,
     /// The proof of this pod.
     pub verdict: Verdict,
     /// The world on the volume.

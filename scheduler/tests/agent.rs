@@ -29,7 +29,7 @@ use paper::Paper;
 use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
 use scheduler::agent::{clock, settings, stop};
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, Players, PluginSeen, Report, Save, Saved, Server};
+use scheduler::protocol::{Announce, Place, Players, PluginSeen, Report, Save, Saved, Server, in_the_chat};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
@@ -87,6 +87,9 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
         act: "update-1".into(),
         ends: clock::now() + SignedDuration::from_millis(2900),
         text: "Restart in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: false,
     };
     for _ in 0..3 {
         assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
@@ -101,6 +104,64 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
     stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     let kick = "minecraft:kick @a The server stops now. Please join again in a few minutes.";
     assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", kick, "minecraft:stop"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_from_being_shown() {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
+    let chat = r#"minecraft:tellraw @a {"color":"yellow","text":"Restart in 2 seconds.\nNeustart."}"#;
+    paper.heard.lock().unwrap().unanswered.insert(chat);
+    let announce = Announce {
+        act: "update-1".into(),
+        ends: clock::now() + SignedDuration::from_millis(1900),
+        text: "Restart in {in}.\nNeustart.".into(),
+        short: Some("In {in}".into()),
+        show: [Place::Chat, Place::ActionBar, Place::Title].into(),
+        only_empty: false,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    assert_eq!(pod.report().await.announced, Some(announce));
+    let last = r#"minecraft:title @a title {"color":"yellow","text":"1 second"}"#;
+    until("the last line", || async { paper.commands().iter().any(|command| command == last) }).await;
+    let expected = |left: &str| {
+        [
+            format!(r#"minecraft:tellraw @a {{"color":"yellow","text":"Restart in {left}.\nNeustart."}}"#),
+            format!(r#"minecraft:title @a actionbar {{"color":"yellow","text":"In {left}"}}"#),
+            format!(r#"minecraft:title @a subtitle {{"color":"yellow","text":"In {left}"}}"#),
+            format!(r#"minecraft:title @a title {{"color":"yellow","text":"{left}"}}"#),
+        ]
+    };
+    assert_eq!(paper.commands()[1..], [expected("2 seconds"), expected("1 second")].concat());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_after_that_warns_anew() {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 0).await;
+    let report = pod.report_when("an empty server", |report| report.players == Players::Nobody).await;
+    assert!(report.empty_since.is_some_and(|since| since <= report.at), "{report:?}");
+    let announce = Announce {
+        act: "update-1".into(),
+        ends: clock::now() + SignedDuration::from_secs(4),
+        text: "Restart in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: true,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
+    until("the first line", || async { said("Restart in") == 1 }).await;
+    // The ping has not seen them yet.
+    paper.heard.lock().unwrap().players = 1;
+    until("it is called off", || async { said("called off") == 1 }).await;
+    let lines = said("Restart in");
+    assert_eq!(pod.report().await.empty_since, None);
+    stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
+    assert_eq!((said("Restart in"), said("The server is stopping now.")), (lines, 1), "{:?}", paper.commands());
 }
 
 #[tokio::test(flavor = "multi_thread")]

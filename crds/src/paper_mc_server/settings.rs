@@ -28,6 +28,20 @@ pub struct UpdateSchedule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub blackouts: Vec<Blackout>,
+    /// Updates also come outside of the windows, where nobody would mind: when nobody is on, at `replicas: 0`, and with a restart by the
+    /// clock. A newer Minecraft waits for a window. Without it they come in windows only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opportunistic: Option<Opportunistic>,
+}
+
+/// When an update may come outside of the windows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Opportunistic {
+    /// How long nobody must have been on. Who joins during the countdown calls it off.
+    #[serde(default = "ten_minutes")]
+    #[schemars(schema_with = "schema::duration")]
+    pub empty_for: String,
 }
 
 /// A maintenance window.
@@ -100,10 +114,15 @@ pub struct PlayersPolicy {
     #[serde(default = "ten_seconds")]
     #[schemars(schema_with = "schema::duration")]
     pub empty_notice: String,
-    /// What they read; `{in}` becomes the time that is left.
+    /// What they read; `{in}` becomes the time that is left. Several languages are several lines: in the chat they stand under one
+    /// another. The action bar and a title hold the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub text: Option<String>,
+    /// Where they read it. The chat holds what was said, the other two are seen by who does not look there.
+    #[serde(default = "chat")]
+    #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
+    pub show: Vec<Place>,
     /// What they read when they are disconnected for a stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
@@ -118,9 +137,21 @@ impl Default for PlayersPolicy {
             notice: five_minutes(),
             empty_notice: ten_seconds(),
             text: None,
+            show: chat(),
             kick_text: None,
         }
     }
+}
+
+/// Where players read how long they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Place {
+    /// Every line, in the chat.
+    Chat,
+    /// Every line, above the hotbar for three seconds.
+    ActionBar,
+    /// The time that is left, large, with the text below it: at the beginning, at one minute, and each of the last ten seconds.
+    Title,
 }
 
 /// How much say players have.
@@ -314,8 +345,14 @@ fn one_hour() -> String {
 fn deadline() -> String {
     "45m".to_owned()
 }
+fn ten_minutes() -> String {
+    "10m".to_owned()
+}
 fn five_minutes() -> String {
     "5m".to_owned()
+}
+fn chat() -> Vec<Place> {
+    vec![Place::Chat]
 }
 fn ten_seconds() -> String {
     "10s".to_owned()

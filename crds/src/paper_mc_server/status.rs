@@ -45,7 +45,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub update: Option<String>,
-    /// When the next window opens, for people: `Sun 22 Nov 04:00 CET`. No date column: one in the future prints `<invalid>`.
+    /// When the next window opens, for people: `Sun 22 Nov 04:00 CET`, with `or when empty` where that is enough. No date column: one in the future prints `<invalid>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub next_window: Option<String>,

@@ -2,10 +2,10 @@
 //!
 //! Everything that CEL refuses already is refused here again: an object may be older than the schema.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, PolicyKind, ScheduledContents, Software};
+use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, Place, PolicyKind, ScheduledContents, Software};
 use crds::{PaperMCServer, duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use scheduler::backup::Contents;
 use scheduler::gate::{Copies, Restarts, Windows};
+use scheduler::protocol;
 use scheduler::seen::Policy;
 
 use super::build::heap::Heap;
@@ -30,6 +31,9 @@ const ANNOUNCEMENT: &str =
 
 /// The same, when it restarts as it is.
 const RESTART_ANNOUNCEMENT: &str = "The server restarts in {in} and is back after about a minute. Everything is saved.";
+
+/// Both, where a line has less room than in the chat: about 80 letters above the hotbar, 40 below a title.
+const SHORT_ANNOUNCEMENT: &str = "Restart in {in}";
 
 /// Something that is wrong with a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +64,14 @@ pub(crate) struct CheckedServer {
     pub(crate) automatic: bool,
     /// `spec.suspend`: the same, for a while.
     pub(crate) suspended: bool,
+    /// How long nobody must have been on for an update outside of windows; None: it waits for one.
+    pub(crate) opportunistic: Option<SignedDuration>,
     pub(crate) policy: Policy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
-    pub(crate) announcement: String,
+    pub(crate) announcement: Announcement,
+    /// Where players read it, before a restart too.
+    pub(crate) show: BTreeSet<protocol::Place>,
     /// What they read when they are disconnected; None: the agent's own words.
     pub(crate) kick_text: Option<String>,
     /// None: it is not restarted by the clock.
@@ -88,7 +96,26 @@ pub(crate) struct CheckedRestart {
     pub(crate) restarts: Restarts,
     pub(crate) policy: Policy,
     pub(crate) only_empty: bool,
-    pub(crate) announcement: String,
+    pub(crate) announcement: Announcement,
+}
+
+/// What players read before their server stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Announcement {
+    pub(crate) text: String,
+    /// The same where a line has less room.
+    pub(crate) short: String,
+}
+
+impl Announcement {
+    /// What the user wrote, whose first line is the short text; or `ours`.
+    fn of(written: Option<&String>, ours: &str) -> Self {
+        let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
+        Self {
+            text: written.map_or(ours, String::as_str).to_owned(),
+            short: first.unwrap_or(SHORT_ANNOUNCEMENT).to_owned(),
+        }
+    }
 }
 
 /// RCON on the pod's loopback.
@@ -133,6 +160,11 @@ pub(crate) struct CheckedService {
 }
 
 impl CheckedServer {
+    /// Whether anything that runs is changed without a person's request.
+    pub(crate) fn changes_by_itself(&self) -> bool {
+        self.automatic && !self.suspended && !self.windows.windows.is_empty()
+    }
+
     /// The name that other operators of the field give the claim, so that an existing volume is adopted.
     pub(crate) fn claim_name(&self) -> String {
         format!("data-{}-0", self.name)
@@ -201,10 +233,13 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         windows,
         automatic: maintenance.is_none_or(|window| window.enabled),
         suspended: spec.suspend,
+        opportunistic: (spec.update_schedule.opportunistic.as_ref())
+            .map(|it| complaints.duration("spec.updateSchedule.opportunistic.emptyFor", &it.empty_for)),
         policy,
         notice,
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
-        announcement: spec.players.text.clone().unwrap_or_else(|| ANNOUNCEMENT.to_owned()),
+        announcement: Announcement::of(spec.players.text.as_ref(), ANNOUNCEMENT),
+        show: check_places(&spec.players.show, &mut complaints),
         kick_text: spec.players.kick_text.clone(),
         restart,
         stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
@@ -240,6 +275,18 @@ fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> Policy {
         PolicyKind::WaitForEmpty => Policy::WaitForEmpty { deadline },
         PolicyKind::Ignore => Policy::Ignore,
     }
+}
+
+fn check_places(show: &[Place], complaints: &mut Complaints) -> BTreeSet<protocol::Place> {
+    if show.is_empty() {
+        complaints.add("spec.players.show", "is empty, so nobody would be told; remove the field, or write `[Chat]`");
+    }
+    let place = |place: &Place| match place {
+        Place::Chat => protocol::Place::Chat,
+        Place::ActionBar => protocol::Place::ActionBar,
+        Place::Title => protocol::Place::Title,
+    };
+    show.iter().map(place).collect()
 }
 
 fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<CheckedBackup> {

@@ -21,7 +21,7 @@ impl Outlook {
     /// Of this server.
     pub(crate) fn of(server: &CheckedServer, now: Timestamp) -> Self {
         let windows = &server.windows;
-        let by_itself = server.automatic && !server.suspended && !windows.windows.is_empty();
+        let by_itself = server.changes_by_itself();
         let next_opening = if by_itself { windows.next_opening(now) } else { None };
         Self {
             next_opening,

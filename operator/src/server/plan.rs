@@ -24,6 +24,7 @@ use super::copies::{data_ordered, look_at_world};
 use super::hot_copies::HotCopies;
 use super::in_place::proof_began;
 use super::observe::Observed;
+use super::opportunity::Opportunistic;
 use super::outlook::Outlook;
 use super::proof::{Expected, Proof, prove};
 use super::record::LockRecord;
@@ -203,7 +204,7 @@ pub(crate) fn gate(server: &CheckedServer, consent: &Consent, by_hand: Option<Ga
     if let Some(gate) = by_hand {
         return gate;
     }
-    if !server.automatic || server.suspended || server.windows.windows.is_empty() {
+    if !server.changes_by_itself() {
         return Gate::Shut { opens: None };
     }
     server.windows.gate(now)
@@ -220,7 +221,7 @@ pub(crate) fn urgent_gate(
 ) -> Option<Gate> {
     let found_at = known.and_then(|known| known.found_at);
     let is_urgent = matches!(alone, Alone::Urgent(_)) && !tries_another;
-    is_urgent.then(|| windows.urgent(whole_second(found_at.unwrap_or(now)), now))
+    is_urgent.then(|| windows.without_windows(whole_second(found_at.unwrap_or(now)), now))
 }
 
 /// Everything that the rollout and the report need of this pass.
@@ -254,6 +255,8 @@ pub(crate) struct Plan {
     pub(crate) refused: Option<Timestamp>,
     /// Others come first.
     pub(crate) not_yet: Option<NotYet>,
+    /// Whether it may come outside of windows, and does.
+    pub(crate) opportunistic: Opportunistic,
 }
 
 impl Plan {
@@ -292,6 +295,7 @@ impl Plan {
             set: seen.shape,
             pod: seen.seen_pod(start_deadline(one_way)),
             players: seen.players(),
+            empty_since: seen.report.as_ref().and_then(|report| report.empty_since),
             verdict: proof.verdict,
             world: look_at_world(seen),
             staged,
@@ -320,6 +324,7 @@ impl Plan {
             restores: Restores::default(),
             refused: None,
             not_yet: None,
+            opportunistic: Opportunistic::none(gate),
             record,
         }
     }

@@ -10,14 +10,14 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, Preconditions};
 use scheduler::protocol::restore::ASKED_ORDER;
-use scheduler::protocol::{Announce, FileSet, RestoreOrder, Save};
+use scheduler::protocol::{Announce, FileSet, RestoreOrder, Save, in_the_chat};
 use scheduler::rollout::Step;
 use scheduler::seen::{Act, Announced, DataVersion, Door, Facts, PodUid, Restarted, Revision, Saved, Settled};
 use serde_json::{Value, json};
 
 use super::build::orders::{ORDER_KEY, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
-use super::check::CheckedServer;
+use super::check::{Announcement, CheckedServer};
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::proof;
@@ -122,6 +122,8 @@ pub(crate) struct Hand<'a> {
     pub(crate) goal: GoalParts<'a>,
     /// What a restart that is due is for, if a person asked for the worlds of a copy.
     pub(crate) restore: Option<&'a DueRestore>,
+    /// The update is for an empty server, and called off when somebody joins.
+    pub(crate) only_empty: bool,
     pub(crate) decided: Stopwatch,
 }
 
@@ -134,8 +136,7 @@ impl Hand<'_> {
             Step::Announce { act, pod, notice, not_after } => {
                 self.fresh("announce", not_after)?;
                 let ends = now() + notice;
-                let text = self.announcement(act).to_owned();
-                self.agent()?.announce(&Announce { act: act.to_string(), ends, text }).await?;
+                self.agent()?.announce(&self.announcement(act, ends)).await?;
                 // Said first, recorded then: the other way round a crash in between stops players nobody told.
                 let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
                 self.write("record the announcement on", &facts, Vec::new()).await?;
@@ -226,12 +227,18 @@ impl Hand<'_> {
         self.restore.filter(|restore| restore.restart.due == due)
     }
 
-    /// What players read before this act.
-    fn announcement(&self, act: Act) -> &str {
-        match (act, &self.server.restart) {
+    /// What players read before this act, and where.
+    fn announcement(&self, act: Act, ends: Timestamp) -> Announce {
+        let announcement = match (act, &self.server.restart) {
             (Act::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
             (Act::Restart { .. } | Act::Update { .. } | Act::RollBack { .. }, _) => &self.server.announcement,
-        }
+        };
+        let Announcement { text, short } = announcement.clone();
+        let show = self.server.show.clone();
+        // Only who shows it elsewhere than in the chat is asked for something that older agents do not know.
+        let short = (show != in_the_chat()).then_some(short);
+        let only_empty = self.only_empty && matches!(act, Act::Update { .. });
+        Announce { act: act.to_string(), ends, text, short, show, only_empty }
     }
 
     /// This pod and no other, with its whole grace period: its stop hook saves once more.

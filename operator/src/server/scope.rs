@@ -120,8 +120,7 @@ impl Scope {
         now: Timestamp,
     ) -> Option<Self> {
         let windows = &server.windows;
-        let by_itself = server.automatic && !server.suspended && !windows.windows.is_empty();
-        if !by_itself || !matches!(windows.gate(now), Gate::Shut { .. }) {
+        if !server.changes_by_itself() || !matches!(windows.gate(now), Gate::Shut { .. }) {
             return None;
         }
         let urgent: BTreeSet<String> =

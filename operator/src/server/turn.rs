@@ -39,8 +39,11 @@ pub(super) fn next_in_turn(
                 Ok(()) => step,
                 Err(not_yet) => {
                     plan.not_yet = Some(not_yet);
-                    // Both are one: the update comes in its turn, and is the restart. What a person asks for is not.
-                    plan.goal.restart = plan.restores.restart(None);
+                    // Both are one: the update comes in its turn, and is the restart. What a person asks for is not. Outside of windows the
+                    // restart goes alone: nobody knows whether the turn comes while there is an opportunity.
+                    if plan.opportunistic.occasion.is_none() {
+                        plan.goal.restart = plan.restores.restart(None);
+                    }
                     plan.gate = Gate::Ending { opened_at, until, opens: None };
                     next_step(&plan.goal, &plan.seen, plan.gate, now)
                 }

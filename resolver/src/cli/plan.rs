@@ -106,10 +106,12 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
         let changes = changes(solved, resolution, &runs, locks.get(server));
         let is_new = runs.paper.is_none()
             && gathered.requests.iter().any(|request| request.server == *server && request.running.is_none());
+        let when = When::of((is_new, changes.is_empty()), schedule, now, at);
+        let is_one_way = changes.iter().any(|change| change.one_way);
         let plan_of_server = Plan {
             server: server.clone(),
             restart: !changes.is_empty(),
-            when: When::of((is_new, changes.is_empty()), schedule, now, at),
+            when: if is_one_way { when.in_windows_only() } else { when },
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
             waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
@@ -204,7 +206,8 @@ fn in_sentences(plan: &Plan) -> String {
         | When::Approval { .. }
         | When::Suspended => format!("is restarted {}", when.in_words()),
     };
-    let clock = by_the_clock.as_ref().map(|clock| format!("; restarted as it is by the clock: {clock}"));
+    let how = if when.is_opportunistic() { "by the clock, and takes this along" } else { "as it is by the clock" };
+    let clock = by_the_clock.as_ref().map(|clock| format!("; restarted {how}: {clock}"));
     let mut text = format!("{server}: {head}{}\n", clock.unwrap_or_default());
     let rows: Vec<Vec<String>> =
         changes.iter().map(|change| vec![change.name.clone(), change_in_words(change)]).collect();

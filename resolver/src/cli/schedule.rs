@@ -26,6 +26,8 @@ pub(super) struct Schedule {
     pub(super) next: Option<(Timestamp, String)>,
     /// The operator says that one is open.
     pub(super) is_open: bool,
+    /// `spec.updateSchedule.opportunistic`: also outside of windows, when nobody has been on for so long.
+    pub(super) or_empty_for: Option<String>,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
@@ -100,6 +102,7 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         is_held,
         unapproved,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
+        or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|wish| wish.empty_for.clone()),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
         by_the_clock,
     }
@@ -141,6 +144,15 @@ mod tests {
         let (at, words) = told.next.unwrap();
         assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
         assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+    }
+
+    #[test]
+    fn what_may_come_outside_of_windows_is_told_unless_nothing_comes_by_itself() {
+        let told = |enabled: bool| {
+            let window = json!({"cron": "@daily", "enabled": enabled});
+            of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).or_empty_for
+        };
+        assert_eq!((told(true).as_deref(), told(false)), (Some("10m"), None));
     }
 
     #[test]

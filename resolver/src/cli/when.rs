@@ -10,6 +10,9 @@ use super::schedule::Schedule;
 use crate::explain::{Explanation, Hint, HintStep, Solved};
 use crate::request::Request;
 
+/// What the operator puts behind the words for a window that need not be waited for.
+const OR_WHEN_EMPTY: &str = " or when empty";
+
 /// When a server would be restarted.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -26,6 +29,9 @@ pub(super) enum When {
         opens: Timestamp,
         /// For people, in the server's zone.
         in_words: String,
+        /// It need not be waited for when nobody has been on for so long.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        or_empty_for: Option<String>,
     },
     /// In the next of these windows; nobody has told yet when that is.
     Windows {
@@ -34,6 +40,9 @@ pub(super) enum When {
         /// Times in which none of them counts, as they are written.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         blackouts: Vec<String>,
+        /// They need not be waited for when nobody has been on for so long.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        or_empty_for: Option<String>,
     },
     /// Only when somebody asks for it: no window is switched on.
     ByHand,
@@ -57,8 +66,17 @@ impl When {
         now: Timestamp,
         at: Timestamp,
     ) -> Self {
-        let Schedule { windows, blackouts, is_suspended, is_held, unapproved, next, is_open, by_the_clock: _ } =
-            schedule.cloned().unwrap_or_default();
+        let Schedule {
+            windows,
+            blackouts,
+            is_suspended,
+            is_held,
+            unapproved,
+            next,
+            or_empty_for,
+            is_open,
+            by_the_clock: _,
+        } = schedule.cloned().unwrap_or_default();
         let is_open = is_open && at <= now;
         match next {
             _ if is_same => Self::Never,
@@ -69,9 +87,43 @@ impl When {
             _ if is_suspended && !is_open => Self::Suspended,
             _ if windows.is_empty() => Self::ByHand,
             _ if is_open => Self::Open,
-            Some((opens, in_words)) if opens > now.max(at) => Self::Window { opens, in_words },
+            Some((opens, in_words)) if opens > now.max(at) => Self::Window { opens, in_words, or_empty_for },
             // An operator that has not spoken since is no witness.
-            Some(_) | None => Self::Windows { windows, blackouts },
+            Some(_) | None => Self::Windows { windows, blackouts, or_empty_for },
+        }
+    }
+
+    /// The same for what may come in windows only, such as a newer Minecraft.
+    pub(super) fn in_windows_only(self) -> Self {
+        match self {
+            Self::Window { opens, in_words, or_empty_for: _ } => {
+                let in_words = in_words.strip_suffix(OR_WHEN_EMPTY).unwrap_or(&in_words).to_owned();
+                Self::Window { opens, in_words, or_empty_for: None }
+            }
+            Self::Windows { windows, blackouts, or_empty_for: _ } => {
+                Self::Windows { windows, blackouts, or_empty_for: None }
+            }
+            other @ (Self::Never
+            | Self::FirstStart
+            | Self::Open
+            | Self::ByHand
+            | Self::Held
+            | Self::Approval { .. }
+            | Self::Suspended) => other,
+        }
+    }
+
+    /// Whether it may come outside of windows: a restart by the clock takes it along.
+    pub(super) fn is_opportunistic(&self) -> bool {
+        match self {
+            Self::Window { or_empty_for, .. } | Self::Windows { or_empty_for, .. } => or_empty_for.is_some(),
+            Self::Never
+            | Self::FirstStart
+            | Self::Open
+            | Self::ByHand
+            | Self::Held
+            | Self::Approval { .. }
+            | Self::Suspended => false,
         }
     }
 
@@ -81,13 +133,14 @@ impl When {
             Self::Never => "not at all".to_owned(),
             Self::FirstStart => "at once: a first start needs no window".to_owned(),
             Self::Open => "now: a window is open".to_owned(),
-            Self::Window { opens: _, in_words } => in_words.clone(),
-            Self::Windows { windows, blackouts } if blackouts.is_empty() => {
-                format!("in its next window ({})", windows.join("; "))
-            }
-            Self::Windows { windows, blackouts } => {
-                let (windows, blackouts) = (windows.join("; "), blackouts.join("; "));
-                format!("in its next window ({windows}), if no blackout is on ({blackouts})")
+            Self::Window { opens: _, in_words, or_empty_for: _ } => in_words.clone(),
+            Self::Windows { windows, blackouts, or_empty_for } => {
+                let or = or_empty_for.as_ref().map(|time| format!(", or when nobody has been on for {time}"));
+                let (windows, or) = (windows.join("; "), or.unwrap_or_default());
+                match blackouts.join("; ") {
+                    none if none.is_empty() => format!("in its next window ({windows}){or}"),
+                    blackouts => format!("in its next window ({windows}){or}, if no blackout is on ({blackouts})"),
+                }
             }
             Self::Held => {
                 "when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
@@ -134,6 +187,11 @@ impl Timetable<'_> {
             return None;
         }
         let mut when = When::of((false, false), Some(schedule), self.now, self.at);
+        // What a hint brings is not known here: it may be a newer Minecraft.
+        let is_plain = matches!(explanation, Explanation::Solved(solved) if changes && !is_one_way(solved));
+        if !is_plain {
+            when = when.in_windows_only();
+        }
         // What is approved is the set that the operator plans, and a hint makes another one.
         if let When::Approval { digest } = &mut when
             && !changes
@@ -159,11 +217,17 @@ fn is_change(solved: &Solved) -> bool {
     !solved.paper.runs_now || !solved.removed.is_empty() || solved.plugins.iter().any(changes)
 }
 
+/// Whether what would run is another Minecraft, or another software.
+fn is_one_way(solved: &Solved) -> bool {
+    let before = solved.paper.instead_of.as_ref();
+    before.is_some_and(|before| before.software != solved.software || before.minecraft < solved.paper.minecraft)
+}
+
 /// Whether a hint is to wait for an instant after the window in question.
 fn solves_itself_after(hint: &Hint, when: &When) -> bool {
     let [HintStep::WaitUntil { at }] = hint.steps.as_slice() else { return false };
     match when {
-        When::Window { opens, in_words: _ } => at > opens,
+        When::Window { opens, .. } => at > opens,
         When::Open | When::Windows { .. } => true,
         When::Never | When::FirstStart | When::ByHand | When::Held | When::Approval { .. } | When::Suspended => false,
     }
@@ -185,16 +249,16 @@ mod tests {
             is_suspended: false,
             is_held: false,
             unapproved: None,
+            or_empty_for: None,
             is_open: false,
             by_the_clock: None,
         };
         let before = at("2026-01-21T12:00:00Z");
         let when = |schedule: &Schedule, now| When::of((false, false), Some(schedule), now, now);
-        assert_eq!(when(&schedule, before), When::Window { opens, in_words: "Sun 25 Jan 04:00 CET".to_owned() });
-        assert_eq!(
-            when(&schedule, opens),
-            When::Windows { windows: schedule.windows.clone(), blackouts: schedule.blackouts.clone() }
-        );
+        let in_words = "Sun 25 Jan 04:00 CET".to_owned();
+        assert_eq!(when(&schedule, before), When::Window { opens, in_words, or_empty_for: None });
+        let (windows, blackouts) = (schedule.windows.clone(), schedule.blackouts.clone());
+        assert_eq!(when(&schedule, opens), When::Windows { windows, blackouts, or_empty_for: None });
         let open = Schedule { is_open: true, ..schedule.clone() };
         assert_eq!(when(&open, before), When::Open);
         // Of another instant than the present one nobody has said that a window is open.
@@ -208,5 +272,24 @@ mod tests {
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(When::of((true, false), Some(&schedule), before, before), When::FirstStart);
         assert_eq!(When::of((false, true), Some(&schedule), before, before), When::Never);
+    }
+
+    #[test]
+    fn what_need_not_wait_for_a_window_says_so_and_what_has_to_does_not() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
+        let mut schedule = Schedule {
+            windows: vec!["@daily UTC, for 1h".to_owned()],
+            or_empty_for: Some("10m".to_owned()),
+            ..Schedule::default()
+        };
+        let when = |schedule: &Schedule| When::of((false, false), Some(schedule), now, now);
+        let written = "in its next window (@daily UTC, for 1h)";
+        assert_eq!(when(&schedule).in_words(), format!("{written}, or when nobody has been on for 10m"));
+        assert_eq!(when(&schedule).in_windows_only().in_words(), written);
+        schedule.next = Some((opens, "Sun 25 Jan 04:00 CET or when empty".to_owned()));
+        assert_eq!(when(&schedule).in_words(), "Sun 25 Jan 04:00 CET or when empty");
+        assert_eq!(when(&schedule).in_windows_only().in_words(), "Sun 25 Jan 04:00 CET");
+        assert!(when(&schedule).is_opportunistic() && !when(&schedule).in_windows_only().is_opportunistic());
     }
 }

@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::desk::Act;
 use super::shared::Shared;
 use super::{Chain, clock};
-use crate::countdown;
-use crate::protocol::Announce;
+use crate::countdown::{self, Line};
+use crate::protocol::{Announce, Place};
+use crate::rcon::{Error, Online};
 
-/// How long one line may take. A tick stall must not eat the lines behind it.
+/// How long one command may take. A tick stall must not eat the lines behind it.
 const LINE: Duration = Duration::from_secs(5);
+
+/// What they read who joined during a countdown that was for an empty server only.
+const CALLED_OFF: &str = "The restart is called off, because you joined. It comes when nobody is on.";
 
 /// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew.
 pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) {
@@ -34,11 +39,50 @@ async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
     while let Some(line) = countdown::next_line(announce.ends, last_said, clock::now()) {
         let wait = line.at.duration_since(clock::now());
         tokio::time::sleep(wait.try_into().unwrap_or(Duration::ZERO)).await;
-        let text = announce.text.replace("{in}", &countdown::in_words(line.left));
-        // A line that fails never stops the countdown: the next one may be heard.
-        if let Err(error) = act.console().await.tellraw_all(&text, LINE).await {
-            warn!("a line was not said: {}", Chain(&error));
+        if announce.only_empty && somebody_is_on(shared, &act).await {
+            return call_off(&act, announce, last_said.is_some()).await;
+        }
+        for place in &announce.show {
+            // One that fails never keeps the others, nor the next line, from being said.
+            if let Err(error) = say(&act, announce, line, *place).await {
+                warn!("a line was not shown as {place:?}: {}", Chain(&error));
+            }
         }
         last_said = Some(line.left);
+    }
+}
+
+/// By the server's own list: a ping is seconds old, and may not show everybody. What cannot be read is left to the operator, who stops no
+/// server that it could not ask.
+async fn somebody_is_on(shared: &Shared, act: &Act) -> bool {
+    match act.console().await.list(LINE).await {
+        Ok(Online::Known { count, max: _ }) => {
+            shared.state().witness.listed(count);
+            count > 0
+        }
+        Ok(Online::Unknown) | Err(_) => false,
+    }
+}
+
+/// Ends a countdown that is for an empty server only. Who joined may have read a line of it.
+async fn call_off(act: &Act, announce: &Announce, was_begun: bool) {
+    info!("somebody joined: {} is called off", announce.act);
+    if was_begun && let Err(error) = act.console().await.tellraw_all(CALLED_OFF, LINE).await {
+        warn!("nobody was told that it is called off: {}", Chain(&error));
+    }
+}
+
+/// Says a line in one place, with what is left by now.
+async fn say(act: &Act, announce: &Announce, line: Line, place: Place) -> Result<(), Error> {
+    let mut console = act.console().await;
+    let Some(left) = line.left_at(announce.ends, clock::now()) else { return Ok(()) };
+    let left = countdown::in_words(left);
+    let with_time = |text: &str| text.replace("{in}", &left);
+    let short = || with_time(announce.short.as_ref().unwrap_or(&announce.text));
+    match place {
+        Place::Chat => console.tellraw_all(&with_time(&announce.text), LINE).await,
+        Place::ActionBar => console.action_bar_all(&short(), LINE).await,
+        Place::Title if line.is_big => console.title_all(&left, &short(), LINE).await,
+        Place::Title => Ok(()),
     }
 }

@@ -74,7 +74,7 @@ async fn signed(
             Ok(StatusCode::ACCEPTED.into_response())
         }),
         ("POST", "/v1/announce") => with_body(&body, |announce: Announce| {
-            if announce.text.len() > LONGEST_TEXT {
+            if announce.text.len().max(announce.short.as_ref().map_or(0, String::len)) > LONGEST_TEXT {
                 return Err(format!("the text is longer than {LONGEST_TEXT} bytes"));
             }
             announce::begin(&shared, announce);
@@ -156,8 +156,10 @@ async fn players(shared: &Arc<Shared>) -> Response {
     let act = shared.desk.act();
     let answer = act.console().await.list(LIST).await;
     let players = match answer {
-        Ok(Online::Known { count: 0, max: _ }) => Players::Nobody,
-        Ok(Online::Known { count, max: _ }) => Players::Some { count },
+        Ok(Online::Known { count, max: _ }) => {
+            shared.state().witness.listed(count);
+            if count == 0 { Players::Nobody } else { Players::Some { count } }
+        }
         Ok(Online::Unknown) | Err(_) => match shared.state().witness.players(clock::now()) {
             // The ping alone never proves that a server is empty.
             Players::Some { count } => Players::Some { count },

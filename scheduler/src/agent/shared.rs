@@ -157,6 +157,7 @@ impl Shared {
             pod_uid: self.settings.pod_uid.clone(),
             server,
             players: state.witness.players(now),
+            empty_since: state.witness.empty_since(now),
             lock,
             drift: state.start.drift.changed.clone(),
             unmanaged,

@@ -15,6 +15,7 @@ use tracing::{info, warn};
 
 use super::shared::{Shared, StopSent};
 use super::{Chain, clock, hot_copy};
+use crate::protocol::Announce;
 use crate::rcon::text;
 
 /// For a single short command.
@@ -131,9 +132,10 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     }
 }
 
-/// Whether no announcement has told of this stop.
+/// Whether no announcement has told of this stop. What was said to an empty server has told nobody.
 fn must_warn(shared: &Shared) -> bool {
     let now = clock::now();
     let state = shared.state();
-    state.announced.as_ref().is_none_or(|announced| announced.ends.duration_since(now).abs() > ANNOUNCED)
+    let tells = |announced: &Announce| !announced.only_empty && announced.ends.duration_since(now).abs() <= ANNOUNCED;
+    !state.announced.as_ref().is_some_and(tells)
 }

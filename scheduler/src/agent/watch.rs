@@ -78,12 +78,20 @@ pub struct Witness {
     players: Players,
     /// The last time the number of players was said, or the beginning.
     counted_at: Timestamp,
+    /// Since when each answer has said that nobody is on.
+    empty_since: Option<Timestamp>,
 }
 
 impl Witness {
     /// Begins, with nothing seen.
     pub fn new(now: Timestamp) -> Self {
-        Self { life: Life::Absent, stopping: None, players: Players::Unknown { since: now }, counted_at: now }
+        Self {
+            life: Life::Absent,
+            stopping: None,
+            players: Players::Unknown { since: now },
+            counted_at: now,
+            empty_since: None,
+        }
     }
 
     /// Takes one look into account.
@@ -104,6 +112,11 @@ impl Witness {
     }
 
     fn answered(&mut self, look: &Look, answer: &ping::Answer) -> Option<Change> {
+        let is_gapless = look.at.duration_since(self.counted_at) < COUNTED_FOR;
+        self.empty_since = match answer.online {
+            Some(0) => self.empty_since.filter(|_| is_gapless).or(Some(look.at)),
+            Some(_) | None => None,
+        };
         match answer.online {
             Some(0) => self.players = Players::Nobody,
             Some(count) => self.players = Players::Some { count },
@@ -162,6 +175,7 @@ impl Witness {
         self.life = Life::Absent;
         self.stopping = None;
         self.players = Players::Unknown { since: self.counted_at };
+        self.empty_since = None;
         ended.then_some(Change::Ended)
     }
 
@@ -200,6 +214,18 @@ impl Witness {
         } else {
             Players::Unknown { since: self.counted_at }
         }
+    }
+
+    /// The server's own console named players, whatever its ping says: a plugin may hide them from the list that everybody sees.
+    pub fn listed(&mut self, count: u32) {
+        if count > 0 {
+            self.empty_since = None;
+        }
+    }
+
+    /// Since when nobody has been on, by answers that left no gap in which somebody could have been there unseen.
+    pub fn empty_since(&self, now: Timestamp) -> Option<Timestamp> {
+        self.empty_since.filter(|_| self.players(now) == Players::Nobody)
     }
 
     /// For the report; build and plugins are read by others.

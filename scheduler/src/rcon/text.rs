@@ -1,4 +1,4 @@
-//! Pure. What the texts of a server mean, and the two that we build.
+//! Pure. What the texts of a server mean, and those that we build.
 
 use std::collections::BTreeMap;
 
@@ -104,19 +104,46 @@ pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
     (found.len() == expected).then_some(found)
 }
 
-/// ` @a {"text":"…"}`: JSON, in a form that servers since 1.21.5 also read as SNBT.
-pub fn tellraw_arguments(line: &str) -> String {
-    format!(" @a {}", serde_json::json!({ "text": on_one_line(line), "color": "yellow" }))
+/// ` @a {"text":"…"}`: JSON, in a form that servers since 1.21.5 also read as SNBT. The text's lines stand under one another in the
+/// chat: a line break is the two characters `\n` in JSON, so the command stays on one line.
+pub fn tellraw_arguments(text: &str) -> String {
+    format!(" @a {}", component(&lines(text).join("\n")))
+}
+
+/// The parts of the screen that the command `title` shows a text in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Above the hotbar.
+    ActionBar,
+    /// Large, across the screen. Shows the subtitle with it.
+    Title,
+    /// Below the title, when that is shown.
+    Subtitle,
+}
+
+/// ` @a actionbar {"text":"…"}`, as [`tellraw_arguments`]. None of the three has more than one line: the first is shown.
+pub fn title_arguments(part: Part, text: &str) -> String {
+    let part = match part {
+        Part::ActionBar => "actionbar",
+        Part::Title => "title",
+        Part::Subtitle => "subtitle",
+    };
+    format!(" @a {part} {}", component(lines(text).first().map_or("", String::as_str)))
 }
 
 /// ` @a …`: the reason is the rest of the line, as it is.
 pub fn kick_arguments(reason: &str) -> String {
-    format!(" @a {}", on_one_line(reason))
+    format!(" @a {}", lines(reason).join(" / "))
 }
 
-/// A line break would begin another command where a console reads it.
-fn on_one_line(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).collect()
+fn component(text: &str) -> serde_json::Value {
+    serde_json::json!({ "text": text, "color": "yellow" })
+}
+
+/// The lines that say something, without control characters: a line break would begin another command where a console reads it.
+fn lines(text: &str) -> Vec<String> {
+    let line = |line: &str| line.chars().filter(|character| !character.is_control()).collect::<String>();
+    text.lines().map(line).filter(|line| !line.trim().is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -193,12 +220,24 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_disconnect_is_one_line() {
-        assert_eq!(kick_arguments("Update.\nop Mallory"), " @a Update.op Mallory");
+        assert_eq!(kick_arguments("Update.\nop Mallory"), " @a Update. / op Mallory");
     }
 
     #[test]
     fn a_line_for_players_cannot_leave_its_quotes() {
-        let arguments = tellraw_arguments("say \"hi\"\\\nand\u{7} more");
-        assert_eq!(arguments, r#" @a {"color":"yellow","text":"say \"hi\"\\and more"}"#);
+        let arguments = tellraw_arguments("say \"hi\"\\ and\u{7} more");
+        assert_eq!(arguments, r#" @a {"color":"yellow","text":"say \"hi\"\\ and more"}"#);
+    }
+
+    #[test]
+    fn lines_stand_under_one_another_in_the_chat_and_elsewhere_the_first_is_shown() {
+        let text = "Restart in 1 minute.\r\n\nNeustart in 1 minute.\n";
+        let chat = r#" @a {"color":"yellow","text":"Restart in 1 minute.\nNeustart in 1 minute."}"#;
+        assert_eq!(tellraw_arguments(text), chat);
+        assert!(!chat.contains('\n'), "one command is one line");
+        for (part, name) in [(Part::ActionBar, "actionbar"), (Part::Title, "title"), (Part::Subtitle, "subtitle")] {
+            let expected = format!(r#" @a {name} {{"color":"yellow","text":"Restart in 1 minute."}}"#);
+            assert_eq!(title_arguments(part, text), expected);
+        }
     }
 }

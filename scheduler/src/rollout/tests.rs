@@ -3,6 +3,7 @@
 use super::*;
 use crate::seen::{Announced, DataVersion, Facts, PodUid, Policy, Saved, World};
 
+mod opportunities;
 mod restarts;
 
 const OLD: Revision = Revision(0xa);
@@ -39,6 +40,7 @@ fn lobby() -> Seen {
         set: Some(SET),
         pod: Some(Pod { uid: POD, revision: OLD, world: DataVersion(1), life: Life::Up }),
         players: Players::Some(60),
+        empty_since: None,
         verdict: Verdict::Passed,
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: false },
         staged: true,

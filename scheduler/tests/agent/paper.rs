@@ -1,5 +1,6 @@
 //! Edge (writes). A server as small as can be: answers pings and RCON, remembers what it was told, and is gone after `stop`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,9 @@ pub(crate) struct Heard {
     pub(crate) connections: usize,
     pub(crate) commands: Vec<String>,
     /// What it answers to `save-off` and `save-all flush`, when that is not what a sound server says.
-    pub(crate) odd: std::collections::BTreeMap<&'static str, &'static str>,
+    pub(crate) odd: BTreeMap<&'static str, &'static str>,
+    /// Commands at which it ends the connection without an answer.
+    pub(crate) unanswered: BTreeSet<&'static str>,
 }
 
 pub(crate) struct Paper {
@@ -104,7 +107,11 @@ async fn console(mut stream: TcpStream, heard: &Mutex<Heard>) -> bool {
             _ => String::new(),
         };
         let stop = body == "minecraft:stop";
+        let is_unanswered = heard.lock().unwrap().unanswered.contains(body.as_str());
         heard.lock().unwrap().commands.push(body);
+        if is_unanswered {
+            return false;
+        }
         stream.write_all(&packet(id, 0, &reply)).await.unwrap();
         if stop {
             return true;

@@ -1,8 +1,8 @@
 //! Pure. How the small world looks to `next_step`.
 
 use jiff::{SignedDuration, Timestamp};
-use scheduler::gate::Gate;
-use scheduler::rollout::{Step, next_step};
+use scheduler::gate::{Gate, Windows};
+use scheduler::rollout::{Step, next_step, opportunity};
 use scheduler::seen::{
     Act, Announced, DataVersion, Door, Facts, Goal, Life, Players, Pod, PodUid, Policy, Restart, Restarted, Revision,
     Saved, Seen, Set, Settled, Verdict, World,
@@ -12,15 +12,29 @@ use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, P, Rev, Ru
 
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 
+/// How long nobody must have been on.
+const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
+
 /// Minutes from the instant at which `next_step` is always asked.
 fn at(minutes: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + 60 * minutes).expect("near 1970")
 }
 
+/// The instant of the restart by the clock.
+pub(crate) fn due() -> Timestamp {
+    at(-3)
+}
+
 impl State {
     /// What `next_step` answers here.
     pub(crate) fn answer(&self, s: &Scenario) -> Step {
-        next_step(&self.goal(s), &self.seen(s), self.gate(), at(0))
+        let (goal, seen, gate) = (self.goal(s), self.seen(s), self.gate());
+        let without = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
+        let found = opportunity(&goal, &seen, gate, &without, EMPTY_FOR, at(0)).filter(|_| s.opportunistic);
+        match found {
+            Some(found) => next_step(&Goal { policy: found.policy, ..goal }, &seen, found.gate, at(0)),
+            None => next_step(&goal, &seen, gate, at(0)),
+        }
     }
 
     fn goal(&self, s: &Scenario) -> Goal {
@@ -32,7 +46,7 @@ impl State {
             empty_notice: SignedDuration::from_secs(10),
             patience: SignedDuration::from_mins(5),
             restart: (self.clock == Clock::Due).then(|| Restart {
-                due: at(-3),
+                due: due(),
                 until: at(60),
                 policy: self.policy(s),
                 only_empty: false,
@@ -79,6 +93,8 @@ impl State {
                 Agent::Silent => Players::Unknown { since: at(-1) },
                 Agent::SilentBeyondPatience => Players::Unknown { since: at(-60) },
             },
+            // Long enough to be over for the same time as the window is open, which is another opening all the same: facts die between them.
+            empty_since: (!self.players).then(|| at(if self.empty { -40 } else { -1 })),
             verdict: match self.pod.map_or(Judged::NotYet, |p| p.judged) {
                 Judged::NotYet => Verdict::Pending { until: at(5) },
                 Judged::Passed => Verdict::Passed,
@@ -106,10 +122,15 @@ impl State {
             let a_week_ago = -30 - 7 * 24 * 60;
             match f.act {
                 For::Update => {
-                    Act::Update { goal: f.about.real(), window_opened_at: at(if f.window { -30 } else { a_week_ago }) }
+                    let window_opened_at = match (f.window, f.clock) {
+                        (true, true) => due(),
+                        (true, false) => at(-30),
+                        (false, _) => at(a_week_ago),
+                    };
+                    Act::Update { goal: f.about.real(), window_opened_at }
                 }
                 For::RollBack => Act::RollBack { failed: f.about.real() },
-                For::Restart => Act::Restart { due: at(-3) },
+                For::Restart => Act::Restart { due: due() },
             }
         };
         let forgotten = s.without == Some(Rule::SaveOutlivesPlayers) && self.players;
@@ -127,7 +148,7 @@ impl State {
                 at: at(if f.good { -1 } else { -60 }),
                 confirmed: f.ok,
             }),
-            restarted: self.again.map(|of_now| Restarted { due: at(-3), pod: uid(of_now) }),
+            restarted: self.again.map(|of_now| Restarted { due: due(), pod: uid(of_now) }),
         }
     }
 

@@ -117,7 +117,8 @@ impl<'a> Moves<'a> {
             let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
             self.must(!w.open && whole && !w.foreign, "9 quiet with the door open or another template behind it");
         }
-        let committed = w.by_us == ByUs::Update && w.open && w.window == WindowNow::Shut;
+        let outside = w.window == WindowNow::Shut && !w.nobody_minds(self.s);
+        let committed = w.by_us == ByUs::Update && w.open && outside;
         if committed && *step == Step::Wait(WaitingOn::Controller) {
             let without_effect = w.busy().is_some_and(|p| Some(p.rev) == w.settled && w.template != p.rev);
             self.must(!without_effect, "2 a commit without effect is left standing after the window");
@@ -164,7 +165,12 @@ impl<'a> Moves<'a> {
             Clock::Over => {}
         }
         if w.window == WindowNow::Shut {
-            self.tick("window opens", State { window: WindowNow::Open, ..*w });
+            let mut to = State { window: WindowNow::Open, ..*w };
+            // Its `opened_at` is another than that of the emptiness before.
+            for fact in [&mut to.announced, &mut to.saved].into_iter().flatten() {
+                fact.window &= fact.clock;
+            }
+            self.tick("window opens", to);
             return;
         }
         if w.window == WindowNow::Open && self.s.policy == crate::world::Asking::EmptyFirst {
@@ -176,7 +182,7 @@ impl<'a> Moves<'a> {
         if w.window == WindowNow::TooLateToBegin {
             let mut to = State { window: WindowNow::Shut, ..*w };
             for fact in [&mut to.announced, &mut to.saved].into_iter().flatten() {
-                fact.window = false;
+                fact.window &= fact.clock;
             }
             self.tick("window shuts", to);
         } else {

@@ -13,12 +13,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         copies: true,
         first_start: false,
         restarts: false,
+        opportunistic: false,
         faults: 0,
         changes: 0,
         agent_costs: false,
         without: None,
     };
     let one_way = Scenario { format: [1, 2, 1, 1], ..plain };
+    let opportunistic = Scenario { opportunistic: true, ..plain };
     let b = |name, fate, like: Scenario| Scenario { name, fate: [Good, fate, Good, Good], ..like };
     vec![
         plain,
@@ -36,6 +38,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         Scenario { saves: false, ..b("saves are refused: B bad", Bad, plain) },
         Scenario { name: "first start: A flaky", first_start: true, fate: [Flaky, Good, Good, Good], ..plain },
         Scenario { restarts: true, ..b("restart by the clock: B flaky", Flaky, plain) },
+        b("opportunistic: B flaky", Flaky, opportunistic),
+        b("opportunistic, one-way: B good", Good, Scenario { opportunistic: true, ..one_way }),
+        Scenario { restarts: true, ..b("opportunistic, with a restart by the clock: B bad", Bad, opportunistic) },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }

@@ -6,7 +6,7 @@
 use scheduler::rollout::Step;
 use scheduler::seen::{Act, Door, Revision};
 
-use crate::look::NOTICE;
+use crate::look::{NOTICE, due};
 
 /// The revisions of the model. `M` is what a person wrote into the template by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +70,8 @@ pub(crate) struct Scenario {
     pub(crate) first_start: bool,
     /// A restart by the clock becomes due, once.
     pub(crate) restarts: bool,
+    /// Updates may come outside of windows where nobody minds.
+    pub(crate) opportunistic: bool,
     /// How many things may go wrong, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
@@ -154,6 +156,8 @@ pub(crate) struct F {
     /// Still the pod, and the opening, of now.
     pub(crate) pod: bool,
     pub(crate) window: bool,
+    /// That opening is the restart's, which the update goes with.
+    pub(crate) clock: bool,
     /// The countdown is over; the save is fresh.
     pub(crate) good: bool,
     /// The save was confirmed.
@@ -164,8 +168,8 @@ pub(crate) struct F {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Deed {
     Create { rev: Rev, open: bool },
-    Announce { act: For, about: Rev, short: bool },
-    Save { act: For, about: Rev },
+    Announce { act: For, about: Rev, clock: bool, short: bool },
+    Save { act: For, about: Rev, clock: bool },
     Write(Rev),
     Commit { unasked: bool },
     Restore { rev: Rev, open: bool },
@@ -181,17 +185,21 @@ impl Deed {
     /// What was seen when it was decided goes with it.
     pub(crate) fn of(step: &Step, seen: &State) -> Option<Self> {
         let act = |act: Act| match act {
-            Act::Update { goal, .. } => (For::Update, Rev::of(goal)),
-            Act::RollBack { failed } => (For::RollBack, Rev::of(failed)),
+            Act::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
+            Act::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
             // It is about whatever is settled, so it names nothing: one of them stands for all.
-            Act::Restart { .. } => (For::Restart, Rev::A),
+            Act::Restart { .. } => (For::Restart, Rev::A, false),
         };
         Some(match *step {
             Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Door::Open },
             Step::Announce { act: what, notice, .. } => {
-                Self::Announce { act: act(what).0, about: act(what).1, short: notice < NOTICE }
+                let (act, about, clock) = act(what);
+                Self::Announce { act, about, clock, short: notice < NOTICE }
             }
-            Step::Save { act: what, .. } => Self::Save { act: act(what).0, about: act(what).1 },
+            Step::Save { act: what, .. } => {
+                let (act, about, clock) = act(what);
+                Self::Save { act, about, clock }
+            }
             Step::WriteTemplate { revision, .. } => Self::Write(Rev::of(revision)),
             Step::Commit { unasked, .. } => Self::Commit { unasked },
             Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
@@ -301,6 +309,8 @@ pub(crate) struct State {
     // Pod and people.
     pub(crate) pod: Option<P>,
     pub(crate) players: bool,
+    /// Nobody has been on for as long as the server asks for.
+    pub(crate) empty: bool,
     pub(crate) agent: Agent,
     pub(crate) window: WindowNow,
     pub(crate) clock: Clock,
@@ -344,6 +354,7 @@ impl State {
             foreign: false,
             pod: Some(P { rev: Rev::A, life: L::Up, late: false, judged: Judged::Passed }),
             players: false,
+            empty: false,
             agent: Agent::Answers,
             window: WindowNow::Shut,
             clock: if s.restarts { Clock::Before } else { Clock::Over },
@@ -397,6 +408,14 @@ impl State {
         self.set_written(); // the controller writes status
     }
 
+    /// Outside of a window: is there nobody whom an update would take by surprise? What the rule is, and not how it is computed.
+    pub(crate) fn nobody_minds(&self, s: &Scenario) -> bool {
+        let asleep = self.asleep && self.pod.is_none();
+        let empty = self.empty && !self.players && self.agent == Agent::Answers;
+        let restarts_anyway = self.clock == Clock::Due && self.agent == Agent::Answers;
+        s.opportunistic && (asleep || empty || restarts_anyway)
+    }
+
     /// A new resourceVersion.
     pub(crate) fn set_written(&mut self) {
         if let Some(held) = &mut self.held {
@@ -420,7 +439,14 @@ impl State {
                 self.held = None;
             }
         }
+        self.empty &= !self.players && self.pod.is_some_and(|p| p.life == L::Up);
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
+            if fact.act == For::Update {
+                // The opening is over: somebody joined, or it is too late for the restart.
+                let is_open =
+                    if fact.clock { self.clock == Clock::Due } else { self.window != WindowNow::Shut || self.empty };
+                fact.window &= is_open;
+            }
             // Dead facts are kept at their most dangerous, so that a forgotten key is noticed.
             if !fact.pod || (!fact.window && fact.act == For::Update) {
                 (fact.good, fact.ok) = (true, true);

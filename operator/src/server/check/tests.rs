@@ -132,3 +132,15 @@ fn blackouts_and_latest_starts_are_read_and_wrong_ones_named() {
     }
     assert_eq!(paths(wrong), expected);
 }
+
+#[test]
+fn what_players_read_is_short_where_there_is_little_room_and_shown_somewhere() {
+    let checked = |players: Value| check(&server(json!({"players": players, "restart": {"cron": "@daily"}}))).unwrap();
+    let ours = checked(json!({}));
+    assert_eq!((ours.announcement.short.as_str(), ours.show), ("Restart in {in}", protocol::in_the_chat()));
+    let two = checked(json!({"text": "Restart in {in}.\nNeustart in {in}.\n", "show": ["Title", "Chat"]}));
+    assert_eq!(two.announcement.short, "Restart in {in}.");
+    assert_eq!(two.restart.unwrap().announcement, two.announcement);
+    assert_eq!(two.show, [protocol::Place::Chat, protocol::Place::Title].into());
+    assert_eq!(paths(json!({"players": {"show": []}})), ["spec.players.show"]);
+}

@@ -172,6 +172,7 @@ fn at_rest() -> (Goal, Seen, Report) {
         }),
         pod: Some(scheduler::seen::Pod { uid: PodUid(7), revision, world, life: Life::Up }),
         players: Players::Nobody,
+        empty_since: None,
         verdict: Verdict::Passed,
         world: World { floor: world, whole: true, backup: None, played_since: true, restore_ordered: true },
         staged: true,

@@ -44,6 +44,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
             plugins: Some(plugins),
         },
         players: Players::Nobody,
+        empty_since: None,
         lock: Some("abc".to_owned()),
         drift: Vec::new(),
         unmanaged: Vec::new(),

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning, human};
 use scheduler::gate::Gate;
-use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::{Life, Verdict};
+use scheduler::rollout::{Occasion, Step, WaitingOn};
+use scheduler::seen::{Door, Life, Verdict};
 
 use super::backup::BACKUP_READY;
 use super::notes::approval_needed;
@@ -20,6 +20,9 @@ use crate::server::copies::{cold_copy, copies};
 use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::turns::NotYet;
+
+/// The reason of `Updating` while a countdown is called off by whoever joins.
+pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(
@@ -231,6 +234,11 @@ fn waiting_in_words(
     let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
     match waiting {
         WaitingOn::Window { opens } => waiting_for_window(opens, report),
+        WaitingOn::Countdown { ends } if report.plan.opportunistic.occasion == Some(Occasion::Empty) => (
+            true,
+            COUNTDOWN_WHILE_EMPTY,
+            format!("nobody is on; the server stops at {ends} if nobody joins until then"),
+        ),
         WaitingOn::Countdown { ends } => (true, "Countdown", format!("players are warned; the server stops at {ends}")),
         WaitingOn::Players { until } => {
             (true, "WaitingForPlayers", format!("somebody is on; waiting until {until} at most"))
@@ -245,6 +253,9 @@ fn waiting_in_words(
         WaitingOn::Proof { until } => {
             let what = if report.plan.seen.is_restarted() { "restarted: the server" } else { "the new set" };
             (true, "Proving", format!("{what} must stay well until {until}"))
+        }
+        WaitingOn::Asleep if report.plan.seen.set.is_some_and(|set| set.door == Door::Open) => {
+            (false, "Asleep", "scaled to 0; it wakes with the update".to_owned())
         }
         WaitingOn::Asleep => {
             (false, "Asleep", "scaled to 0; the update is applied when it wakes in a window".to_owned())
@@ -309,8 +320,12 @@ fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &
         return (false, "ApprovalNeeded", message);
     }
     if let Some(NotYet { at_it, before }) = plan.not_yet {
+        let open = match plan.opportunistic.occasion {
+            Some(_) => "no window is needed",
+            None => "the window is open",
+        };
         let message = format!(
-            "the window is open; {at_it} servers are being updated and {before} come before this one (`maxConcurrentUpdates`)"
+            "{open}; {at_it} servers are being updated and {before} come before this one (`maxConcurrentUpdates`)"
         );
         return (false, "WaitingForTurn", message);
     }
@@ -324,6 +339,7 @@ fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &
     if let Some((name, until)) = &outlook.blackout {
         return (false, "Blackout", format!("blackout `{name}` is on until {until}; {next}"));
     }
+    let next = format!("{next}{}", plan.opportunistic.instead_of_waiting());
     let ask = "annotate nightshift.dev/apply-now to apply";
     match plan.gate {
         Gate::Ending { .. } => {

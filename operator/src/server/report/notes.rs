@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use scheduler::protocol;
 use scheduler::rollout::Step;
 
-use super::conditions::refusal;
+use super::conditions::{COUNTDOWN_WHILE_EMPTY, refusal};
 use super::status::for_people;
 use super::{Report, backup, in_words, is_open, plugin_data};
 use crate::chain::cut;
@@ -35,6 +35,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
         notes.push(warning("NoSolution", in_words(&plan.explanation)));
     }
     notes.extend(of_the_schedule(server, report, before));
+    notes.extend(called_off(report, before));
     notes.extend(backup::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
     notes.extend(of_step(server, report, before));
@@ -95,6 +96,18 @@ fn resumed() -> Note {
     normal("Resumed", "updates are applied in their windows again".to_owned())
 }
 
+/// Somebody joined while an empty server counted down.
+fn called_off(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+    let was_counting = before.conditions.iter().any(|it| it.type_ == "Updating" && it.reason == COUNTDOWN_WHILE_EMPTY);
+    let plan = report.plan;
+    let is_called_off = was_counting && plan.is_update() && !is_open(plan.gate);
+    is_called_off.then(|| {
+        let at = report.now;
+        let why = "somebody joined, or nobody could say who is on";
+        normal("UpdateCalledOff", format!("called off in its countdown at {at}: {why}. Nothing was changed"))
+    })
+}
+
 /// Both ends of a stay at an earlier set.
 fn of_the_way_back(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let was_held = before.conditions.iter().any(|condition| condition.type_ == "HeldAtSet");
@@ -127,9 +140,10 @@ fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     if report.plan.undo.is_some() {
         return format!("asked for: {what}");
     }
-    match report.plan.outlook.next_opening {
+    let opens = report.plan.outlook.next_opening.map(|opens| for_people(opens, &server.zone, report.now));
+    match report.plan.opportunistic.beside(opens) {
         _ if is_open(report.plan.gate) => format!("now: {what}"),
-        Some(opens) => format!("{}: {what}", for_people(opens, &server.zone, report.now)),
+        Some(when) => format!("{when}: {what}"),
         None if report.plan.outlook.is_suspended => format!("suspended: {what}"),
         None => format!("no window opens by itself: {what}"),
     }
@@ -167,7 +181,8 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
         }
         Done::Committed { unasked } => {
             let asked = if *unasked { "nobody could be asked; " } else { "" };
-            normal("UpdateStarted", format!("{asked}{}", change::in_words(&report.plan.changes)))
+            let why_now = report.plan.opportunistic.why_now();
+            normal("UpdateStarted", format!("{asked}{why_now}{}", change::in_words(&report.plan.changes)))
         }
         // A pod whose init container refused has no proof to speak of.
         Done::MarkedFailed => {

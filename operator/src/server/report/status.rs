@@ -71,7 +71,7 @@ pub(super) fn build_status(
         } else if plan.outlook.is_suspended {
             Some("suspended".to_owned())
         } else {
-            opens.map(|at| for_people(at, &checked.zone, report.now))
+            plan.opportunistic.beside(opens.map(|at| for_people(at, &checked.zone, report.now)))
         },
         next_window_at: opens,
         next_restart: match (plan.restarts.due, plan.restarts.next) {

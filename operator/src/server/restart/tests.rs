@@ -94,15 +94,18 @@ fn its_policy_and_its_words_are_its_own_else_those_for_players() {
         |restart: &Value, players: &Value| checked(&json!({"restart": restart, "players": players})).restart.unwrap();
     let plain = json!({"cron": "0 5 * * *"});
     let restart = of(&plain, &players);
-    assert_eq!((restart.policy, restart.announcement.as_str()), (scheduler::seen::Policy::Ignore, "Neustart in {in}"));
+    assert_eq!(
+        (restart.policy, restart.announcement.text.as_str()),
+        (scheduler::seen::Policy::Ignore, "Neustart in {in}")
+    );
     assert!(!restart.only_empty);
     let restart = of(&own, &players);
     assert_eq!(
-        (restart.policy, restart.announcement.as_str()),
+        (restart.policy, restart.announcement.text.as_str()),
         (scheduler::seen::Policy::Announce, "Gleich wieder da")
     );
     assert!(restart.only_empty);
-    let words = of(&plain, &json!({})).announcement;
+    let words = of(&plain, &json!({})).announcement.text;
     assert!(words.contains("{in}") && !words.contains("update"), "{words}");
 }
 

@@ -139,3 +139,30 @@ fn a_server_that_was_stopped_and_runs_again_is_up_and_not_stopping() {
     assert_eq!(story.look(9, answer(0), Some(true)), Some(Change::Up));
     assert!(matches!(story.witness.server(), Server::Up { .. }));
 }
+
+#[test]
+fn a_server_is_empty_since_the_first_of_answers_that_leave_no_gap() {
+    let mut story = Story::new();
+    let since = |story: &Story, second| story.witness.empty_since(at(second));
+    story.look(5, answer(2), Some(true));
+    assert_eq!(since(&story, 5), None);
+    for second in [10, 15, 20] {
+        story.look(second, answer(0), Some(true));
+    }
+    assert_eq!(since(&story, 21), Some(at(10)));
+    assert_eq!(since(&story, 29), None, "nobody knows who came since");
+    story.look(30, answer(0), Some(true));
+    assert_eq!(since(&story, 30), Some(at(30)), "who was there in between is not known");
+    story.look(35, answer(1), Some(true));
+    story.look(40, answer(0), Some(true));
+    assert_eq!(since(&story, 41), Some(at(40)));
+    story.witness.listed(0);
+    assert_eq!(since(&story, 41), Some(at(40)));
+    story.witness.listed(3);
+    assert_eq!(since(&story, 41), None, "the ping does not show everybody");
+    story.look(45, answer(0), Some(true));
+    assert_eq!(since(&story, 45), Some(at(45)));
+    story.look(46, Pinged::Refused, Some(false));
+    story.look(47, answer(0), Some(true));
+    assert_eq!(since(&story, 47), Some(at(47)), "another life of the server");
+}

@@ -41,7 +41,7 @@ fn what_a_blackout_leaves_of_a_window_is_two_openings() {
 fn what_is_urgent_waits_for_no_window_and_for_blackouts_and_is_one_opening_from_when_it_was_found_to_a_midnight() {
     let windows = without(vec![once("2026-01-06T12:00:00Z", "2026-01-06T14:00:00Z")]);
     let found = at("2026-01-06T09:30:00Z");
-    let urgent = |now: &str| windows.urgent(found, at(now));
+    let urgent = |now: &str| windows.without_windows(found, at(now));
     let morning = open("2026-01-06T09:30:00Z", "2026-01-06T12:00:00Z");
     assert_eq!((urgent("2026-01-06T09:30:00Z"), urgent("2026-01-06T11:59:59Z")), (morning, morning));
     assert_eq!(urgent("2026-01-06T12:00:00Z"), shut("2026-01-06T14:00:00Z"));

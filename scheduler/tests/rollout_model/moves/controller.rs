@@ -45,8 +45,10 @@ impl Moves<'_> {
     fn controller_looks_at(&mut self, w: &State, p: P) {
         if w.open && p.rev != w.update {
             if w.by_us == ByUs::Update {
-                if w.window == WindowNow::Shut {
-                    self.note("2 late controller: a commit of the window took effect after it shut");
+                if w.window == WindowNow::Shut && !w.nobody_minds(self.s) {
+                    self.note(
+                        "2 late controller: a commit took effect after its window shut, or when somebody had joined",
+                    );
                 }
                 if w.restarted & w.update.bit() > 0 {
                     if w.raced {

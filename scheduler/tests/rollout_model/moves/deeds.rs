@@ -19,11 +19,19 @@ impl Moves<'_> {
             return self.note("stopped unasked after the agent was silent beyond patience (reported)");
         }
         let up = p.life == L::Up || w.players;
-        let for_this = |f: &F| f.act == act && Some(f.about) == about && f.pod && (act != For::Update || f.window);
+        // Told before a restart that the update goes with is not told in a window.
+        let in_this = |f: &F| f.window && (!f.clock || w.window == WindowNow::Shut);
+        let for_this = |f: &F| f.act == act && Some(f.about) == about && f.pod && (act != For::Update || in_this(f));
         let announced = w.announced.filter(for_this).is_some_and(|f| f.good);
         let saved = w.saved.filter(for_this).is_some_and(|f| f.ok && f.good);
         self.must(!up || announced, "1 stopped without a completed announcement to this pod in this window");
         self.must(!up || saved, "1 stopped without a fresh confirmed save of this pod");
+    }
+
+    /// Decided while nobody was on, by somebody who slept until somebody had joined. Nothing fences the seconds between the last look and
+    /// the write but `not_after`.
+    fn is_too_late(&self, w: &State) -> bool {
+        self.sleeper && self.s.opportunistic && w.window == WindowNow::Shut && !w.nobody_minds(self.s)
     }
 
     /// By the clock: the pod goes, and no template is written.
@@ -41,11 +49,38 @@ impl Moves<'_> {
         }
     }
 
+    fn commit(&mut self, old: &State, w: &mut State, unasked: bool) {
+        let in_a_window = w.window != WindowNow::Shut;
+        let too_late = self.is_too_late(old);
+        let gate_open = in_a_window || w.nobody_minds(self.s) || too_late;
+        self.must(gate_open, "2 committed outside the gate");
+        if !in_a_window {
+            self.must(!unasked, "11 nobody could be asked, and an update comes outside of every window");
+            let settled = w.settled.map_or(0, |rev| self.s.format[rev.index()]);
+            let is_one_way = self.s.format[w.template.index()] > settled;
+            self.must(!is_one_way, "11 a newer Minecraft comes outside of every window");
+        }
+        self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
+        let format = self.s.format[w.template.index()];
+        self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
+        self.must(w.update == w.template, "9 committed before the controller saw the template");
+        if too_late {
+            self.note("11 exempt: somebody joined between the look that found nobody and the commit that it led to");
+        } else {
+            self.check_stop(old, For::Update, Some(w.template), unasked);
+        }
+        if w.pod.is_none_or(|p| p.rev != w.template) {
+            w.by_us = ByUs::Update;
+        }
+        w.open = true;
+        w.expect = w.template;
+    }
+
     pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
         let mut w = *old;
         // Every deed ends in a write to the StatefulSet: its facts are annotations of it.
         w.set_written();
-        let gate_open = w.window != WindowNow::Shut;
+        let gate_open = w.window != WindowNow::Shut || w.nobody_minds(self.s) || self.is_too_late(old);
         match deed {
             Deed::Create { rev, open } => {
                 (w.exists, w.template, w.update, w.current, w.open, w.foreign) = (true, rev, rev, rev, open, false);
@@ -53,16 +88,16 @@ impl Moves<'_> {
                 let proven = w.settled.is_none_or(|settled| settled == rev);
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
-            Deed::Announce { act, about, short } => {
-                w.announced = Some(F { act, about, pod: true, window: true, good: false, ok: true });
+            Deed::Announce { act, about, clock, short } => {
+                w.announced = Some(F { act, about, pod: true, window: true, clock, good: false, ok: true });
                 let needs_window = act == For::Update;
                 self.must(!needs_window || gate_open, "2 announced outside the window");
                 let last_part = w.window == WindowNow::Ending && !self.sleeper;
                 self.must(!needs_window || !last_part, "2 an update begins in the last part of the window");
                 self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
             }
-            Deed::Save { act, about } => {
-                w.saved = Some(F { act, about, pod: true, window: true, good: true, ok: self.s.saves });
+            Deed::Save { act, about, clock } => {
+                w.saved = Some(F { act, about, pod: true, window: true, clock, good: true, ok: self.s.saves });
             }
             Deed::Write(rev) => {
                 self.must(gate_open, "2 template written outside the gate");
@@ -74,19 +109,7 @@ impl Moves<'_> {
                 w.order = None;
                 w.foreign &= self.s.without == Some(Rule::TemplateIsReplaced);
             }
-            Deed::Commit { unasked } => {
-                self.must(gate_open, "2 committed outside the gate");
-                self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
-                let format = self.s.format[w.template.index()];
-                self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
-                self.must(w.update == w.template, "9 committed before the controller saw the template");
-                self.check_stop(old, For::Update, Some(w.template), unasked);
-                if w.pod.is_none_or(|p| p.rev != w.template) {
-                    w.by_us = ByUs::Update;
-                }
-                w.open = true;
-                w.expect = w.template;
-            }
+            Deed::Commit { unasked } => self.commit(old, &mut w, unasked),
             Deed::Restore { rev, open } => {
                 let on_its_way = |p: crate::world::P| p.rev == rev || p.life == L::Stopping;
                 let took_effect = w.pod.is_none_or(|p| p.rev != rev || p.life == L::Stopping);

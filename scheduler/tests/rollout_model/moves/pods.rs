@@ -129,6 +129,9 @@ impl Moves<'_> {
                 self.tick("somebody joins", to);
             }
         }
+        if self.s.opportunistic && !w.players && !w.empty && p.life == L::Up && w.agent == Agent::Answers {
+            self.tick("nobody has been on for long", State { empty: true, ..*w });
+        }
         if w.players {
             let to = State { players: false, ..*w };
             if p.life == L::Down {

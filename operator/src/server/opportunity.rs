@@ -1,0 +1,157 @@
+//! Edge (reads). Updates outside of windows (`spec.updateSchedule.opportunistic`): whether one may come now, and the last look at who is on
+//! before it does. The rule is [`scheduler::rollout::opportunity`]; this file knows to whom it applies.
+
+use jiff::{SignedDuration, Timestamp};
+use scheduler::countdown::in_words;
+use scheduler::gate::Gate;
+use scheduler::protocol::Players;
+use scheduler::rollout::{Occasion, Step, opportunity};
+use scheduler::seen::Act;
+use tracing::info;
+
+use super::change::Change;
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::plan::Plan;
+use super::turn;
+use crate::chain::Chain;
+use crate::context::Context;
+use crate::memory::Key;
+use crate::requeue::Outcome;
+
+/// A server is not looked at more often than this only because somebody may have left it.
+const APART: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether the update that is planned may come outside of windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opportunistic {
+    /// How long nobody must have been on. None: it comes in windows only.
+    pub(crate) empty_for: Option<SignedDuration>,
+    /// That is because it brings a newer Minecraft.
+    pub(crate) is_one_way: bool,
+    /// Why the gate is open now, where no window is.
+    pub(crate) occasion: Option<Occasion>,
+    /// The gate without it.
+    otherwise: Gate,
+}
+
+impl Opportunistic {
+    /// For a plan that waits for what its gate says.
+    pub(crate) fn none(gate: Gate) -> Self {
+        Self { empty_for: None, is_one_way: false, occasion: None, otherwise: gate }
+    }
+
+    /// Of what is planned for this server; `gate` is what it waits for otherwise.
+    fn of(server: &CheckedServer, changes: &[Change], gate: Gate) -> Self {
+        let wish = server.opportunistic.filter(|_| server.changes_by_itself());
+        let is_one_way = changes.iter().any(|change| change.one_way);
+        let is_held_back = wish.is_some() && is_one_way;
+        Self { empty_for: wish.filter(|_| !is_one_way), is_one_way: is_held_back, ..Self::none(gate) }
+    }
+
+    /// When somebody may have left a server that has been empty since then, or the next look is due in any case. None: nobody waits for it.
+    fn next_look(&self, empty_since: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+        let empty_for = self.empty_for.filter(|_| self.occasion.is_none())?;
+        let from = empty_since.unwrap_or(now).checked_add(empty_for).unwrap_or(Timestamp::MAX);
+        // Long enough, and the list of players says otherwise: it is asked again after the same time.
+        let from = if from > now { from } else { now.checked_add(empty_for).unwrap_or(Timestamp::MAX) };
+        Some(from.max(now + APART))
+    }
+
+    /// When an update comes, for people: in the window that is named, if one is, or when the server is empty.
+    pub(crate) fn beside(&self, window: Option<String>) -> Option<String> {
+        match (self.empty_for, window) {
+            (None, window) => window,
+            (Some(_), Some(window)) => Some(format!("{window} or when empty")),
+            (Some(_), None) => Some("when empty".to_owned()),
+        }
+    }
+
+    /// What stands behind the words for a window that is waited for.
+    pub(crate) fn instead_of_waiting(&self) -> String {
+        match self.empty_for {
+            Some(empty_for) => format!("; it also comes when nobody has been on for {}", in_words(empty_for)),
+            None if self.is_one_way => {
+                "; a newer Minecraft comes in a window only (`updateSchedule.opportunistic`)".to_owned()
+            }
+            None => String::new(),
+        }
+    }
+
+    /// Why an update comes although no window is open, before what it brings.
+    pub(crate) fn why_now(&self) -> String {
+        match self.occasion {
+            Some(Occasion::Asleep) => "while the server sleeps: ".to_owned(),
+            Some(Occasion::Empty) => {
+                format!("nobody has been on for {}: ", in_words(self.empty_for.unwrap_or_default()))
+            }
+            Some(Occasion::Restart) => "with the restart by the clock: ".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+impl Plan {
+    /// Opens the gate where nobody would mind. Not against the want of an approval, nor beside a restore that a person asked for.
+    pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
+        self.opportunistic = Opportunistic::of(server, &self.changes, self.gate);
+        let empty_for = self.opportunistic.empty_for;
+        let Some(empty_for) = empty_for.filter(|_| !self.consent.needs_approval && self.restores.due.is_none()) else {
+            return;
+        };
+        if let Some(found) = opportunity(&self.goal, &self.seen, self.gate, &server.windows, empty_for, now) {
+            (self.gate, self.goal.policy) = (found.gate, found.policy);
+            self.opportunistic.occasion = Some(found.occasion);
+        }
+    }
+
+    /// When a server whose update waits for an opportunity has to be looked at: when nobody has been on for long enough, if nobody is.
+    pub(crate) fn in_time_for_opportunity(&self, outcome: Outcome, now: Timestamp) -> Outcome {
+        let waits = self.is_update() && self.seen.pod.is_some();
+        let next = self.opportunistic.next_look(self.seen.empty_since, now).filter(|_| waits);
+        next.map_or(outcome, |next| outcome.no_later_than(next, now))
+    }
+}
+
+/// The next step, in its turn. What rests upon nobody being on is not begun before the server's own list has said so: a ping may hide
+/// players, and is seconds old.
+pub(crate) async fn next_step(
+    ctx: &Context,
+    server: &Key,
+    seen: &Observed,
+    plan: &mut Plan,
+    by_hand: bool,
+    now: Timestamp,
+) -> Step {
+    let step = turn::next_in_turn(ctx, server, seen, plan, by_hand, now);
+    let is_alone = plan.opportunistic.occasion == Some(Occasion::Empty);
+    if !is_alone || !rests_on_nobody(step) || list_is_empty(ctx, seen).await {
+        return step;
+    }
+    plan.gate = plan.opportunistic.otherwise;
+    plan.opportunistic.occasion = None;
+    turn::next_in_turn(ctx, server, seen, plan, by_hand, now)
+}
+
+/// What players would be told, or stopped by.
+fn rests_on_nobody(step: Step) -> bool {
+    matches!(step, Step::Announce { act: Act::Update { .. }, .. } | Step::Commit { .. })
+}
+
+async fn list_is_empty(ctx: &Context, seen: &Observed) -> bool {
+    let Some(agent) = seen.agent(ctx) else { return false };
+    match agent.players().await {
+        Ok(Players::Nobody) => true,
+        Ok(players @ (Players::Some { .. } | Players::Unknown { .. })) => {
+            info!(?players, "the ping says that nobody is on, and the list does not");
+            false
+        }
+        Err(error) => {
+            info!(error = %Chain(&error), "nobody could say who is on");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
