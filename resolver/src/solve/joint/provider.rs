@@ -148,9 +148,7 @@ impl DependencyProvider for Provider<'_, '_, '_> {
         self.meter.step()?;
         let highest = match package {
             Package::Root | Package::Server(_) => Some(1),
-            Package::Paper(seat) => {
-                range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()).filter(|&index| index > 0)
-            }
+            Package::Paper(seat) => range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()),
             // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
             Package::Plugin(_) if range.has(0) => Some(0),
             Package::Plugin(slot) => {
