@@ -63,7 +63,8 @@ pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settl
     search(&party, meter)
 }
 
-fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
+/// The same by searching, whatever can be seen without.
+pub(super) fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
     let provider = Provider { party, meter, clashes: Clashes::none(party.slots.len()) };
     let found = pubgrub::resolve(&provider, Package::Root, Index::one(1));
     meter.keep(&provider.clashes, |slot| party.tables.projects[&party.slots[slot].project].name);
