@@ -97,9 +97,8 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usi
         .filter_map(|steps| proven(asked, &pinned, steps, from, |then| then.paper.minecraft == why.target))
         .collect();
     if why.pinned.is_some() && blockers.is_empty() {
-        hints.extend(proven(asked, asked.world.request, vec![HintStep::UnpinServer], from, |then| {
-            then.unfollowed.is_empty() && then.paper.minecraft >= why.target
-        }));
+        let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
+        hints.extend(proven(asked, asked.world.request, vec![HintStep::UnpinServer], from, better));
     }
     tidy(hints)
 }

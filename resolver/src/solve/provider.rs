@@ -249,9 +249,7 @@ impl DependencyProvider for Provider<'_, '_> {
         self.meter.step()?;
         Ok(match package {
             Package::Root => Some(Index::One(1)),
-            Package::Paper => {
-                Self::best(self.paper_classes(), range.highest(self.world.papers.len()).filter(|&index| index > 0))
-            }
+            Package::Paper => Self::best(self.paper_classes(), range.highest(self.world.papers.len())),
             // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
             Package::Plugin(_) if range.has(0) => Some(Index::One(0)),
             Package::Plugin(at) => {

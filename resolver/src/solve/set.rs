@@ -94,10 +94,11 @@ impl IndexSet {
     pub(crate) fn of(indexes: impl IntoIterator<Item = usize>) -> Self {
         let mut words = Vec::new();
         for index in indexes {
-            if words.len() <= index / 64 {
-                words.resize(index / 64 + 1, 0);
+            let at = index / 64;
+            if words.len() <= at {
+                words.resize(at + 1, 0);
             }
-            words[index / 64] |= 1 << (index % 64);
+            words[at] |= 1 << (index % 64);
         }
         Self::from_words(&words, false)
     }

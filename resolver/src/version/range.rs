@@ -399,7 +399,8 @@ mod tests {
             let lines: Vec<&str> = pointed.lines().collect();
             assert_eq!(lines[1].chars().position(|c| c == '^'), Some(at + 4), "{pointed}");
         }
-        assert!("7".repeat(200).parse::<Range>().is_err());
+        assert!("7".repeat(MOST).parse::<Range>().is_ok());
+        assert_eq!("7".repeat(MOST + 1).parse::<Range>().unwrap_err().fault, RangeFault::TooLong);
     }
 
     #[test]

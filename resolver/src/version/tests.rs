@@ -165,6 +165,7 @@ fn plugin_versions_are_ordered_with_their_build() {
     assert!(!lenient::names_a_snapshot("5.7.2-SNAPSHOT+906"));
     assert!(lenient::is_patch_of("4.9.1", "4.9.0") && lenient::is_patch_of("5.0.1", "5.0"));
     assert!(!lenient::is_patch_of("4.10.0", "4.9.0") && !lenient::is_patch_of("4.9.0", "4.9.1"));
+    assert!(!lenient::is_patch_of("5.0", "5.0.0"), "the same version");
 }
 
 proptest! {

@@ -371,3 +371,6 @@ pub(crate) fn works(tables: &Tables<'_>, seat: &Seat<'_>, place: &Place<'_>) -> 
     let listed = paper.map(|paper| &tables.sheets[place.sheet].supports[paper]);
     listed.map_or(runs.clone(), |listed| listed.union(&runs))
 }
+
+#[cfg(test)]
+mod tests;

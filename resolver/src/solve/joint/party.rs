@@ -203,7 +203,7 @@ impl<'x, 'a> Party<'x, 'a> {
         for seat in 0..self.seats.len() {
             meter.step()?;
             let newest = self.papers[seat].highest(self.tables.papers[self.seats[seat].papers].len());
-            let Some(newest) = newest.filter(|&newest| newest > 0) else { return Ok(None) };
+            let Some(newest) = newest else { return Ok(None) };
             papers.push(newest);
             let only = IndexSet::of([newest]);
             if self.papers[seat] != only {

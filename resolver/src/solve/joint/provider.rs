@@ -63,7 +63,8 @@ pub(crate) fn solve(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settl
     search(&party, meter)
 }
 
-fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
+/// The same by searching, whatever can be seen without.
+pub(super) fn search(party: &Party<'_, '_>, meter: &Meter) -> Result<Option<Settled>, GaveUp> {
     let provider = Provider { party, meter, clashes: Clashes::none(party.slots.len()) };
     let found = pubgrub::resolve(&provider, Package::Root, Index::one(1));
     meter.keep(&provider.clashes, |slot| party.tables.projects[&party.slots[slot].project].name);
@@ -148,9 +149,7 @@ impl DependencyProvider for Provider<'_, '_, '_> {
         self.meter.step()?;
         let highest = match package {
             Package::Root | Package::Server(_) => Some(1),
-            Package::Paper(seat) => {
-                range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()).filter(|&index| index > 0)
-            }
+            Package::Paper(seat) => range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()),
             // "Not installed" is in the range of a plugin nobody insists on, for as long as nothing needs it.
             Package::Plugin(_) if range.has(0) => Some(0),
             Package::Plugin(slot) => {

@@ -94,6 +94,48 @@ fn every_answer_of_a_fleet_can_be_told_and_none_depends_on_the_order_of_the_inpu
 }
 
 #[test]
+fn one_server_is_told_what_all_are_told_and_those_together_are_who_was_not_set_aside() {
+    let mut set_aside = 0;
+    for seed in 0..200 {
+        let mut problem = fleet(seed);
+        problem.shuffle(&mut Random::new(seed));
+        let verdicts = decided(&problem.requests, &problem.catalog, problem.now);
+        let apart: Vec<&String> =
+            verdicts.iter().filter(|(_, answer)| answer.kind() != "runs").map(|(server, _)| server).collect();
+        let mut together: Vec<&str> = problem.requests.iter().map(|request| request.server.as_str()).collect();
+        together.retain(|server| !apart.iter().any(|apart| apart == server));
+        together.sort_unstable();
+        set_aside += apart.len();
+
+        let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+        let decided = fleet.decide(Budget::default());
+        assert_eq!(decided.together(), together, "seed {seed}");
+        for (server, answer) in decided.answers() {
+            assert_eq!(decided.answer(&server), Some(answer), "seed {seed}");
+        }
+        assert_eq!(decided.answer("games/nobody"), None);
+    }
+    assert!(set_aside > 20, "{set_aside}");
+}
+
+#[test]
+fn what_is_found_straight_on_is_what_the_search_finds() {
+    let mut found = 0;
+    for seed in 0..2_000 {
+        let problem = fleet(seed);
+        let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+        for seats in fleet.seats.iter().filter(|seats| seats.len() > 1 && seats.iter().all(|seat| !seat.gap)) {
+            let party = party::Party::of(&fleet.tables, seats.iter().collect());
+            let meter = Meter::new(Budget::default());
+            let searched = provider::search(&party, &meter).unwrap();
+            assert_eq!(provider::solve(&party, &meter).unwrap(), searched, "seed {seed}");
+            found += usize::from(searched.is_some());
+        }
+    }
+    assert!(found > 200, "{found}");
+}
+
+#[test]
 fn a_group_of_one_gets_exactly_what_it_gets_alone() {
     for seed in 0..60 {
         let problem = fleet(seed);
@@ -155,6 +197,31 @@ fn members_of_a_group_run_one_release_of_what_they_share() {
         }
     }
     assert!(shared > 300, "{shared}");
+}
+
+/// The ways out that lobby is told in a group of so many, whose other servers all ask for what the first of two asks for.
+fn ways_out(two: &small::Small, servers: usize) -> Vec<explain::Hint> {
+    let mut problem = two.clone();
+    let first = problem.requests.remove(0);
+    let copy = |number: usize| Request { server: format!("{}-{number:02}", first.server), ..first.clone() };
+    problem.requests.extend((1..servers).map(copy));
+    let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+    match fleet.decide(Budget::default()).answer("games/lobby") {
+        Some(Err(Unsolvable::NoSolution(impossible))) => impossible.hints,
+        Some(_) | None => Vec::new(),
+    }
+}
+
+#[test]
+fn ways_out_are_tried_with_the_others_in_a_group_of_64_servers_and_not_in_a_larger_one() {
+    let is_set_aside = |problem: &small::Small| {
+        let answers = decided(&problem.requests, &problem.catalog, problem.now);
+        matches!(&answers[..], [(_, brute::Answer::Runs(..)), (_, brute::Answer::Aside)])
+            && !ways_out(problem, 3).is_empty()
+    };
+    let two = (0..2_000).map(fleet).find(is_set_aside).unwrap();
+    assert_eq!(ways_out(&two, 64), ways_out(&two, 3));
+    assert_eq!(ways_out(&two, 65), []);
 }
 
 /// Three servers that go together.

@@ -42,6 +42,12 @@ proptest! {
 }
 
 #[test]
+fn a_set_is_the_same_in_whatever_order_its_members_are_named() {
+    assert_eq!(IndexSet::of([200, 1, 64]), IndexSet::of([1, 64, 200]));
+    assert_eq!(model(&IndexSet::of([200, 1, 64])), BTreeSet::from([1, 64, 200]));
+}
+
+#[test]
 fn a_class_lies_in_a_range_when_one_member_does() {
     let class: Arc<[u64]> = Arc::from([0b1010, 1]);
     assert!(IndexSet::of([64]).contains(&Index::Bulk(class.clone())));

@@ -1,0 +1,32 @@
+//! Pure. Tests of who is taken, against asking one after the other.
+
+use super::*;
+
+/// Whether no two of them clash: of two numbers, those whose product leaves this rest clash.
+fn go_together(places: &[usize], odds: usize) -> bool {
+    let clash = |a: usize, b: usize| (a * b + a + b) % odds == 1;
+    places.iter().enumerate().all(|(at, &a)| places[..at].iter().all(|&b| !clash(a, b)))
+}
+
+#[test]
+fn who_is_taken_many_at_once_is_who_is_taken_one_after_the_other() {
+    let mut refused = 0;
+    for (servers, odds) in (0..40).flat_map(|servers| (2..30).map(move |odds| (servers, odds))) {
+        let order: Vec<usize> = (0..servers).rev().collect();
+        let mut expected: Vec<usize> = Vec::new();
+        for &at in &order {
+            expected.push(at);
+            if !go_together(&expected, odds) {
+                expected.pop();
+            }
+        }
+        expected.sort_unstable();
+        let mut fits = |places: &[usize]| {
+            assert!(places.is_sorted(), "a party is in the order of the names: {places:?}");
+            Ok(go_together(places, odds))
+        };
+        assert_eq!(taken(&order, &mut fits), Ok(expected.clone()), "{servers} servers, {odds}");
+        refused += servers - expected.len();
+    }
+    assert!(refused > 1_000, "too few to prove anything: {refused}");
+}
