@@ -43,6 +43,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
         set: Some(set),
         pod: Some(Pod { uid: POD, revision: OLD, world: DataVersion(1), life: Life::Up }),
         players: Players::Some(60),
+        empty_since: None,
         verdict: Verdict::Passed,
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: true },
         staged: true,

@@ -456,6 +456,9 @@ pub struct Takes {
     /// The newest version that works for it on one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
+    /// The versions between these two that do not, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// A run of Paper versions without a gap, in the order of the versions there are.

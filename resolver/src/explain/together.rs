@@ -100,6 +100,9 @@ fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) ->
                 .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
             oldest: releases.and_then(|(oldest, _)| version(oldest)),
             newest: releases.and_then(|(_, newest)| version(newest)),
+            without: releases.map_or_else(Vec::new, |(oldest, newest)| {
+                (oldest..newest).rev().filter(|&index| !could.releases.has(index)).filter_map(version).collect()
+            }),
         }
     });
     OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }

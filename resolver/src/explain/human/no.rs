@@ -75,7 +75,11 @@ pub(super) fn takes(takes: &Takes) -> String {
         None => server.to_owned(),
     };
     match (&takes.oldest, &takes.newest) {
-        (Some(oldest), Some(newest)) if oldest != newest => format!("{server} can take {oldest} to {newest}"),
+        (Some(oldest), Some(newest)) if oldest != newest => {
+            let without =
+                if takes.without.is_empty() { String::new() } else { format!(" without {}", list(&takes.without, 3)) };
+            format!("{server} can take {oldest} to {newest}{without}")
+        }
         (_, Some(newest)) => format!("{server} can take only {newest}"),
         (_, None) => server.trim_end_matches(',').to_owned(),
     }
