@@ -456,7 +456,7 @@ pub struct Takes {
     /// The newest version that works for it on one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest: Option<String>,
-    /// The versions between these two that do not, the newest first.
+    /// The versions between these two that do not, the newest first; not those that are less stable than both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
 }

@@ -6,6 +6,7 @@ use super::holder::smallest;
 use super::no::running;
 use super::yes::lists_read_later;
 use super::{Asked, Impossible, OneVersion, Reason, SharedPlugin, Span, Takes, hint};
+use crate::shelf::table::Listing;
 use crate::solve::GaveUp;
 use crate::solve::joint::company::{Company, Could};
 use crate::solve::set::IndexSet;
@@ -100,10 +101,18 @@ fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) ->
                 .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
             oldest: releases.and_then(|(oldest, _)| version(oldest)),
             newest: releases.and_then(|(_, newest)| version(newest)),
-            without: releases.map_or_else(Vec::new, |(oldest, newest)| {
-                (oldest..newest).rev().filter(|&index| !could.releases.has(index)).filter_map(version).collect()
-            }),
+            without: listing
+                .zip(releases)
+                .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &could.releases, ends)),
         }
     });
     OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }
+}
+
+/// The versions between the ends of a set that are not in it, the newest first. Of those less stable than both ends nobody thinks.
+fn gaps(listing: &Listing<'_>, set: &IndexSet, (oldest, newest): (usize, usize)) -> Vec<String> {
+    let release = |index: usize| &listing.releases[index - 1];
+    let least = release(oldest).channel.min(release(newest).channel);
+    let between = (oldest..newest).rev().filter(|&index| !set.has(index)).map(release);
+    between.filter(|release| release.channel >= least).map(|release| release.version.clone()).collect()
 }
