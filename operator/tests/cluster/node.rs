@@ -94,7 +94,8 @@ fn kill_service(name: &str) {
     let process = fs::read_to_string(&file).unwrap_or_else(|error| {
         panic!("{} ({error}): this test needs the cluster of dev/cluster, on this machine", file.display())
     });
-    let ended = Command::new("kill").args(["-KILL", process.trim()]).status().unwrap();
+    let number = process.lines().next().expect("its first line is the number, the second when it began");
+    let ended = Command::new("kill").args(["-KILL", number]).status().unwrap();
     assert!(ended.success(), "{name} does not run");
 }
 
