@@ -237,6 +237,11 @@ impl Unusable {
         }
     }
 
+    /// Whether a date is all that the release waits for.
+    pub(crate) fn only_waits(&self) -> bool {
+        matches!(self, Self::HeldBack { .. } | Self::HeldBackTogether { .. })
+    }
+
     /// The JARs of people's own that it is about, by their names in `plugins/`.
     pub(crate) fn own_files(&self) -> &[String] {
         if let Self::Unmanaged { files } = self {

@@ -12,6 +12,7 @@ use crate::shelf::{Link, LinkKind, World};
 use crate::solve::GaveUp;
 use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
+use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Who holds one Paper (by place) as if the Paper itself could be used; nobody, if all that are asked for have it together.
@@ -196,13 +197,16 @@ fn lack(world: &World<'_>, links: &[Link], other: usize, paper: usize) -> Lack {
     let asked = links.iter().filter(|link| link.to == other);
     let taken = asked.fold(IndexSet::present(), |taken, link| taken.intersection(&link.set));
     let newest = |of: &IndexSet| taken.intersection(of).highest(shelf.releases.len());
-    let found = newest(&shelf.supports[paper]).or_else(|| newest(&shelf.usable)).or_else(|| newest(&IndexSet::full()));
+    let listed_there = &shelf.supports[paper];
+    let found = newest(listed_there).or_else(|| newest(&shelf.usable)).or_else(|| newest(&IndexSet::full()));
     let place = found.and_then(|index| index.checked_sub(1));
+    // A date that alone brings nothing is no reason.
+    let counts = |place: usize, unusable: &Unusable| listed_there.has(place + 1) || !unusable.only_waits();
     Lack {
         name: shelf.name().to_owned(),
         object: shelf.object().map(str::to_owned),
         release: place.map(|place| listed(world, other, place, &[paper])),
-        unusable: place.and_then(|place| shelf.releases[place].unusable.clone()),
+        unusable: place.and_then(|place| shelf.releases[place].unusable.clone().filter(|it| counts(place, it))),
     }
 }
 

@@ -151,7 +151,7 @@ fn newer_releases(
     };
     // The release itself is made for this server: only a date or what others take keeps it back.
     let may_come = |newer: usize| {
-        let at_all = shelf.releases[newer].unusable.as_ref().is_none_or(only_waits);
+        let at_all = shelf.releases[newer].unusable.as_ref().is_none_or(Unusable::only_waits);
         let is_asked = shelf.asked.is_none() || shelf.allowed.has(newer + 1);
         at_all && is_asked && shelf.supports[decision.chosen.paper].has(newer + 1)
     };
@@ -162,18 +162,13 @@ fn newer_releases(
     (Some(told(newest)), next.map(told))
 }
 
-/// Whether a date is all that a release waits for.
-fn only_waits(unusable: &Unusable) -> bool {
-    matches!(unusable, Unusable::HeldBack { .. } | Unusable::HeldBackTogether { .. })
-}
-
 /// Why a newer release (its place) was not chosen.
 fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
     let world = asked.world;
     let shelf = &world.shelves[at];
     let stocked = &shelf.releases[newer];
     // A date that alone brings nothing is no reason.
-    let because = if let Some(unusable) = stocked.unusable.as_ref().filter(|unusable| !only_waits(unusable)) {
+    let because = if let Some(unusable) = stocked.unusable.as_ref().filter(|unusable| !unusable.only_waits()) {
         Because::Unusable { unusable: unusable.clone() }
     } else if shelf.asked.is_some() && !shelf.allowed.has(newer + 1) {
         Because::Pinned

@@ -10,6 +10,7 @@ use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Lack, NewerR
 use resolver::facts::UsedFact;
 use resolver::lock::Lock;
 use resolver::request::VersionWish;
+use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 use resolver::{Resolution, why_not};
 use serde::Serialize;
@@ -245,6 +246,7 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
         return Err(format!("{} {} goes on {minecraft}: {holder:?}", holder.name, release.version));
     }
     holder.lacks.iter().try_for_each(|lack| lack_is_true(problem, lack, minecraft, tried))?;
+    holder.lacks.iter().try_for_each(|lack| date_brings_it(&book, lack, paper))?;
     let Some(nearly) = &holder.nearly else { return Ok(()) };
     let Some(asked) = Asked::of(problem, &holder.name, (&nearly.version, nearly.published), minecraft) else {
         return Ok(());
@@ -271,6 +273,19 @@ fn lack_is_true(problem: &Problem, lack: &Lack, minecraft: &Minecraft, tried: &T
     }
     tried.note("lacks what is unlisted");
     asked.is_kept_by(problem, Against::List)
+}
+
+/// Whether what is told of with a date has that alone against it: no list keeps it from this Paper (by place).
+fn date_brings_it(book: &Book<'_>, lack: &Lack, paper: usize) -> Result<(), String> {
+    let (Some(release), Some(Unusable::HeldBack { .. })) = (&lack.release, &lack.unusable) else { return Ok(()) };
+    let Some(at) = book.members.iter().position(|member| member.project.name == lack.name) else { return Ok(()) };
+    let is_it = |of: &&Release| of.version == release.version && of.published == release.published;
+    match book.members[at].project.releases.iter().find(is_it) {
+        Some(found) if !book.listed(at, found, paper) => {
+            Err(format!("{} {} is promised for a date that does not bring it", lack.name, release.version))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn all_is_true(problem: &Problem, lock: &Lock, solved: &Solved, tried: &[Tried; 2]) -> Result<(), String> {
