@@ -42,6 +42,7 @@ pub(crate) mod restart;
 pub(crate) mod restore;
 pub(crate) mod rollout;
 pub(crate) mod scope;
+mod staging;
 mod strangers;
 mod turn;
 pub(crate) mod undo;
@@ -283,7 +284,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
-    Ok(in_time(server, &plan, step, done == Done::StagingAsked || plan.is_staging(&seen), at))
+    let is_staging = done == Done::StagingAsked || plan.is_staging(&seen);
+    let outcome = staging::in_time_to_ask_again(outcome_of(step, is_staging), step, plan.staging_problem(&seen), at);
+    Ok(in_time(server, &plan, outcome, at))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {
@@ -395,8 +398,8 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
 }
 
 /// When to look again: nothing that the clock brings is found minutes late.
-fn in_time(server: &PaperMCServer, plan: &Plan, step: Step, is_staging: bool, at: Timestamp) -> Outcome {
-    let outcome = report::notices::in_time_to_tell(outcome_of(step, is_staging), &server.spec.notify, at);
+fn in_time(server: &PaperMCServer, plan: &Plan, outcome: Outcome, at: Timestamp) -> Outcome {
+    let outcome = report::notices::in_time_to_tell(outcome, &server.spec.notify, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
     plan.copies.in_time(plan.restarts.in_time(outcome, at), at)
 }

@@ -25,6 +25,7 @@ mod cluster {
     mod notify;
     mod offline;
     mod opportunistic;
+    mod outages;
     mod outside;
     mod own_jars;
     mod plugin_data;

@@ -356,18 +356,6 @@ impl Plan {
     pub(crate) fn tries_another(seen: &Observed, revision: Revision) -> bool {
         Self::is_on_trial(seen) && seen.shape.is_none_or(|set| set.template != revision)
     }
-
-    /// The files of the goal are not on the volume, and nobody brings them yet.
-    pub(crate) fn wants_staging(&self, seen: &Observed) -> bool {
-        seen.report.is_some() && !self.seen.staged && !self.is_staging(seen)
-    }
-
-    /// The agent is bringing the files of the goal.
-    pub(crate) fn is_staging(&self, seen: &Observed) -> bool {
-        let staging = seen.report.as_ref().and_then(|report| report.staging.as_ref());
-        !self.seen.staged
-            && staging.is_some_and(|staging| staging.lock == self.record.files.lock && staging.error.is_none())
-    }
 }
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {

@@ -74,6 +74,61 @@ fn firewall(arguments: &[&str]) -> Output {
     Command::new("nsenter").args([&network, "nft"]).args(arguments).output().unwrap()
 }
 
+/// A firewall between a pod's agent and its server: nothing gets to the port of RCON any more. Ends when it is dropped.
+pub(super) struct RconCut {
+    network: String,
+}
+
+impl RconCut {
+    pub(super) fn of(pod: &Pod) -> Self {
+        let agent = *processes(&uid_of(pod), "/agent").first().expect("the agent runs, on this machine");
+        let cut = Self { network: format!("--net=/proc/{agent}/ns/net") };
+        let rule = "table ip test-rcon {\nchain out {\ntype filter hook output priority 0; policy accept;\n\
+                    tcp dport 25575 drop\n}\n}\n";
+        let said = cut.firewall(&[rule]);
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        cut
+    }
+
+    fn firewall(&self, arguments: &[&str]) -> Output {
+        Command::new("nsenter").args([&self.network, "nft"]).args(arguments).output().unwrap()
+    }
+}
+
+impl Drop for RconCut {
+    fn drop(&mut self) {
+        // With the pod its network is gone, and the rule with it.
+        self.firewall(&["delete", "table", "ip", "test-rcon"]);
+    }
+}
+
+/// A volume with little room, in place of the one whose size nobody enforces. Holds what that one held. Ends when it is dropped.
+pub(super) struct SmallVolume {
+    folder: PathBuf,
+}
+
+impl SmallVolume {
+    /// Takes the place of a volume that no pod has mounted.
+    pub(super) fn over(volume: &str, size: &str) -> Self {
+        let folder = state().join("volumes").join(volume);
+        let script = "set -e; old=$(mktemp -d); mount --bind \"$1\" \"$old\"; mount -t tmpfs -o \"size=$2\" test \"$1\"; \
+                      cp -a \"$old\"/. \"$1\"; umount \"$old\"; rmdir \"$old\"";
+        let said = Command::new("sh").args(["-c", script, "sh"]).arg(&folder).arg(size).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        Self { folder }
+    }
+}
+
+impl Drop for SmallVolume {
+    fn drop(&mut self) {
+        // A pod has it still: it keeps it to its end.
+        let said = Command::new("umount").arg("-l").arg(&self.folder).output();
+        if !said.as_ref().is_ok_and(|said| said.status.success()) {
+            eprintln!("{} stays mounted: {said:?}", self.folder.display());
+        }
+    }
+}
+
 /// Where `dev/cluster` keeps its state.
 fn state() -> PathBuf {
     std::env::var_os("NIGHTSHIFT_STATE").map_or_else(|| repository().join(".dev"), PathBuf::from)

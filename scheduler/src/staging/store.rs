@@ -20,7 +20,8 @@ use crate::protocol::{File, FileSet};
 pub const LARGEST_WITHOUT_SIZE: u64 = 512 * 1024 * 1024;
 
 /// What must stay free on the volume, in bytes: a server that cannot save its world is worse than one that is not updated.
-pub const SPARE: u64 = 64 * 1024 * 1024;
+pub const SPARE: u64 = 64 * MIB;
+const MIB: u64 = 1024 * 1024;
 
 /// A file did not come into the store.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +79,10 @@ pub enum Error {
         found: String,
     },
     /// It would fill the volume.
-    #[error("the volume has {free} bytes free, these files need {needed} and {SPARE} must stay free")]
+    #[error(
+        "the volume has {} MiB free, these files need {} MiB, and {} MiB must stay free for the worlds",
+        free / MIB, needed.div_ceil(MIB), SPARE / MIB
+    )]
     Full {
         /// Free now.
         free: u64,

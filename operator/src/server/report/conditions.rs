@@ -24,6 +24,11 @@ use crate::turns::NotYet;
 /// The reason of `Updating` while a countdown is called off by whoever joins.
 pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
+/// Whether the files of the next set can be had; there is none while they can.
+const FILES_BROUGHT: &str = "FilesBrought";
+/// The reason when the agent did not bring them to the volume.
+const NOT_STAGED: &str = "NotStaged";
+
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(
     server: &PaperMCServer,
@@ -72,7 +77,12 @@ pub(super) fn build_conditions(
         conditions.push(kept.cloned().unwrap_or_else(|| of(BACKUP_READY, holds, reason, message)));
     }
     if let Some(why) = &plan.files_problem {
-        conditions.push(of("FilesBrought", Some(false), "FilesMissing", cut(why, 1_024)));
+        conditions.push(of(FILES_BROUGHT, Some(false), "FilesMissing", cut(why, 1_024)));
+    } else if let Some(why) = plan.staging_problem(report.seen) {
+        conditions.push(of(FILES_BROUGHT, Some(false), NOT_STAGED, cut(&not_staged(why), 1_024)));
+    } else if plan.is_staging(report.seen) {
+        // While it is tried again, what was said last stands.
+        conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
     conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = shared_names(&plan.explanation) {
@@ -142,6 +152,10 @@ fn of_the_volume(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'s
         ("RconExposed", "OpenToTheNetwork", message.to_owned())
     });
     drift.into_iter().chain(exposed)
+}
+
+fn not_staged(why: &str) -> String {
+    format!("the files of the next set are not on the volume, and what runs stays: {why}; it is tried again by itself")
 }
 
 /// Files of one plugin name, of which the server loads one.
@@ -264,7 +278,9 @@ fn waiting_in_words(
         WaitingOn::SaveRefused { again } => (
             false,
             "SaveRefused",
-            format!("the server did not confirm its save (disk full, permissions?); asked again at {again}"),
+            format!(
+                "the server did not confirm its save (disk full, permissions, RCON out of reach?); asked again at {again}"
+            ),
         ),
         WaitingOn::Held { failed } => (
             false,

@@ -1,0 +1,58 @@
+//! Pure. How far the files of the goal are on their way to the volume, and when they are asked for again.
+
+use jiff::{SignedDuration, Timestamp};
+use scheduler::protocol::Staging;
+use scheduler::rollout::{Step, WaitingOn};
+
+use super::observe::Observed;
+use super::plan::Plan;
+use crate::requeue::Outcome;
+
+/// Between two tries to bring files that did not come. Room is made by hand, and an upstream comes back in its own time.
+const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+impl Plan {
+    /// The files of the goal are not on the volume, and nobody brings them yet.
+    pub(crate) fn wants_staging(&self, seen: &Observed) -> bool {
+        seen.report.is_some() && !self.seen.staged && !self.is_staging(seen)
+    }
+
+    /// The agent is bringing the files of the goal.
+    pub(crate) fn is_staging(&self, seen: &Observed) -> bool {
+        self.staging(seen).is_some_and(|staging| staging.error.is_none())
+    }
+
+    /// Why the agent did not bring the files of the goal when it was asked last.
+    pub(crate) fn staging_problem<'s>(&self, seen: &'s Observed) -> Option<&'s str> {
+        self.staging(seen)?.error.as_deref()
+    }
+
+    fn staging<'s>(&self, seen: &'s Observed) -> Option<&'s Staging> {
+        let staging = seen.report.as_ref()?.staging.as_ref()?;
+        (!self.seen.staged && staging.lock == self.record.files.lock).then_some(staging)
+    }
+}
+
+/// When to look again at a server whose files did not come: not every second, which helps nobody.
+pub(super) fn in_time_to_ask_again(outcome: Outcome, step: Step, problem: Option<&str>, now: Timestamp) -> Outcome {
+    match (problem, step) {
+        (Some(_), Step::Stage | Step::Wait(WaitingOn::Window { .. })) => Outcome::Waiting { until: Some(now + AGAIN) },
+        _ => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_come_is_asked_for_again_after_half_a_minute_and_nothing_else_waits_for_it() {
+        let now = Timestamp::UNIX_EPOCH;
+        let asked = |step, problem| in_time_to_ask_again(Outcome::Acted, step, problem, now);
+        let later = Outcome::Waiting { until: Some(now + SignedDuration::from_secs(30)) };
+        assert_eq!(asked(Step::Stage, Some("full")), later);
+        assert_eq!(asked(Step::Wait(WaitingOn::Window { opens: None }), Some("full")), later);
+        assert_eq!(asked(Step::Stage, None), Outcome::Acted);
+        assert_eq!(asked(Step::EndRestart, Some("full")), Outcome::Acted);
+    }
+}

@@ -1,0 +1,78 @@
+//! Edge (writes). What breaks around a server: its volume is full, and a firewall comes between it and the agent.
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kube::api::ListParams;
+use serde_json::json;
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::node::{RconCut, SmallVolume};
+use super::server::Server;
+use super::update::updated;
+use super::wait::{SOON, until};
+use super::witness::Witness;
+use super::world::in_a_world;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room() {
+    in_a_world("full-volume", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let before = lobby.set().await;
+        lobby.change(json!({"replicas": 0})).await;
+        until("the pod is gone", SOON, async || match lobby.pod().await {
+            None => Ok(()),
+            Some(pod) => Err(format!("{:?}", pod.status)),
+        })
+        .await;
+        let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
+        let volume = claims.into_iter().find_map(|claim| claim.spec?.volume_name).expect("it has a volume");
+        let _small = SmallVolume::over(&volume, "96m");
+        lobby.change(json!({"replicas": 1})).await;
+        lobby.settled().await;
+        lobby.shell("head -c 60000000 /dev/zero > /data/filler").await;
+
+        world.upstream.set_now(AFTER).await;
+        lobby.set_window(ALWAYS).await;
+        let said = lobby.condition_is("FilesBrought", "False", "NotStaged").await;
+        assert!(said.contains("MiB free, these files need 1 MiB, and 64 MiB must stay free"), "{said}");
+        // The window is open all the time, and nothing is stopped for what is not there.
+        world.look_again(LOBBY).await;
+        assert_eq!(lobby.set().await, before);
+        assert_eq!(world.notes(LOBBY, "PlayersWarned").await, Vec::<String>::new());
+
+        lobby.shell("rm /data/filler").await;
+        updated(world, &lobby).await;
+        assert_eq!(lobby.condition("FilesBrought").await, None);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_be_asked_to_save_is_not_stopped_for_an_update_and_a_deleted_pod_saves_by_itself() {
+    in_a_world("firewall", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
+        lobby.order("build 500").await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let witness = Witness::of(&lobby).await;
+        let _cut = RconCut::of(&before);
+        lobby.set_window(ALWAYS).await;
+
+        let refused = world.note(LOBBY, "SaveRefused").await;
+        assert!(refused.contains("RCON at 127.0.0.1:25575 cannot be reached"), "{refused}");
+        let waits = lobby.condition_is("Updating", "False", "SaveRefused").await;
+        assert!(waits.contains("did not confirm its save"), "{waits}");
+        assert_eq!((lobby.set().await, witness.pods()), (set, 1));
+
+        world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+        lobby.back_after(&before).await;
+        assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
+        witness.assert_order(&[(0, "Stopping server"), (0, "Closing Server"), (1, "Done (")]);
+        updated(world, &lobby).await;
+    })
+    .await;
+}
