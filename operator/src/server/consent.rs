@@ -64,6 +64,11 @@ pub(crate) fn is_named(server: &PaperMCServer, digest: &str) -> bool {
     [said(APPROVE), said(APPLY)].into_iter().flatten().any(|written| names(written, digest))
 }
 
+/// Whether a person has said that exactly this set shall come, not only that it may.
+pub(crate) fn is_asked_for(server: &PaperMCServer, digest: &str) -> bool {
+    server.annotations().get(APPLY).is_some_and(|written| names(written, digest))
+}
+
 /// The request for one exact set, with the instant at which it was first seen, for the status. A request that is taken away
 /// is forgotten, and counts again when it is written again.
 pub(crate) fn noted(
