@@ -224,7 +224,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let follows = follows::look::look(ctx, &checked, at).await.map_err(files::FilesError::Record)?;
+    let follows = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
     let follows = follows.as_ref();
     let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, follows, at };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;

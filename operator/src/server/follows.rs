@@ -54,6 +54,8 @@ pub(crate) struct Waits {
     /// For whom.
     pub(crate) server: String,
     pub(crate) why: Why,
+    /// An update waits. False: there is none, and it is only told that one would.
+    pub(crate) holds: bool,
 }
 
 /// What the followed server lacks.
@@ -133,13 +135,14 @@ impl Follows {
     /// What an update from one set to another has to wait for. A server that is not there, or a circle, is told also when nothing is to come;
     /// all else only of what both servers have.
     pub(crate) fn waits(&self, from: &Lock, to: &Lock, now: Timestamp) -> Option<Waits> {
-        let waits = |why| Some(Waits { server: self.wish.server.clone(), why });
+        let brought = brought(from, to);
+        let holds = !brought.is_empty();
+        let waits = |why| Some(Waits { server: self.wish.server.clone(), why, holds });
         if let State::Missing | State::Circle(_) = &self.state {
             return waits(Why::State(self.state.clone()));
         }
-        let brought = brought(from, to);
         let Some((_, newest)) = self.sets.first() else {
-            return if brought.is_empty() { None } else { waits(Why::Unproven) };
+            return if holds { waits(Why::Unproven) } else { None };
         };
         let common: Vec<&Part<'_>> = brought.iter().filter(|part| part.of(&newest.lock).is_some()).collect();
         if common.is_empty() {
@@ -242,9 +245,10 @@ impl Waits {
     }
 }
 
-/// What players were told of, and what has begun otherwise, goes on.
-fn may_wait(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
-    !is_under_way(goal, seen, gate)
+/// What is left to wait for where this is planned. What players were told of, and what has begun otherwise, goes on.
+fn unless_begun(waits: Waits, goal: &Goal, seen: &Seen, gate: Gate) -> Option<Waits> {
+    let holds = waits.holds && !is_under_way(goal, seen, gate);
+    (holds || waits.is_a_mistake()).then_some(Waits { holds, ..waits })
 }
 
 impl Plan {
@@ -252,10 +256,15 @@ impl Plan {
     pub(crate) fn wait_for_followed(&mut self, follows: Option<&Follows>, seen: &Observed, now: Timestamp) {
         let waits = follows.zip(seen.settled_lock.as_ref());
         let waits = waits.and_then(|(follows, from)| follows.waits(&from.lock, &self.record.lock, now));
-        self.waits = waits.filter(|_| may_wait(&self.goal, &self.seen, self.gate));
-        if self.waits.is_some() {
+        self.waits = waits.and_then(|waits| unless_begun(waits, &self.goal, &self.seen, self.gate));
+        if self.held_by_followed().is_some() {
             self.gate = Gate::Shut { opens: None };
         }
+    }
+
+    /// What keeps the update that is planned from coming by itself.
+    pub(crate) fn held_by_followed(&self) -> Option<&Waits> {
+        self.waits.as_ref().filter(|waits| waits.holds)
     }
 
     /// When the update need not wait any longer, if a clock says so.

@@ -97,7 +97,7 @@ impl Plan {
     pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.opportunistic = Opportunistic::of(server, &self.changes, self.gate);
         let empty_for = self.opportunistic.empty_for;
-        let is_held = self.consent.needs_approval || self.waits.is_some() || self.restores.due.is_some();
+        let is_held = self.consent.needs_approval || self.held_by_followed().is_some() || self.restores.due.is_some();
         let Some(empty_for) = empty_for.filter(|_| !is_held) else { return };
         if let Some(found) = opportunity(&self.goal, &self.seen, self.gate, &server.windows, empty_for, now) {
             (self.gate, self.goal.policy) = (found.gate, found.policy);

@@ -9,9 +9,9 @@ use kube::ResourceExt;
 
 use super::{Follows, State};
 use crate::context::Context;
+use crate::server::build::lock_map::lock_map_name;
 use crate::server::check::{CheckedFollows, CheckedServer};
-use crate::server::files;
-use crate::server::record::{LockRecord, RecordError};
+use crate::server::record::{LockRecord, RecordError, read_lock};
 use crate::server::report::status_before;
 
 /// What a server follows, and how that one fares by its own status; `None`: nothing.
@@ -97,7 +97,8 @@ async fn sets_of(
     let mut sets = Vec::new();
     for past in &status.history {
         // What ran before one that is not kept is not what ran just before.
-        let Some(record) = files::kept(ctx, &namespace, &wish.server, &past.lock).await? else { break };
+        let name = lock_map_name(&wish.server, &past.lock);
+        let Some(record) = read_lock(&ctx.client, &ctx.memory, &namespace, &name).await? else { break };
         sets.push((past.settled_at, record));
         if past.settled_at.checked_add(wish.soak).is_ok_and(|soaked| soaked <= now) {
             break;

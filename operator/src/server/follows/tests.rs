@@ -142,6 +142,7 @@ fn a_followed_server_that_is_not_well_is_waited_for_although_it_has_run_all_of_i
         let said = waits.in_words(|at| at.to_string());
         assert!(said.starts_with("waits for staging, which ") && said.contains(words), "{said}");
         assert_eq!((waits.reason(), waits.until()), (reason, None));
+        assert!(waits.holds);
         let nothing_to_come = said_of_nothing(&staging);
         let is_a_mistake = matches!(state, State::Missing | State::Circle(_));
         assert_eq!((waits.is_a_mistake(), nothing_to_come), (is_a_mistake, is_a_mistake), "{state:?}");
@@ -152,7 +153,8 @@ fn a_followed_server_that_is_not_well_is_waited_for_although_it_has_run_all_of_i
 }
 
 fn said_of_nothing(follows: &Follows) -> bool {
-    said(follows, &lock(1, &["Via 1", "Chat 1"])).is_some()
+    let set = lock(1, &["Via 1", "Chat 1"]);
+    follows.waits(&set, &set, at(100)).is_some_and(|waits| !waits.holds)
 }
 
 #[test]
@@ -202,6 +204,8 @@ fn what_players_were_told_of_or_has_begun_otherwise_does_not_wait_any_more() {
     let (goal, seen, _) = at_rest();
     let goal = Goal { revision: Revision(2), ..goal };
     let open = Gate::Open { opened_at: at(0), until: at(9) };
+    let waits = |state| Waits { server: "staging".to_owned(), why: Why::State(state), holds: true };
+    let may_wait = |goal: &Goal, seen: &Seen, gate| unless_begun(waits(State::Asleep), goal, seen, gate).is_some();
     assert!(may_wait(&goal, &seen, open));
     let told = |window_opened_at| {
         let act = Act::Update { goal: goal.revision, window_opened_at };
@@ -209,6 +213,8 @@ fn what_players_were_told_of_or_has_begun_otherwise_does_not_wait_any_more() {
         Seen { facts: Facts { announced, ..seen.facts.clone() }, ..seen.clone() }
     };
     assert!(!may_wait(&goal, &told(at(0)), open));
+    let told_on = unless_begun(waits(State::Missing), &goal, &told(at(0)), open).unwrap();
+    assert!(!told_on.holds, "a mistake is told, and holds nothing that has begun");
     assert!(may_wait(&goal, &told(at(-9)), open), "that was another opening");
     let written = Set { template: goal.revision, ..seen.set.unwrap() };
     assert!(!may_wait(&goal, &Seen { set: Some(written), ..seen.clone() }, open));

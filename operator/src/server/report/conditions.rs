@@ -329,7 +329,7 @@ fn waiting_for_window(
         return (false, "ApprovalNeeded", message);
     }
     let ask = "annotate nightshift.dev/apply-now to apply";
-    if let Some(waits) = &plan.waits {
+    if let Some(waits) = plan.held_by_followed() {
         let message = format!("{}; {ask} all the same", waits_in_words(waits, checked, report.now));
         return (false, "WaitingForFollowed", cut(&message, LONGEST_MESSAGE));
     }

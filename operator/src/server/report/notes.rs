@@ -151,7 +151,7 @@ fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     if report.plan.undo.is_some() {
         return format!("asked for: {what}");
     }
-    if let Some(waits) = &report.plan.waits {
+    if let Some(waits) = report.plan.held_by_followed() {
         return format!("{}: {what}", waits.in_short());
     }
     let opens = report.plan.outlook.next_opening.map(|opens| for_people(opens, &server.zone, report.now));

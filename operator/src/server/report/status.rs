@@ -40,7 +40,7 @@ pub(super) fn build_status(
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let waits = plan.waits.as_ref().filter(|_| update);
+    let waits = plan.held_by_followed();
     let opens = plan.outlook.next_opening.filter(|_| !plan.consent.needs_approval && waits.is_none());
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
