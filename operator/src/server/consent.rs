@@ -133,6 +133,15 @@ mod tests {
     }
 
     #[test]
+    fn who_approves_a_set_does_not_ask_for_it_by_that() {
+        let says = |annotation: &str, digest: &str| server("Required", &json!({annotation: digest}));
+        let approves = says("nightshift.dev/approve", PLANNED);
+        assert!(is_named(&approves, PLANNED) && !is_asked_for(&approves, PLANNED));
+        let asks = says("nightshift.dev/apply", PLANNED);
+        assert!(is_named(&asks, PLANNED) && is_asked_for(&asks, PLANNED) && !is_asked_for(&asks, RUNS));
+    }
+
+    #[test]
     fn who_goes_back_to_a_set_approves_it_and_opens_the_gate_for_it_and_for_no_other() {
         let required = server("Required", &json!({"nightshift.dev/apply": PLANNED}));
         let back = |digest: &str, second| Undo::To { digest: digest.to_owned(), since: at(second) };
