@@ -9,6 +9,7 @@ use crate::{pod_template, schema};
 
 mod backup;
 mod blackout;
+mod follows;
 mod notify;
 mod plugin_data;
 mod restart;
@@ -21,6 +22,7 @@ pub use backup::{
     LastBackup, LastRestore, RestoreHandled, RestoreResult, ScheduledContents,
 };
 pub use blackout::Blackout;
+pub use follows::Follows;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
 pub use plugin_data::{KeepPluginData, PluginDataStatus};
 pub use restart::{Restart, RestartOnlyIf};
@@ -60,6 +62,8 @@ pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
     printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date"),
     validation = Rule::new("size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
         .message("metadata.name must be at most 40 lower-case letters, digits and dashes, and begin with a letter: Service, pod and label are made of it"),
+    validation = Rule::new("!has(self.spec.follows) || self.spec.follows.server != self.metadata.name")
+        .message("a server cannot follow itself: name the one that is to go first, or leave follows out").field_path(".spec.follows.server"),
     derive = "PartialEq"
 )]
 #[serde(rename_all = "camelCase")]
@@ -122,6 +126,9 @@ pub struct PaperMCServerSpec {
     /// Whether another set than the one that runs has to be approved before its window.
     #[serde(default)]
     pub approval: Approval,
+    /// The server that goes first: what an update changes here must have run there, where it runs there at all. Nothing is waited for without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Follows>,
     /// What players are told, and how much say they have.
     #[serde(default)]
     pub players: PlayersPolicy,

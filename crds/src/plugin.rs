@@ -85,7 +85,7 @@ pub struct PluginSpec {
     pub hold: bool,
     /// While true, a newer release waits neither for a server's window nor for `updateDelay`: it comes alone, with everything
     /// else at what runs, announced and proven as ever. Blackouts, `suspend`, `approval: Required` and a maintenance window
-    /// with `enabled: false` hold it back all the same.
+    /// with `enabled: false` hold it back all the same; `spec.follows` of a server does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub urgent: bool,
     /// What you say about Minecraft versions, against or beside the page's list.

@@ -72,11 +72,15 @@ pub fn plugin_names(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "maxItems": 16, "items": plugin_name(generator)})
 }
 
+/// The name of an object.
+pub fn object_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"})
+}
+
 /// Names of objects, each once.
-pub fn object_names(_: &mut SchemaGenerator) -> Schema {
+pub fn object_names(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set",
-        "items": {"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"},
+        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set", "items": object_name(generator),
     })
 }
 

@@ -29,6 +29,7 @@ mod company;
 pub(crate) mod consent;
 pub(crate) mod copies;
 pub(crate) mod files;
+pub(crate) mod follows;
 pub(crate) mod hot_copies;
 pub(crate) mod in_place;
 pub(crate) mod observe;
@@ -180,6 +181,7 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
     ctx.messenger.forget(&key);
     company::gone(ctx, namespace, name);
     turn::leave(ctx, &key);
+    follows::look::tell_followers(ctx, namespace, name);
     if let Some(uid) = uid {
         ctx.events.forget(uid);
     }
@@ -223,7 +225,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, at };
+    let follows = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
+    let follows = follows.as_ref();
+    let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, follows, at };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
@@ -251,7 +255,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let known = before.available_update.as_ref().filter(|known| known.digest == goal.files.lock);
     let tries_another = Plan::tries_another(&seen, rendered.revision);
     let urgent = plan::urgent_gate(&checked.windows, &alone, known, tries_another, at);
-    let gate = plan::gate(&checked, &consent, by_hand.or(urgent), at);
+    let (asked, is_asked_for) = (by_hand.or(urgent), consent.apply_since.is_some());
+    let gate = plan::gate(&checked, &consent, asked, at);
+    let follows = follows.filter(|_| asked.is_none() && !is_asked_for && checked.changes_by_itself());
     let key = (checked.namespace.clone(), checked.name.clone());
     let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
     let mut plan =
@@ -262,6 +268,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    plan.wait_for_followed(follows, &seen, at);
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
@@ -333,8 +340,10 @@ async fn choose(
     let alone = if is_by_hand {
         question.alone(Scope::asked(server), None, &mut answer).await?
     } else {
-        let is_meant = |whole: &Lock| consent::is_named(server, whole.digest().as_str());
-        let scope = Scope::urgent(checked, question.request, plugins, question.at);
+        let is_asked_for = |whole: &Lock| consent::is_asked_for(server, whole.digest().as_str());
+        let waits = !answer.lock.as_ref().is_some_and(is_asked_for) && question.has_to_wait(&answer);
+        let is_meant = |whole: &Lock| !waits && consent::is_named(server, whole.digest().as_str());
+        let scope = Scope::urgent(checked, question.request, plugins, waits, question.at);
         question.urgent(scope, is_meant, &mut answer).await?
     };
     Ok((answer, None, alone))
@@ -401,7 +410,7 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
 fn in_time(server: &PaperMCServer, plan: &Plan, outcome: Outcome, at: Timestamp) -> Outcome {
     let outcome = report::notices::in_time_to_tell(outcome, &server.spec.notify, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
-    plan.copies.in_time(plan.restarts.in_time(outcome, at), at)
+    plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
 }
 
 /// The requeue is the guarantee; the alarm makes it punctual.
@@ -410,7 +419,7 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Times
         Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
         Gate::Open { .. } => None,
     };
-    let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming);
+    let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming).chain(plan.waits_until());
     let Some(opens) = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min() else {
         return;
     };

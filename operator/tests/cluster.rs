@@ -16,6 +16,7 @@ mod cluster {
     mod facts;
     mod first_start;
     mod fleet;
+    mod follows;
     mod hot_backup;
     mod impossible;
     mod kubectl;

@@ -45,7 +45,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub update: Option<String>,
-    /// When the next window opens, for people: `Sun 22 Nov 04:00 CET`, with `or when empty` where that is enough. No date column: one in the future prints `<invalid>`.
+    /// When the next window opens, for people: `Sun 22 Nov 04:00 CET`, with `or when empty` where that is enough; or what it waits for, `waits for staging`. No date column: one in the future prints `<invalid>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub next_window: Option<String>,
@@ -115,7 +115,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

@@ -34,7 +34,7 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
     let mut plugins: Vec<Change> = Vec::new();
     for plugin in &to.plugins {
         let was = old.iter().find(|was| same_project(was, plugin));
-        if was.is_none_or(|was| was.release_id != plugin.release_id || !same_files(was, plugin)) {
+        if was.is_none_or(|was| !is_same_release(was, plugin)) {
             plugins.push(Change {
                 what: plugin.name.clone(),
                 from: was.map(|was| was.version.clone()),
@@ -51,8 +51,19 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<Change> {
     changes
 }
 
-fn same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+/// Whether two sets have the same server JAR, by its names.
+pub(super) fn same_paper(a: &Lock, b: &Lock) -> bool {
+    (a.software, &a.minecraft, a.build) == (b.software, &b.minecraft, b.build)
+}
+
+/// Whether two sets have one plugin in common, of whatever release.
+pub(super) fn same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     a.key.source == b.key.source && a.project_id == b.project_id
+}
+
+/// Whether it is one release of one plugin, with the same JARs of it.
+pub(super) fn is_same_release(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+    a.release_id == b.release_id && same_files(a, b)
 }
 
 fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {

@@ -66,6 +66,8 @@ pub(crate) struct CheckedServer {
     pub(crate) suspended: bool,
     /// How long nobody must have been on for an update outside of windows; None: it waits for one.
     pub(crate) opportunistic: Option<SignedDuration>,
+    /// None: it waits for no other server.
+    pub(crate) follows: Option<CheckedFollows>,
     pub(crate) policy: Policy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
@@ -88,6 +90,14 @@ pub(crate) struct CheckedServer {
     pub(crate) image: Option<String>,
     pub(crate) replicas: i32,
     pub(crate) pod_template: PodTemplateSpec,
+}
+
+/// The server that goes first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CheckedFollows {
+    pub(crate) server: String,
+    /// How long it must have run what an update changes.
+    pub(crate) soak: SignedDuration,
 }
 
 /// Restarts by the clock.
@@ -235,6 +245,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         suspended: spec.suspend,
         opportunistic: (spec.update_schedule.opportunistic.as_ref())
             .map(|it| complaints.duration("spec.updateSchedule.opportunistic.emptyFor", &it.empty_for)),
+        follows: check_follows(server, &mut complaints),
         policy,
         notice,
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
@@ -275,6 +286,18 @@ fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> Policy {
         PolicyKind::WaitForEmpty => Policy::WaitForEmpty { deadline },
         PolicyKind::Ignore => Policy::Ignore,
     }
+}
+
+fn check_follows(server: &PaperMCServer, complaints: &mut Complaints) -> Option<CheckedFollows> {
+    let follows = server.spec.follows.as_ref()?;
+    if follows.server == server.name_any() {
+        complaints.add(
+            "spec.follows.server",
+            "a server cannot follow itself: name the one that is to go first, or leave `follows` out",
+        );
+    }
+    let soak = complaints.duration("spec.follows.soak", &follows.soak);
+    Some(CheckedFollows { server: follows.server.clone(), soak })
 }
 
 fn check_places(show: &[Place], complaints: &mut Complaints) -> BTreeSet<protocol::Place> {

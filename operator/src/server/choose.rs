@@ -12,6 +12,7 @@ use resolver::request::Request;
 use super::change::changes;
 use super::check::CheckedServer;
 use super::files;
+use super::follows::Follows;
 use super::plan::{self, WhatRuns, with_image_of};
 use super::scope::{Alone, Narrowed, Scope, narrow, not_alone, up_to_date};
 use super::undo::Undo;
@@ -29,6 +30,8 @@ pub(super) struct Question<'a> {
     /// The servers that share a plugin with it; its own request is among them.
     pub(super) together: Group,
     pub(super) runs: &'a WhatRuns,
+    /// The server that goes first, if one does.
+    pub(super) follows: Option<&'a Follows>,
     pub(super) at: Timestamp,
 }
 
@@ -92,6 +95,14 @@ impl Question<'_> {
         let Some(lock) = one.newer(&scope).await? else { return Ok(Alone::Nothing) };
         answer.lock = Some(with_image_of(lock, self.runs));
         Ok(Alone::Urgent(scope))
+    }
+
+    /// Whether the set that was chosen has to wait for the server that is followed.
+    pub(super) fn has_to_wait(&self, answer: &plan::Answer) -> bool {
+        let (Some(follows), Some(runs), Some(whole)) = (self.follows, &self.runs.lock, &answer.lock) else {
+            return false;
+        };
+        follows.waits(&runs.lock, whole, self.at).is_some()
     }
 
     /// What was decided for all servers that share a plugin.

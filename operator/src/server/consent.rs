@@ -64,6 +64,11 @@ pub(crate) fn is_named(server: &PaperMCServer, digest: &str) -> bool {
     [said(APPROVE), said(APPLY)].into_iter().flatten().any(|written| names(written, digest))
 }
 
+/// Whether a person has said that exactly this set shall come, not only that it may.
+pub(crate) fn is_asked_for(server: &PaperMCServer, digest: &str) -> bool {
+    server.annotations().get(APPLY).is_some_and(|written| names(written, digest))
+}
+
 /// The request for one exact set, with the instant at which it was first seen, for the status. A request that is taken away
 /// is forgotten, and counts again when it is written again.
 pub(crate) fn noted(
@@ -125,6 +130,15 @@ mod tests {
             assert!(needs(&required(json!({annotation: RUNS})), PLANNED, Some(RUNS)), "that was the set before");
         }
         assert!(needs(&required(json!({"nightshift.dev/apply-now": "0"})), PLANNED, Some(RUNS)));
+    }
+
+    #[test]
+    fn who_approves_a_set_does_not_ask_for_it_by_that() {
+        let says = |annotation: &str, digest: &str| server("Required", &json!({annotation: digest}));
+        let approves = says("nightshift.dev/approve", PLANNED);
+        assert!(is_named(&approves, PLANNED) && !is_asked_for(&approves, PLANNED));
+        let asks = says("nightshift.dev/apply", PLANNED);
+        assert!(is_named(&asks, PLANNED) && is_asked_for(&asks, PLANNED) && !is_asked_for(&asks, RUNS));
     }
 
     #[test]

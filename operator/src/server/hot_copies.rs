@@ -169,4 +169,4 @@ fn writes_copies(pod: &Pod) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -92,13 +92,13 @@ impl Opportunistic {
 }
 
 impl Plan {
-    /// Opens the gate where nobody would mind. Not against the want of an approval, nor beside a restore that a person asked for.
+    /// Opens the gate where nobody would mind. Not against the want of an approval, nor before the server that is followed, nor beside a
+    /// restore that a person asked for.
     pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.opportunistic = Opportunistic::of(server, &self.changes, self.gate);
         let empty_for = self.opportunistic.empty_for;
-        let Some(empty_for) = empty_for.filter(|_| !self.consent.needs_approval && self.restores.due.is_none()) else {
-            return;
-        };
+        let is_held = self.consent.needs_approval || self.held_by_followed().is_some() || self.restores.due.is_some();
+        let Some(empty_for) = empty_for.filter(|_| !is_held) else { return };
         if let Some(found) = opportunity(&self.goal, &self.seen, self.gate, &server.windows, empty_for, now) {
             (self.gate, self.goal.policy) = (found.gate, found.policy);
             self.opportunistic.occasion = Some(found.occasion);

@@ -21,6 +21,7 @@ use super::change::{Change, changes};
 use super::check::CheckedServer;
 use super::consent::{Consent, whole_second};
 use super::copies::{data_ordered, look_at_world};
+use super::follows::Waits;
 use super::hot_copies::HotCopies;
 use super::in_place::proof_began;
 use super::observe::Observed;
@@ -255,6 +256,8 @@ pub(crate) struct Plan {
     pub(crate) refused: Option<Timestamp>,
     /// Others come first.
     pub(crate) not_yet: Option<NotYet>,
+    /// The server that this one follows has to run it first.
+    pub(crate) waits: Option<Waits>,
     /// Whether it may come outside of windows, and does.
     pub(crate) opportunistic: Opportunistic,
 }
@@ -324,6 +327,7 @@ impl Plan {
             restores: Restores::default(),
             refused: None,
             not_yet: None,
+            waits: None,
             opportunistic: Opportunistic::none(gate),
             record,
         }

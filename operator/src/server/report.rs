@@ -15,6 +15,7 @@ use scheduler::rollout::Step;
 use serde_json::{Value, json};
 
 use super::check::CheckedServer;
+use super::follows::look::tell_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, WhatRuns};
 use super::rollout::Done;
@@ -211,7 +212,9 @@ async fn write(
         Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
         Err(source) => return Err(source),
     }
-    ctx.memory.status.put((namespace, name), (server.uid().unwrap_or_default(), Arc::new(status)));
+    let key = (namespace.clone(), name.clone());
+    ctx.memory.status.put(key, (server.uid().unwrap_or_default(), Arc::new(status)));
+    tell_followers(ctx, &namespace, &name);
     Ok(())
 }
 

@@ -112,15 +112,18 @@ impl Scope {
     }
 
     /// The Plugins of a server that may not wait for its window; None where nothing comes by itself, and in an opening of a
-    /// window: there all that is planned comes together, and what has begun is brought to its end.
+    /// window: there all that is planned comes together, and what has begun is brought to its end. Unless that `has_to_wait` for the server
+    /// that is followed: they do not.
     pub(crate) fn urgent(
         server: &CheckedServer,
         request: &Request,
         plugins: &[Arc<Plugin>],
+        has_to_wait: bool,
         now: Timestamp,
     ) -> Option<Self> {
         let windows = &server.windows;
-        if !server.changes_by_itself() || !matches!(windows.gate(now), Gate::Shut { .. }) {
+        let is_shut = has_to_wait || matches!(windows.gate(now), Gate::Shut { .. });
+        if !server.changes_by_itself() || !is_shut {
             return None;
         }
         let urgent: BTreeSet<String> =

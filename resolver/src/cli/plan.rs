@@ -204,6 +204,7 @@ fn in_sentences(plan: &Plan) -> String {
         | When::Windows { .. }
         | When::ByHand
         | When::Approval { .. }
+        | When::Followed { .. }
         | When::Suspended => format!("is restarted {}", when.in_words()),
     };
     let how = if when.is_opportunistic() { "by the clock, and takes this along" } else { "as it is by the clock" };

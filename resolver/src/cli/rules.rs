@@ -54,6 +54,13 @@ pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
         }
         desk.zone("spec.backup.schedule.timeZone", schedule.time_zone.as_ref());
     }
+    if spec.follows.as_ref().is_some_and(|follows| follows.server == name) {
+        desk.complain(
+            "spec.follows.server",
+            "is the server itself",
+            "name the one that is to go first, or leave it out",
+        );
+    }
     desk.zone("spec.timeZone", Some(&spec.time_zone));
     desk.schedule(&spec.update_schedule);
     desk.complaints
@@ -177,6 +184,13 @@ mod tests {
         assert_eq!(of(true, "Europe/Berlin"), "");
         assert!(of(false, "Europe/Berlin").contains("`spec.backup.schedule` stands beside `enabled: false`"));
         assert!(of(true, "Europe/Berlim").contains("`spec.backup.schedule.timeZone` is `Europe/Berlim`"));
+    }
+
+    #[test]
+    fn nobody_follows_themselves() {
+        let of = |server: &str| complaints("lobby", &json!({"follows": {"server": server}}));
+        assert_eq!(of("staging"), "");
+        assert!(of("lobby").contains("`spec.follows.server` is the server itself"), "{}", of("lobby"));
     }
 
     #[test]

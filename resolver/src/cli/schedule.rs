@@ -22,6 +22,8 @@ pub(super) struct Schedule {
     pub(super) is_held: bool,
     /// `approval: Required`, and what the operator plans is not approved.
     pub(super) unapproved: Option<Unapproved>,
+    /// `spec.follows`: another server has to run it first.
+    pub(super) follows: Option<Followed>,
     /// The next opening, with the operator's words for it.
     pub(super) next: Option<(Timestamp, String)>,
     /// The operator says that one is open.
@@ -30,6 +32,18 @@ pub(super) struct Schedule {
     pub(super) or_empty_for: Option<String>,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
+}
+
+/// A server that goes first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Followed {
+    /// Its name.
+    pub(super) server: String,
+    /// How long it must have run the same, as it is written.
+    pub(super) soak: String,
+    /// What is missing there, as the operator tells it of the update that it plans; None: it waits for nothing there.
+    pub(super) waits: Option<String>,
 }
 
 /// A set that waits for somebody's word.
@@ -71,6 +85,12 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         let next = status.and_then(|status| status.next_restart.as_ref());
         format!("{} {zone}{}", restart.cron, next.map(|next| format!(", next {next}")).unwrap_or_default())
     });
+    let follows = spec.follows.as_ref().map(|wish| {
+        let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
+        let waits = conditions.iter().find(|condition| condition.type_ == "WaitsForFollowed");
+        let waits = waits.map(|condition| condition.message.clone());
+        Followed { server: wish.server.clone(), soak: wish.soak.clone(), waits }
+    });
     if maintenance.is_some_and(|window| !window.enabled) {
         return Schedule { is_suspended: spec.suspend, is_held, unapproved, by_the_clock, ..Schedule::default() };
     }
@@ -101,6 +121,7 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         is_suspended: spec.suspend,
         is_held,
         unapproved,
+        follows,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
         or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|wish| wish.empty_for.clone()),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
@@ -201,6 +222,24 @@ mod tests {
         assert!(of(&server).unapproved.is_some());
         server.metadata.annotations = approve(&digest[..16]);
         assert_eq!(of(&server).unapproved, None);
+    }
+
+    #[test]
+    fn the_server_that_goes_first_is_told_with_what_the_operator_misses_there() {
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        server.spec.follows = serde_json::from_value(json!({"server": "staging", "soak": "48h"})).unwrap();
+        let told = |server: &PaperMCServer| of(server).follows.unwrap();
+        let followed = Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None };
+        assert_eq!(told(&server), followed);
+        let words = "waits for staging, which runs ViaVersion 5.5.1 still";
+        server.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
+            "type": "WaitsForFollowed", "status": "True", "reason": "OtherRelease", "message": words,
+            "lastTransitionTime": "2026-01-21T12:00:00Z",
+        }]))
+        .unwrap();
+        assert_eq!(told(&server).waits.as_deref(), Some(words));
+        server.metadata.generation = Some(4);
+        assert_eq!(told(&server), followed, "the status is about an older spec");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::schedule::Schedule;
+use super::schedule::{Followed, Schedule};
 use crate::explain::{Explanation, Hint, HintStep, Solved};
 use crate::request::Request;
 
@@ -54,6 +54,16 @@ pub(super) enum When {
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
     },
+    /// In a window after another server has run the same for long enough: `spec.follows`.
+    Followed {
+        /// The other server.
+        server: String,
+        /// How long it must have run the same, as it is written.
+        soak: String,
+        /// What is missing there, as the operator told it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waits: Option<String>,
+    },
     /// Only when somebody asks for it, or resumes: `spec.suspend` is true.
     Suspended,
 }
@@ -72,6 +82,7 @@ impl When {
             is_suspended,
             is_held,
             unapproved,
+            follows,
             next,
             or_empty_for,
             is_open,
@@ -86,6 +97,11 @@ impl When {
             // With a request of somebody, the operator says that one is open.
             _ if is_suspended && !is_open => Self::Suspended,
             _ if windows.is_empty() => Self::ByHand,
+            // What is told of a window by then is told by an operator that knows how the other server fares.
+            _ if follows.as_ref().is_some_and(|it| it.waits.is_some() || next.is_none() && !is_open) => {
+                let Followed { server, soak, waits } = follows.expect("it is there, as the line above says");
+                Self::Followed { server, soak, waits }
+            }
             _ if is_open => Self::Open,
             Some((opens, in_words)) if opens > now.max(at) => Self::Window { opens, in_words, or_empty_for },
             // An operator that has not spoken since is no witness.
@@ -109,6 +125,7 @@ impl When {
             | Self::ByHand
             | Self::Held
             | Self::Approval { .. }
+            | Self::Followed { .. }
             | Self::Suspended) => other,
         }
     }
@@ -123,6 +140,7 @@ impl When {
             | Self::ByHand
             | Self::Held
             | Self::Approval { .. }
+            | Self::Followed { .. }
             | Self::Suspended => false,
         }
     }
@@ -148,6 +166,10 @@ impl When {
             Self::Approval { digest: None } => "in a window after the set is approved".to_owned(),
             Self::Approval { digest: Some(digest) } => {
                 format!("in a window after the set is approved: `nightshift.dev/approve={digest}`")
+            }
+            Self::Followed { server, soak, waits } => {
+                let waits = waits.as_ref().map(|waits| format!("; it {waits}")).unwrap_or_default();
+                format!("in a window after {server} has run the same for {soak} (`spec.follows`){waits}")
             }
             Self::Suspended => {
                 "when somebody asks for it (`nightshift.dev/apply-now`): it is suspended (`spec.suspend`)".to_owned()
@@ -229,7 +251,13 @@ fn solves_itself_after(hint: &Hint, when: &When) -> bool {
     match when {
         When::Window { opens, .. } => at > opens,
         When::Open | When::Windows { .. } => true,
-        When::Never | When::FirstStart | When::ByHand | When::Held | When::Approval { .. } | When::Suspended => false,
+        When::Never
+        | When::FirstStart
+        | When::ByHand
+        | When::Held
+        | When::Approval { .. }
+        | When::Followed { .. }
+        | When::Suspended => false,
     }
 }
 
@@ -249,6 +277,7 @@ mod tests {
             is_suspended: false,
             is_held: false,
             unapproved: None,
+            follows: None,
             or_empty_for: None,
             is_open: false,
             by_the_clock: None,
@@ -272,6 +301,27 @@ mod tests {
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(When::of((true, false), Some(&schedule), before, before), When::FirstStart);
         assert_eq!(When::of((false, true), Some(&schedule), before, before), When::Never);
+    }
+
+    #[test]
+    fn a_server_that_follows_another_says_so_where_the_operator_does_or_has_said_nothing() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
+        let follows = |waits: Option<&str>| {
+            Some(Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: waits.map(str::to_owned) })
+        };
+        let said = |waits, next: Option<&str>, is_open| {
+            let windows = vec!["@daily UTC, for 1h".to_owned()];
+            let next = next.map(|words| (opens, words.to_owned()));
+            let schedule = Schedule { windows, follows: follows(waits), next, is_open, ..Schedule::default() };
+            When::of((false, false), Some(&schedule), now, now).in_words()
+        };
+        let rule = "in a window after staging has run the same for 48h (`spec.follows`)";
+        assert_eq!(said(None, None, false), rule);
+        let waits = "waits for staging, which runs ViaVersion 5.5.1 still";
+        assert_eq!(said(Some(waits), None, false), format!("{rule}; it {waits}"));
+        assert_eq!(said(None, Some("Sun 25 Jan 04:00 CET"), false), "Sun 25 Jan 04:00 CET");
+        assert_eq!(said(None, None, true), "now: a window is open");
     }
 
     #[test]

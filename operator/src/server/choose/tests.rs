@@ -106,7 +106,7 @@ impl Scene {
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
         let (request, runs) = (&self.request, &self.runs);
         let together = Arc::clone(&self.together);
-        let question = Question { solver: &solver, snapshot, request, together, runs, at: tuesday() };
+        let question = Question { solver: &solver, snapshot, request, together, runs, follows: None, at: tuesday() };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
         let server = json!({
             "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
@@ -123,7 +123,7 @@ impl Scene {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
         let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
-        let question = Question { solver: &solver, snapshot, request, together, runs, at: tuesday() };
+        let question = Question { solver: &solver, snapshot, request, together, runs, follows: None, at: tuesday() };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
         let scope = Scope { paper: false, plugins: [name.to_owned()].into() };
         let alone = question.urgent(Some(scope.clone()), |_| is_meant, &mut answer).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_server_that_is_kept_at_an_earlier_set_is_not_asked_about_and_a_first_
     scene.runs.lock = None;
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let (request, runs, together) = (&scene.request, &scene.runs, Arc::clone(&scene.together));
-    let question = Question { solver: &solver, snapshot: None, request, together, runs, at: tuesday() };
+    let question = Question { solver: &solver, snapshot: None, request, together, runs, follows: None, at: tuesday() };
     let mut answer = plan::answer(question.whole().await.unwrap(), runs);
     let asked = Some(Err("not read on a first start".to_owned()));
     assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), Alone::Nothing);

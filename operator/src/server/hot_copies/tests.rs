@@ -150,7 +150,7 @@ fn a_pod_from_before_needs_a_restart_if_somebody_wants_copies() {
 }
 
 /// A server whose first set has settled and runs, and that has nothing to do.
-fn at_rest() -> (Goal, Seen, Report) {
+pub(crate) fn at_rest() -> (Goal, Seen, Report) {
     let (revision, world) = (Revision(1), DataVersion(4556));
     let goal = Goal {
         revision,

@@ -10,7 +10,7 @@ use scheduler::rollout::{Occasion, Step, WaitingOn};
 use scheduler::seen::{Door, Life, Verdict};
 
 use super::backup::BACKUP_READY;
-use super::notes::approval_needed;
+use super::notes::{approval_needed, waits_in_words};
 use super::{LONGEST_MESSAGE, Report, backup, condition, in_words, is_open};
 use crate::chain::cut;
 use crate::server::build::pod::PREPARE_CONTAINER;
@@ -101,13 +101,17 @@ pub(super) fn build_conditions(
     if plan.consent.needs_approval {
         conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));
     }
+    if let Some(waits) = &plan.waits {
+        let message = cut(&waits_in_words(waits, checked, now), 1_024);
+        conditions.push(of("WaitsForFollowed", Some(true), waits.reason(), message));
+    }
     if plan.outlook.is_suspended {
         conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
     }
     if plan.outlook.is_spoilt {
         conditions.push(of("WindowsSpoilt", Some(true), "BlackoutsCoverWindows", SPOILT.to_owned()));
     }
-    let (updating, reason, message) = updating(report, last);
+    let (updating, reason, message) = updating(checked, report, last);
     conditions.push(of("Updating", Some(updating), reason, message));
     conditions
 }
@@ -217,10 +221,10 @@ pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
     message.map(|message| cut(&message, 1_024))
 }
 
-fn updating(report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static str, String) {
+fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static str, String) {
     match report.step {
         Step::Settled => (false, "Settled", "nothing is under way".to_owned()),
-        Step::Wait(waiting) => waiting_in_words(waiting, report, last),
+        Step::Wait(waiting) => waiting_in_words(waiting, checked, report, last),
         step @ (Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
@@ -240,6 +244,7 @@ fn updating(report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static s
 
 fn waiting_in_words(
     waiting: WaitingOn,
+    checked: &CheckedServer,
     report: &Report<'_>,
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
@@ -247,7 +252,7 @@ fn waiting_in_words(
     // What runs now is proven again, and says nothing of what was not.
     let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
     match waiting {
-        WaitingOn::Window { opens } => waiting_for_window(opens, report),
+        WaitingOn::Window { opens } => waiting_for_window(opens, checked, report),
         WaitingOn::Countdown { ends } if report.plan.opportunistic.occasion == Some(Occasion::Empty) => (
             true,
             COUNTDOWN_WHILE_EMPTY,
@@ -328,12 +333,21 @@ fn undo_would_lose(report: &Report<'_>) -> String {
     cut(&text, 1_024)
 }
 
-fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &'static str, String) {
+fn waiting_for_window(
+    opens: Option<Timestamp>,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+) -> (bool, &'static str, String) {
     let plan = report.plan;
     let outlook = &plan.outlook;
     if plan.consent.needs_approval {
         let message = format!("the set {} is not approved; see ApprovalNeeded", plan.record.files.lock);
         return (false, "ApprovalNeeded", message);
+    }
+    let ask = "annotate nightshift.dev/apply-now to apply";
+    if let Some(waits) = plan.held_by_followed() {
+        let message = format!("{}; {ask} all the same", waits_in_words(waits, checked, report.now));
+        return (false, "WaitingForFollowed", cut(&message, LONGEST_MESSAGE));
     }
     if let Some(NotYet { at_it, before }) = plan.not_yet {
         let open = match plan.opportunistic.occasion {
@@ -356,7 +370,6 @@ fn waiting_for_window(opens: Option<Timestamp>, report: &Report<'_>) -> (bool, &
         return (false, "Blackout", format!("blackout `{name}` is on until {until}; {next}"));
     }
     let next = format!("{next}{}", plan.opportunistic.instead_of_waiting());
-    let ask = "annotate nightshift.dev/apply-now to apply";
     match plan.gate {
         Gate::Ending { .. } => {
             let message = format!("nothing begins in this last part of the window (`latestStart`); {next}");

@@ -1,7 +1,7 @@
 //! Pure. The Events of a pass: what a person reads the next morning.
 
 use crds::PaperMCServerStatus;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 use scheduler::rollout::Step;
 
@@ -12,6 +12,7 @@ use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
 use crate::server::check::CheckedServer;
+use crate::server::follows::Waits;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
 use crate::server::proof::enabled;
@@ -69,6 +70,10 @@ fn of_the_schedule(
         warning("RequestRefused", text)
     });
     let unapproved = plan.consent.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
+    let waits = plan.waits.as_ref().map(|waits| {
+        let text = waits_in_words(waits, server, report.now);
+        Note { reason: "WaitsForFollowed", warning: waits.is_a_mistake(), text }
+    });
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, outlook.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
@@ -86,6 +91,7 @@ fn of_the_schedule(
         .or(no_copy)
         .into_iter()
         .chain(unapproved)
+        .chain(waits)
         .chain(undone)
         .chain(suspended)
         .chain(spoilt)
@@ -132,6 +138,11 @@ pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
     )
 }
 
+/// Which server has to run it first, and what is missing there.
+pub(super) fn waits_in_words(waits: &Waits, server: &CheckedServer, now: Timestamp) -> String {
+    waits.in_words(|at| for_people(at, &server.zone, now))
+}
+
 fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     let what = format!("{}{}", change::in_words(&report.plan.changes), backup::cost(server, report));
     if report.plan.consent.needs_approval {
@@ -139,6 +150,9 @@ fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
     }
     if report.plan.undo.is_some() {
         return format!("asked for: {what}");
+    }
+    if let Some(waits) = report.plan.held_by_followed() {
+        return format!("{}: {what}", waits.in_short());
     }
     let opens = report.plan.outlook.next_opening.map(|opens| for_people(opens, &server.zone, report.now));
     match report.plan.opportunistic.beside(opens) {

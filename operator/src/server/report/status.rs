@@ -40,7 +40,8 @@ pub(super) fn build_status(
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let opens = plan.outlook.next_opening.filter(|_| !plan.consent.needs_approval);
+    let waits = plan.held_by_followed();
+    let opens = plan.outlook.next_opening.filter(|_| !plan.consent.needs_approval && waits.is_none());
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // A server that is down has not changed its version: the last word stands.
@@ -66,6 +67,8 @@ pub(super) fn build_status(
             Some("now".to_owned())
         } else if plan.consent.needs_approval {
             Some("needs approval".to_owned())
+        } else if let Some(waits) = waits {
+            Some(cut(&waits.in_short(), 64))
         } else if plan.undo.is_some() && !update {
             Some("held".to_owned())
         } else if plan.outlook.is_suspended {

@@ -53,6 +53,11 @@ fn a_refused_request_opens_no_gate_and_is_looked_at_again_when_it_is_over() {
 
 /// What may not wait on a server with this spec at noon, of two Plugins that it asks for and one that it does not.
 fn urgent_on(spec: Value) -> Option<String> {
+    urgent_beside(spec, false)
+}
+
+/// The same, where all that is planned has to wait for another server or not.
+fn urgent_beside(spec: Value, has_to_wait: bool) -> Option<String> {
     let plugin = |name: &str, urgent: bool| -> Arc<Plugin> {
         let spec = json!({
             "source": {"type": "modrinth", "project": name}, "urgent": urgent, "instanceSelector": {"matchLabels": {}},
@@ -71,7 +76,7 @@ fn urgent_on(spec: Value) -> Option<String> {
     }));
     let plugins = [plugin("geyser", true), plugin("warps", false), plugin("elsewhere", true)];
     let noon = "2026-11-22T12:00:00Z".parse().unwrap();
-    let scope = Scope::urgent(&check(&server(spec)).unwrap(), &request.unwrap(), &plugins, noon);
+    let scope = Scope::urgent(&check(&server(spec)).unwrap(), &request.unwrap(), &plugins, has_to_wait, noon);
     scope.map(|scope| scope.to_string())
 }
 
@@ -79,7 +84,9 @@ fn urgent_on(spec: Value) -> Option<String> {
 fn an_urgent_plugin_of_the_server_waits_for_no_window_and_in_one_everything_comes_together() {
     let window = |window: Value| json!({"updateSchedule": {"maintenanceWindow": window}});
     assert_eq!(urgent_on(window(json!({"cron": "0 4 * * 0"}))).as_deref(), Some("plugin/geyser"));
-    assert_eq!(urgent_on(window(json!({"cron": "30 11 * * *", "duration": "1h"}))), None);
+    let open = || window(json!({"cron": "30 11 * * *", "duration": "1h"}));
+    assert_eq!(urgent_on(open()), None);
+    assert_eq!(urgent_beside(open(), true).as_deref(), Some("plugin/geyser"), "the rest does not come in it");
     let ending = json!({"cron": "30 11 * * *", "duration": "1h", "latestStart": "45m"});
     assert_eq!(urgent_on(window(ending)), None, "what has begun there is brought to its end");
 }
@@ -87,7 +94,7 @@ fn an_urgent_plugin_of_the_server_waits_for_no_window_and_in_one_everything_come
 #[test]
 fn nothing_is_urgent_on_a_server_that_is_left_alone() {
     let window = json!({"maintenanceWindow": {"cron": "0 4 * * 0"}});
-    assert_eq!(urgent_on(json!({"updateSchedule": window, "suspend": true})), None);
+    assert_eq!(urgent_beside(json!({"updateSchedule": window, "suspend": true}), true), None);
     assert_eq!(urgent_on(json!({})), None, "nobody has said that anything comes by itself");
     let off = json!({"updateSchedule": {"maintenanceWindow": {"enabled": false, "cron": "0 4 * * 0"}}});
     assert_eq!(urgent_on(off), None);

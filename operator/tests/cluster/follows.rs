@@ -1,0 +1,98 @@
+//! Edge (writes). A server that follows another waits in its open window until that one has run the update for long enough.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::server::Server;
+use super::update::updated;
+use super::wait::{SOON, all_the_while, until};
+use super::witness::Witness;
+use super::world::in_a_world;
+
+const STAGING: &str = "staging";
+
+/// A lobby whose window is open, and that lets a staging go first for so long.
+fn follower(soak: &str) -> Value {
+    let mut object = server(LOBBY, ALWAYS);
+    object["spec"]["follows"] = json!({"server": STAGING, "soak": soak});
+    object
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_comes_when_the_server_that_goes_first_has_run_it_for_long_enough_and_not_before() {
+    in_a_world("follows", BEFORE, async |world| {
+        world.apply(&[server(STAGING, FAR), follower("90s"), viabackwards()]).await;
+        let (staging, lobby) = (Server::new(world, STAGING), Server::new(world, LOBBY));
+        staging.settled().await;
+        lobby.settled().await;
+        let (set, witness) = (lobby.set().await, Witness::of(&lobby).await);
+
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let said = lobby.condition_is("WaitsForFollowed", "True", "OtherRelease").await;
+        assert!(said.starts_with("waits for staging, which runs Via") && said.ends_with(" 5.7.0 still"), "{said}");
+        lobby.condition_is("Updating", "False", "WaitingForFollowed").await;
+        assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("waits for staging"));
+        world.note(LOBBY, "WaitsForFollowed").await;
+        world.look_again(LOBBY).await;
+        assert_eq!((lobby.set().await, witness.runs()), (set.clone(), 1), "its window is open");
+
+        staging.set_window(ALWAYS).await;
+        updated(world, &staging).await;
+        let said = lobby.condition_is("WaitsForFollowed", "True", "Soaking").await;
+        assert!(said.contains("5.7.1 since ") && said.ends_with("(1 minute 30 seconds)"), "{said}");
+        let settled_at = staging.object().await.status.unwrap().history[0].settled_at;
+        all_the_while(Duration::from_secs(30), async || {
+            assert_eq!(witness.runs(), 1, "{}", witness.console());
+        })
+        .await;
+        assert_eq!(lobby.set().await, set);
+
+        // Nobody tells it when the time is over: it looks by itself.
+        updated(world, &lobby).await;
+        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        let applied_at = lobby.object().await.status.unwrap().last_update.unwrap().applied_at;
+        assert!(applied_at.duration_since(settled_at).as_secs() > 90, "{settled_at} and {applied_at}");
+        assert!(lobby.condition("WaitsForFollowed").await.is_none());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_a_server_that_is_not_there_or_goes_in_a_circle_is_told_and_who_asks_by_name_gets_it() {
+    in_a_world("follows-nobody", BEFORE, async |world| {
+        world.apply(&[follower("48h"), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        // A first start needs nobody to have gone first.
+        lobby.settled().await;
+        let said = lobby.condition_is("WaitsForFollowed", "True", "NoSuchServer").await;
+        assert!(said.contains("make it, or correct `spec.follows.server`"), "{said}");
+
+        let mut staging = server(STAGING, FAR);
+        staging["spec"]["follows"] = json!({"server": LOBBY});
+        world.apply(&[staging]).await;
+        let said = lobby.condition_is("WaitsForFollowed", "True", "Circle").await;
+        assert!(said.contains("lobby -> staging -> lobby"), "{said}");
+        let staging = Server::new(world, STAGING);
+        staging.change(json!({"follows": null})).await;
+        until("the circle is open", SOON, async || match lobby.condition("WaitsForFollowed").await {
+            None => Ok(()),
+            found => Err(format!("{found:?}")),
+        })
+        .await;
+        staging.settled().await;
+
+        let witness = Witness::of(&lobby).await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        lobby.condition_is("WaitsForFollowed", "True", "OtherRelease").await;
+        assert_eq!(witness.runs(), 1, "{}", witness.console());
+        let digest = lobby.object().await.status.unwrap().available_update.unwrap().digest;
+        world.annotate(LOBBY, &format!("nightshift.dev/apply={digest}")).await;
+        updated(world, &lobby).await;
+        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+    })
+    .await;
+}
