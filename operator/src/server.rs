@@ -32,6 +32,7 @@ pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
 pub(crate) mod in_place;
+mod look_again;
 pub(crate) mod observe;
 pub(crate) mod opportunity;
 pub(crate) mod outlook;
@@ -292,8 +293,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
     let is_staging = done == Done::StagingAsked || plan.is_staging(&seen);
-    let outcome = staging::in_time_to_ask_again(outcome_of(step, is_staging), step, plan.staging_problem(&seen), at);
-    Ok(in_time(server, &plan, outcome, at))
+    Ok(look_again::in_time(server, &plan, step, (is_staging, plan.staging_problem(&seen)), at))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {
@@ -406,13 +406,6 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
     Ok(done)
 }
 
-/// When to look again: nothing that the clock brings is found minutes late.
-fn in_time(server: &PaperMCServer, plan: &Plan, outcome: Outcome, at: Timestamp) -> Outcome {
-    let outcome = report::notices::in_time_to_tell(outcome, &server.spec.notify, at);
-    let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
-    plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
-}
-
 /// The requeue is the guarantee; the alarm makes it punctual.
 async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
     let opens = match plan.gate {
@@ -457,47 +450,4 @@ async fn trouble(
     let outcome = trouble.outcome();
     report::report_trouble(ctx, server, seen, &trouble, at).await.map_err(PassError::Report)?;
     Ok(outcome)
-}
-
-fn outcome_of(step: Step, is_staging: bool) -> Outcome {
-    match step {
-        Step::Settled => Outcome::Settled,
-        Step::Wait(waiting) => match waiting {
-            // Staging is followed until it is done, so that the plan can say so.
-            WaitingOn::Window { .. } if is_staging => Outcome::Under { until: None },
-            WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
-            WaitingOn::Asleep
-            | WaitingOn::Held { .. }
-            | WaitingOn::BelowFloor { .. }
-            | WaitingOn::NoBackup
-            | WaitingOn::UndoWouldLose
-            | WaitingOn::FirstStartFailed
-            | WaitingOn::WorldRefused => Outcome::Waiting { until: None },
-            WaitingOn::Countdown { .. }
-            | WaitingOn::Players { .. }
-            | WaitingOn::Agent { .. }
-            | WaitingOn::Controller
-            | WaitingOn::PodMissing
-            | WaitingOn::PodStopping { .. }
-            | WaitingOn::Start { .. }
-            | WaitingOn::Proof { .. }
-            | WaitingOn::NodeLost
-            | WaitingOn::SaveRefused { .. }
-            | WaitingOn::ServerDown => Outcome::Under { until: waiting.until() },
-        },
-        Step::Create { .. }
-        | Step::Stage
-        | Step::Announce { .. }
-        | Step::Save { .. }
-        | Step::WriteTemplate { .. }
-        | Step::Commit { .. }
-        | Step::Restore { .. }
-        | Step::MarkFailed { .. }
-        | Step::OrderRestore { .. }
-        | Step::OrderData { .. }
-        | Step::RollBack { .. }
-        | Step::Close { .. }
-        | Step::Restart { .. }
-        | Step::EndRestart => Outcome::Acted,
-    }
 }

@@ -171,6 +171,18 @@ fn a_server_and_its_plugins_become_a_request() {
 }
 
 #[test]
+fn what_is_urgent_waits_for_no_age_whatever_plugin_and_server_say() {
+    let server = server(&json!({"updateStrategy": "auto", "updateDelay": "72h"}));
+    let delay =
+        |more: &Value| request(&server, &[plugin("geyser", "games", more)], None, None).unwrap().plugins[0].delay;
+    assert_eq!(delay(&json!({})), SignedDuration::from_hours(72));
+    assert_eq!(delay(&json!({"updateDelay": "24h"})), SignedDuration::from_hours(24));
+    for urgent in [json!({"urgent": true}), json!({"urgent": true, "updateDelay": "24h"})] {
+        assert_eq!(delay(&urgent), SignedDuration::ZERO);
+    }
+}
+
+#[test]
 fn the_image_policy_is_read_and_says_nothing_about_an_image_that_is_pinned() {
     let policy = |spec: Value| request(&server(&spec), [], None, None).map(|request| request.image_policy);
     assert_eq!(policy(json!({"updateStrategy": "auto"})), Ok(ImagePolicy::Follow));

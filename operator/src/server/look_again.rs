@@ -1,0 +1,68 @@
+//! Pure. When a server is looked at again after a pass.
+
+use crds::PaperMCServer;
+use jiff::Timestamp;
+use scheduler::rollout::{Step, WaitingOn};
+
+use super::plan::Plan;
+use super::report::notices::in_time_to_tell;
+use super::staging::in_time_to_ask_again;
+use crate::requeue::Outcome;
+
+/// When to look again: nothing that the clock brings is found minutes late. `staging` is whether the files of the goal are being
+/// brought, and why they did not come.
+pub(super) fn in_time(
+    server: &PaperMCServer,
+    plan: &Plan,
+    step: Step,
+    (is_staging, problem): (bool, Option<&str>),
+    at: Timestamp,
+) -> Outcome {
+    let outcome = in_time_to_ask_again(outcome_of(step, is_staging), step, problem, at);
+    let outcome = in_time_to_tell(outcome, &server.spec.notify, at);
+    let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
+    plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
+}
+
+fn outcome_of(step: Step, is_staging: bool) -> Outcome {
+    match step {
+        Step::Settled => Outcome::Settled,
+        Step::Wait(waiting) => match waiting {
+            // Staging is followed until it is done, so that the plan can say so.
+            WaitingOn::Window { .. } if is_staging => Outcome::Under { until: None },
+            WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
+            WaitingOn::Asleep
+            | WaitingOn::Held { .. }
+            | WaitingOn::BelowFloor { .. }
+            | WaitingOn::NoBackup
+            | WaitingOn::UndoWouldLose
+            | WaitingOn::FirstStartFailed
+            | WaitingOn::WorldRefused => Outcome::Waiting { until: None },
+            WaitingOn::Countdown { .. }
+            | WaitingOn::Players { .. }
+            | WaitingOn::Agent { .. }
+            | WaitingOn::Controller
+            | WaitingOn::PodMissing
+            | WaitingOn::PodStopping { .. }
+            | WaitingOn::Start { .. }
+            | WaitingOn::Proof { .. }
+            | WaitingOn::NodeLost
+            | WaitingOn::SaveRefused { .. }
+            | WaitingOn::ServerDown => Outcome::Under { until: waiting.until() },
+        },
+        Step::Create { .. }
+        | Step::Stage
+        | Step::Announce { .. }
+        | Step::Save { .. }
+        | Step::WriteTemplate { .. }
+        | Step::Commit { .. }
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
+        | Step::RollBack { .. }
+        | Step::Close { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart => Outcome::Acted,
+    }
+}
