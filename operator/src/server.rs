@@ -226,8 +226,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let follows = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
-    let follows = follows.as_ref();
+    let followed = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
+    let follows = followed.as_ref();
     let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, follows, at };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
@@ -292,8 +292,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
-    let is_staging = done == Done::StagingAsked || plan.is_staging(&seen);
-    Ok(look_again::in_time(server, &plan, step, (is_staging, plan.staging_problem(&seen)), at))
+    Ok(look_again::in_time(server, &plan, &seen, (step, &done), at))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {

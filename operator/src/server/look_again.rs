@@ -4,21 +4,23 @@ use crds::PaperMCServer;
 use jiff::Timestamp;
 use scheduler::rollout::{Step, WaitingOn};
 
+use super::observe::Observed;
 use super::plan::Plan;
 use super::report::notices::in_time_to_tell;
+use super::rollout::Done;
 use super::staging::in_time_to_ask_again;
 use crate::requeue::Outcome;
 
-/// When to look again: nothing that the clock brings is found minutes late. `staging` is whether the files of the goal are being
-/// brought, and why they did not come.
+/// When to look again: nothing that the clock brings is found minutes late.
 pub(super) fn in_time(
     server: &PaperMCServer,
     plan: &Plan,
-    step: Step,
-    (is_staging, problem): (bool, Option<&str>),
+    seen: &Observed,
+    (step, done): (Step, &Done),
     at: Timestamp,
 ) -> Outcome {
-    let outcome = in_time_to_ask_again(outcome_of(step, is_staging), step, problem, at);
+    let is_staging = *done == Done::StagingAsked || plan.is_staging(seen);
+    let outcome = in_time_to_ask_again(outcome_of(step, is_staging), step, plan.staging_problem(seen), at);
     let outcome = in_time_to_tell(outcome, &server.spec.notify, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
     plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
