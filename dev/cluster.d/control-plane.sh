@@ -27,7 +27,7 @@ start_control_plane() {
         --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
         --requestheader-extra-headers-prefix=X-Remote-Extra- \
         --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key"
-    until_true 60 api_settled || true
+    until_true 180 api_settled || true
     api_answers || die "the API server does not get ready: $(tail -n 1 "$logs/kube-apiserver.log")" \
         "Look into $logs/kube-apiserver.log and etcd.log, then: dev/cluster down"
     say "API server ready after $(elapsed) s."
