@@ -39,66 +39,56 @@ pub(super) fn try_kill_9(pod: &Pod, program: &str) -> bool {
     killed.count() > 0
 }
 
-/// A rule of the node's firewall that drops what pods send. Ends when it is dropped, also by a test that fails.
+/// Rules of a firewall that drop what somebody sends. They end when this is dropped, also by a test that fails.
 pub(super) struct Blocked {
+    network: PathBuf,
     table: String,
 }
 
 /// Drops every connection that a pod of this node begins, wherever it goes, but for those of the pods with these addresses.
 /// What the pods are asked they may answer.
 pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked {
-    let table = format!("test-{name}");
     let free = free.join(", ");
     // Before the addresses of Services are translated, and right after the connection is known.
-    let text = format!(
-        "table ip {table} {{\nchain out {{\ntype filter hook prerouting priority -150; policy accept;\n\
-         ip saddr {pods} ip saddr != {{ {free} }} ct state new drop\n}}\n}}\n"
+    let chain = format!(
+        "type filter hook prerouting priority -150; policy accept;\n\
+         ip saddr {pods} ip saddr != {{ {free} }} ct state new drop"
     );
-    let said = firewall(&[&text]);
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    Blocked { table }
+    Blocked::by(state().join("run/network"), name, &chain)
+}
+
+/// Comes between a pod's agent and its server: nothing gets to the port of RCON any more.
+pub(super) fn cut_rcon(pod: &Pod) -> Blocked {
+    let agent = *processes(&uid_of(pod), "/agent").first().expect("the agent runs, on this machine");
+    let chain = "type filter hook output priority 0; policy accept;\ntcp dport 25575 drop";
+    Blocked::by(format!("/proc/{agent}/ns/net").into(), "rcon", chain)
+}
+
+impl Blocked {
+    fn by(network: PathBuf, name: &str, chain: &str) -> Self {
+        let blocked = Self { network, table: format!("test-{name}") };
+        let said = blocked.firewall(&[&format!("table ip {} {{\nchain out {{\n{chain}\n}}\n}}\n", blocked.table)]);
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        blocked
+    }
+
+    fn firewall(&self, arguments: &[&str]) -> Output {
+        let network = format!("--net={}", self.network.display());
+        Command::new("nsenter").args([&network, "nft"]).args(arguments).output().unwrap()
+    }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        let said = firewall(&["delete", "table", "ip", &self.table]);
+        // With a pod its network goes, and the rules with it.
+        if !self.network.exists() {
+            return;
+        }
+        let said = self.firewall(&["delete", "table", "ip", &self.table]);
         // A test that fails drops this while it panics, and a second panic would hide the first.
         if !said.status.success() {
             eprintln!("table {} stays: {}", self.table, String::from_utf8_lossy(&said.stderr));
         }
-    }
-}
-
-fn firewall(arguments: &[&str]) -> Output {
-    let network = format!("--net={}", state().join("run/network").display());
-    Command::new("nsenter").args([&network, "nft"]).args(arguments).output().unwrap()
-}
-
-/// A firewall between a pod's agent and its server: nothing gets to the port of RCON any more. Ends when it is dropped.
-pub(super) struct RconCut {
-    network: String,
-}
-
-impl RconCut {
-    pub(super) fn of(pod: &Pod) -> Self {
-        let agent = *processes(&uid_of(pod), "/agent").first().expect("the agent runs, on this machine");
-        let cut = Self { network: format!("--net=/proc/{agent}/ns/net") };
-        let rule = "table ip test-rcon {\nchain out {\ntype filter hook output priority 0; policy accept;\n\
-                    tcp dport 25575 drop\n}\n}\n";
-        let said = cut.firewall(&[rule]);
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        cut
-    }
-
-    fn firewall(&self, arguments: &[&str]) -> Output {
-        Command::new("nsenter").args([&self.network, "nft"]).args(arguments).output().unwrap()
-    }
-}
-
-impl Drop for RconCut {
-    fn drop(&mut self) {
-        // With the pod its network is gone, and the rule with it.
-        self.firewall(&["delete", "table", "ip", "test-rcon"]);
     }
 }
 

@@ -5,10 +5,9 @@ use kube::api::ListParams;
 use serde_json::json;
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
-use super::node::{RconCut, SmallVolume};
+use super::node::{SmallVolume, cut_rcon};
 use super::server::Server;
 use super::update::updated;
-use super::wait::{SOON, until};
 use super::witness::Witness;
 use super::world::in_a_world;
 
@@ -20,11 +19,7 @@ async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room()
         lobby.settled().await;
         let before = lobby.set().await;
         lobby.change(json!({"replicas": 0})).await;
-        until("the pod is gone", SOON, async || match lobby.pod().await {
-            None => Ok(()),
-            Some(pod) => Err(format!("{:?}", pod.status)),
-        })
-        .await;
+        lobby.gone().await;
         let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
         let volume = claims.into_iter().find_map(|claim| claim.spec?.volume_name).expect("it has a volume");
         let _small = SmallVolume::over(&volume, "96m");
@@ -59,7 +54,7 @@ async fn a_server_that_cannot_be_asked_to_save_is_not_stopped_for_an_update_and_
         world.upstream.set_now(AFTER).await;
         lobby.planned(&TO_AFTER).await;
         let witness = Witness::of(&lobby).await;
-        let _cut = RconCut::of(&before);
+        let _cut = cut_rcon(&before);
         lobby.set_window(ALWAYS).await;
 
         let refused = world.note(LOBBY, "SaveRefused").await;

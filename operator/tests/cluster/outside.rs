@@ -1,16 +1,13 @@
 //! Edge (writes). Outside the window: an update is planned, and whatever happens to the pod, it comes back as it ran.
 
-use std::time::Duration;
-
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
 
 use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
-use super::wait::{A_START, SOON, until};
+use super::wait::{A_START, until};
 use super::world::{World, in_a_world};
 
 /// A server that runs 5.7.0 and knows of 5.7.1, which has to wait.
@@ -74,7 +71,7 @@ async fn a_server_that_slept_wakes_up_as_it_ran() {
         let set = lobby.set().await;
         let before = lobby.pod().await.unwrap();
         lobby.change(json!({"replicas": 0})).await;
-        wait_until_gone(&lobby).await;
+        lobby.gone().await;
         lobby.change(json!({"replicas": 1})).await;
         let before = lobby.back_after(&before).await;
         assert_eq!(lobby.set().await, set, "after spec.replicas 0 and 1");
@@ -132,15 +129,4 @@ async fn a_changed_memory_limit_waits_for_the_window_like_any_other_change() {
 
 async fn template(server: &Server<'_>) -> Option<k8s_openapi::api::core::v1::PodTemplateSpec> {
     server.stateful_set().await.spec.map(|spec| spec.template)
-}
-
-async fn wait_until_gone(server: &Server<'_>) {
-    let api = server.world.api::<Pod>();
-    until("the pod is gone", SOON + Duration::from_secs(30), async || {
-        match api.get_opt(&server.pod_name()).await.unwrap() {
-            None => Ok(()),
-            Some(pod) => Err(format!("{:?}", pod.status.and_then(|status| status.phase))),
-        }
-    })
-    .await;
 }

@@ -1,6 +1,7 @@
 //! Edge (writes). One server of a test: its object, its pod, and the stand-in inside.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crds::{PaperMCServer, paper_mc_server::PluginStateKind};
 use fixtures::stand_in::{CONTROL_PORT, send_control};
@@ -51,6 +52,18 @@ impl<'w> Server<'w> {
     pub(super) async fn pod(&self) -> Option<Pod> {
         let pod = self.world.api::<Pod>().get_opt(&self.pod_name()).await.unwrap()?;
         pod.metadata.deletion_timestamp.is_none().then_some(pod)
+    }
+
+    /// Waits until there is no pod of it any more, also none on its way out.
+    pub(super) async fn gone(&self) {
+        let api = self.world.api::<Pod>();
+        until("the pod is gone", SOON + Duration::from_secs(30), async || {
+            match api.get_opt(&self.pod_name()).await.unwrap() {
+                None => Ok(()),
+                Some(pod) => Err(format!("{:?}", pod.status.and_then(|status| status.phase))),
+            }
+        })
+        .await;
     }
 
     pub(super) fn pod_name(&self) -> String {
