@@ -65,6 +65,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("saves are refused: B bad", 1, 1),
         ("restart by the clock: B flaky", 1, 1),
         ("opportunistic: B flaky", 1, 1),
+        ("opportunistic, with a restart by the clock: B bad", 1, 1),
     ] {
         given.extend(holds(named(name), faults, changes).answers.into_keys());
     }

@@ -29,9 +29,11 @@ impl Moves<'_> {
     }
 
     /// Decided while nobody was on, by somebody who slept until somebody had joined. Nothing fences the seconds between the last look and
-    /// the write but `not_after`.
+    /// the write but `not_after`. That a restart is due as well excuses nobody: it was not for that one that players were told.
     fn is_too_late(&self, w: &State) -> bool {
-        self.sleeper && self.s.opportunistic && w.window == WindowNow::Shut && !w.nobody_minds(self.s)
+        let told_when_empty = |f: F| f.act == For::Update && f.pod && !f.clock && !f.window;
+        let joined_since = w.announced.is_some_and(told_when_empty);
+        self.sleeper && self.s.opportunistic && w.window == WindowNow::Shut && (joined_since || !w.nobody_minds(self.s))
     }
 
     /// By the clock: the pod goes, and no template is written.
