@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -133,7 +135,8 @@ pub(super) struct Lost {
     node: String,
 }
 
-/// Kills a process of the cluster itself, as the kernel does when memory runs out. Its children live on.
+/// Kills a process of the cluster itself, as the kernel does when memory runs out, and waits until it is gone: what is still being
+/// taken apart, `dev/cluster up` takes for alive, and starts no other. Its children live on.
 fn kill_service(name: &str) {
     let file = state().join(format!("run/{name}.pid"));
     let process = fs::read_to_string(&file).unwrap_or_else(|error| {
@@ -142,6 +145,11 @@ fn kill_service(name: &str) {
     let number = process.lines().next().expect("its first line is the number, the second when it began");
     let ended = Command::new("kill").args(["-KILL", number]).status().unwrap();
     assert!(ended.success(), "{name} does not run");
+    let start = Instant::now();
+    while fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(start.elapsed() < Duration::from_secs(30), "{name} does not end");
+        thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Starts what is missing of the cluster, and waits for it.
