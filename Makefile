@@ -1,6 +1,6 @@
 # The commands of this project. Each is one or two lines; a sequence is a script below dev/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test bench lint generate cluster cluster-down image install
+.PHONY: help demo demo-down test soak bench lint generate cluster cluster-down image install
 
 # Where `make install` puts commands: into `bin` there.
 PREFIX ?= $(HOME)/.local
@@ -17,6 +17,9 @@ demo-down: ## Remove what the demo made
 
 test: ## Everything that CI checks, the tests in a cluster too
 	dev/test
+
+soak: ## What is too long for `make test`: every three faults, a million histories, a thousand updates in storms
+	dev/soak
 
 bench: ## Measure on frozen inputs
 	cargo bench -p benches --no-fail-fast
