@@ -103,6 +103,25 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usi
     tidy(hints)
 }
 
+/// What would bring this real Paper, or a newer one, where the server's pin stands against it and the one that was asked about
+/// cannot be had.
+pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot, real: &Minecraft) -> (Vec<Hint>, usize) {
+    let request = asked.world.request;
+    let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
+    let had = |paper: &Minecraft| from == Some(paper);
+    let mut hints = Vec::new();
+    if matches!(request.paper, PaperWish::Pin { .. }) && !had(real) {
+        let step = HintStep::PinServer { version: real.clone(), build: None };
+        hints.extend(proven(asked, request, vec![step], from, |then| then.paper.minecraft == *real));
+    }
+    // What is asked for is not below what the pin gives.
+    let is_upwards = from.is_none_or(|from| why.target > *from);
+    let better = |then: &BareAnswer| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
+    let unpinned = is_upwards.then(|| proven(asked, request, vec![HintStep::UnpinServer], from, better));
+    hints.extend(unpinned.flatten());
+    tidy(hints)
+}
+
 /// The hints in order, none that contains another, and how many more there are.
 fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
     hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));

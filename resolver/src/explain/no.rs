@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pubgrub::{DerivationTree, External, VersionSet};
 
 use super::holder::{listed, smallest, up_to};
-use super::target::nearest;
+use super::target::nearest_real;
 use super::yes::lists_read_later;
 use super::{Asked, Impossible, Reason, RunningNow, Span, awaited, hint};
 use crate::request::PaperWish;
@@ -189,11 +189,10 @@ impl Facts<'_, '_> {
             PaperWish::BuildPin { version, build } => (version, Some(*build)),
             PaperWish::Auto | PaperWish::Latest => return,
         };
-        let papers = || self.world.papers.iter().map(|paper| &paper.version.minecraft);
-        let reason = if papers().any(|paper| paper == version) {
+        let reason = if self.world.papers.iter().any(|paper| paper.version.minecraft == *version) {
             Reason::PaperPinned { version: version.clone(), build }
         } else {
-            Reason::NoSuchPaper { version: version.clone(), nearest: nearest(papers(), version) }
+            Reason::NoSuchPaper { version: version.clone(), nearest: nearest_real(self.world, version) }
         };
         self.add(0, "", reason);
     }

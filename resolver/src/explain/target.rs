@@ -5,10 +5,13 @@ use pubgrub::VersionSet;
 use super::holder::holders;
 use super::yes::paper_pin;
 use super::{Asked, PluginState, WhyNot, awaited, hint, together};
+use crate::shelf::World;
+use crate::shelf::paper::Candidate;
 use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
 use crate::solve::{GaveUp, decide};
+use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Explains why the server does not run `target`. Only hints are left out when the budget is used up.
@@ -23,17 +26,14 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
     let ready = insisted.filter(|name| place.is_some() && !holders.iter().any(|holder| holder.stops(name)));
     let unusable = place.and_then(|place| world.papers[place].unusable.clone());
     let pinned = paper_pin(world).filter(|pin| pin.version != *target);
+    let lacks_a_build = place.is_none_or(|place| !has_a_build(&world.papers[place]));
     let mut why = WhyNot {
         server: world.request.server.clone(),
         software: world.request.software,
         target: target.clone(),
         possible: place.is_some() && holders.is_empty() && unusable.is_none() && pinned.is_none(),
         exists: place.is_some(),
-        nearest: if place.is_some() {
-            Vec::new()
-        } else {
-            nearest(world.papers.iter().map(|p| &p.version.minecraft), target)
-        },
+        nearest: if lacks_a_build { nearest_real(world, target) } else { Vec::new() },
         unusable,
         pinned,
         to_come: false,
@@ -58,11 +58,30 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
             }
         }
     }
+    if lacks_a_build {
+        instead(asked, &mut why)?;
+        return Ok(why);
+    }
     (why.hints, why.more_hints) = hint::for_target(asked, &why);
     if why.pinned.is_none() && awaited::may_pass(why.unusable.as_ref()) {
         why.waits = awaited::by_holders(world, &why.holders, target);
     }
     Ok(why)
+}
+
+/// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.
+fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) -> Result<(), GaveUp> {
+    let Some(nearest) = why.nearest.first() else { return Ok(()) };
+    if paper_pin(asked.world).is_some() {
+        (why.hints, why.more_hints) = hint::for_real_pin(asked, why, nearest);
+        return Ok(());
+    }
+    // Without a pin the newest is had that can be: only a newer one has somebody who holds it.
+    if why.nearest_possible.as_ref().is_none_or(|had| had.minecraft < *nearest) {
+        let about_it = explain(asked, nearest)?;
+        (why.hints, why.more_hints, why.waits) = (about_it.hints, about_it.more_hints, about_it.waits);
+    }
+    Ok(())
 }
 
 /// Each plugin that is asked for, by what was found out about the version.
@@ -88,10 +107,15 @@ pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
     whole.insisted().into_iter().map(state).collect()
 }
 
-/// Up to three versions next to one that does not exist, those of its own line first, closest first.
-pub(super) fn nearest<'m>(versions: impl Iterator<Item = &'m Minecraft>, wanted: &Minecraft) -> Vec<Minecraft> {
-    let mut versions: Vec<&Minecraft> =
-        versions.filter(|version| version.is_release() || !wanted.is_release()).collect();
+/// Whether a Paper has a build that could be used, if something else were asked for: none can without a checksum.
+fn has_a_build(paper: &Candidate<'_>) -> bool {
+    !matches!(paper.unusable, Some(Unusable::NoChecksum))
+}
+
+/// Up to three versions next to one that does not exist or has no build that could be used, those of its own line first, closest first.
+pub(super) fn nearest_real(world: &World<'_>, wanted: &Minecraft) -> Vec<Minecraft> {
+    let real = world.papers.iter().filter(|paper| has_a_build(paper)).map(|paper| &paper.version.minecraft);
+    let mut versions: Vec<&Minecraft> = real.filter(|version| version.is_release() || !wanted.is_release()).collect();
     versions.sort();
     let split = versions.partition_point(|version| *version < wanted);
     let line = |version: &Minecraft| version.parts().map(|[major, minor, _]| (major, minor));

@@ -25,7 +25,8 @@ pub struct WhyNot {
     pub possible: bool,
     /// Whether Paper has a build of it at all.
     pub exists: bool,
-    /// Real ones next to it, when it does not exist.
+    /// Real ones next to it, when it does not exist or has no build that could ever be used. What can be done leads to the first
+    /// of these then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<Minecraft>,
     /// Why the Paper itself may not be used, if so.

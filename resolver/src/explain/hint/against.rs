@@ -269,6 +269,10 @@ pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraf
         Unusable::ImageCarries { .. } => unpin_image(asked).into_iter().collect(),
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
+        Unusable::NoBuild { nearest, .. } => {
+            let pin = |build: &u32| HintStep::PinServer { version: minecraft.clone(), build: Some(*build) };
+            nearest.first().map(pin).into_iter().collect()
+        }
         Unusable::Channel { .. }
         | Unusable::HeldBackTogether { .. }
         | Unusable::NeedsProposed { .. }
@@ -287,7 +291,6 @@ pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraf
         | Unusable::NeedsMissing { .. }
         | Unusable::NeedsUnknown { .. }
         | Unusable::NeedsForbidden { .. }
-        | Unusable::NoBuild { .. }
         | Unusable::BelowFloor { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
@@ -301,11 +304,6 @@ pub(super) fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<Hint
             .iter()
             .take(1)
             .map(|version| HintStep::PinServer { version: version.clone(), build: None })
-            .collect(),
-        Reason::PaperUnusable { unusable: Unusable::NoBuild { nearest, .. }, papers } => papers
-            .iter()
-            .zip(nearest.first())
-            .map(|(span, build)| HintStep::PinServer { version: span.to.clone(), build: Some(*build) })
             .collect(),
         Reason::PaperUnusable { unusable, papers } => {
             papers.last().map(|span| against_paper(asked, unusable, &span.to)).unwrap_or_default()

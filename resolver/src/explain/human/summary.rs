@@ -76,9 +76,12 @@ fn no(impossible: &Impossible, size: Size) -> String {
 
 fn why_not(why: &WhyNot, size: Size) -> String {
     let WhyNot { server, software, target, hints, .. } = why;
+    let asked = if why.to_come || !why.plugins.is_empty() { "target" } else { "why-not" };
+    let ending = || ending(hints, server, &format!(" --{asked} {target}"), size);
+    let instead: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
     if !why.exists {
-        let nearest: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
-        return format!("There is no {software} {target}{}.", nearest_are(&nearest));
+        let ending = if hints.is_empty() { String::new() } else { ending() };
+        return format!("There is no {software} {target}{}.{ending}", nearest_are(&instead));
     }
     let who = short(server);
     if why.possible {
@@ -87,15 +90,14 @@ fn why_not(why: &WhyNot, size: Size) -> String {
     let held_by = who_holds(&why.holders, &why.one_version, target, size);
     let mut clauses = Vec::new();
     clauses.extend(why.to_come.then(|| "there is no build of it yet".to_owned()));
-    clauses.extend(why.unusable.as_ref().map(|reason| format!("it {}", about_it(reason))));
+    clauses.extend(why.unusable.as_ref().map(|reason| format!("it {}{}", about_it(reason), nearest_are(&instead))));
     clauses.extend(why.pinned.as_ref().map(|pin| format!("you pinned {software} {} (`spec.version`)", pin.version)));
     clauses.extend(held_by.map(|names| format!("it is held by {names}")));
     let nearest = why.nearest_possible.as_ref().filter(|nearest| nearest.minecraft != *target);
     let nearest =
         nearest.map(|nearest| format!(" The nearest you can have is {}.", named(nearest))).unwrap_or_default();
-    let asked = if why.to_come || !why.plugins.is_empty() { "target" } else { "why-not" };
     let what = format!("{who} cannot run {software} {target} yet: {}.{nearest}", clauses.join("; "));
-    format!("{what}{}", ending(hints, server, &format!(" --{asked} {target}"), size))
+    format!("{what}{}", ending())
 }
 
 fn unknown(unanswerable: &Unanswerable, size: Size) -> String {

@@ -9,9 +9,10 @@ use super::{Page, hint, named, short};
 pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     let server = short(&why.server);
     let (software, target) = (why.software, &why.target);
+    let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
     if !why.exists {
-        let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
         page.line(&format!("there is no {software} {target}{}", nearest_are(&nearest)));
+        what_can_be_done(page, why);
         return;
     }
     if why.possible {
@@ -31,7 +32,7 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
         page.line(&format!("  {software} {target}: there is no build of it yet; this is as if there were one"));
     }
     if let Some(unusable) = &why.unusable {
-        page.line(&format!("  {software} {target}: {}", words::unusable(unusable)));
+        page.line(&format!("  {software} {target}: {}{}", words::unusable(unusable), nearest_are(&nearest)));
     }
     if let Some(pin) = &why.pinned {
         page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
@@ -39,6 +40,10 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     silent_holder_table(page, &why.holders, target);
     one_versions(page, &why.one_version);
     ready_table(page, &why.plugins);
+    what_can_be_done(page, why);
+}
+
+fn what_can_be_done(page: &mut Page, why: &WhyNot) {
     if let Some(nearest) = &why.nearest_possible {
         page.line(&format!("nearest you can have: {}", named(nearest)));
     }
