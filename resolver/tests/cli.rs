@@ -37,6 +37,8 @@ mod pictures;
 mod plans;
 #[path = "cli/purpur.rs"]
 mod purpur;
+#[path = "cli/readme.rs"]
+mod readme;
 #[path = "cli/schemas.rs"]
 mod schemas;
 #[path = "cli/shell.rs"]
