@@ -162,7 +162,7 @@ clusterDomain: cluster.local
 resolvConf: $state/resolv.conf
 podLogsDir: $pods
 volumePluginDir: $state/volume-plugins
-maxPods: 150           # a fleet of sixty, twice; the node's network has 254 addresses
+maxPods: 240           # two hundred servers, and what is around them; the node's network has 254 addresses
 serializeImagePulls: false
 containerLogMaxSize: 5Mi
 containerLogMaxFiles: 2

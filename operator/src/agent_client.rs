@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scheduler::protocol::signature::{Key, Parts, sign};
+use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
 use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,8 +21,34 @@ pub(crate) enum AgentError {
     },
     #[error("the agent of pod `{pod}` refused {what}: {why}")]
     Refused { pod: String, what: &'static str, why: String },
+    #[error("the clock of the node of pod `{pod}` is {}", in_words(*ahead))]
+    ClocksDiffer { pod: String, ahead: i64 },
     #[error("the agent of pod `{pod}` does not know of {what}: a newer one comes with the next restart of the server")]
     TooOld { pod: String, what: &'static str },
+}
+
+impl AgentError {
+    /// Why an agent that is there does nothing that it is asked, in words that stay the same while the reason does.
+    pub(crate) fn refusal(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::ClocksDiffer { .. } => Some((
+                "ClocksDiffer",
+                format!("{self}, at most {SKEW_SECONDS} s are accepted: have both keep time by NTP"),
+            )),
+            Self::Refused { .. } => Some(("Refused", self.to_string())),
+            Self::Silent { .. } | Self::TooOld { .. } => None,
+        }
+    }
+}
+
+/// To the minute: a clock is never off by the same second twice.
+fn in_words(ahead: i64) -> String {
+    let way = if ahead < 0 { "behind" } else { "ahead of" };
+    let by = match ahead.unsigned_abs().div_ceil(60) {
+        0 | 1 => "less than a minute".to_owned(),
+        minutes => format!("about {minutes} minutes"),
+    };
+    format!("{by} {way} the operator's")
 }
 
 /// One agent: the pod it lives in, and the key it shares with us.
@@ -133,11 +159,12 @@ impl Agent<'_> {
         if status == reqwest::StatusCode::NOT_FOUND {
             return Err(AgentError::TooOld { pod: self.pod.to_owned(), what });
         }
-        let why = match answer.json::<Refusal>().await {
-            Ok(refusal) => refusal.error,
-            Err(_) => format!("HTTP {status}"),
-        };
-        Err(AgentError::Refused { pod: self.pod.to_owned(), what, why })
+        let pod = self.pod.to_owned();
+        Err(match answer.json::<Refusal>().await {
+            Ok(Refusal { error: _, clock_ahead: Some(ahead) }) => AgentError::ClocksDiffer { pod, ahead },
+            Ok(Refusal { error: why, clock_ahead: None }) => AgentError::Refused { pod, what, why },
+            Err(_) => AgentError::Refused { pod, what, why: format!("HTTP {status}") },
+        })
     }
 }
 

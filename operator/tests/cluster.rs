@@ -43,6 +43,7 @@ mod cluster {
     mod undo;
     mod update;
     mod upstream;
+    mod volume;
     mod wait;
     mod witness;
     mod world;

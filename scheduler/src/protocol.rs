@@ -466,4 +466,7 @@ pub struct Saved {
 pub struct Refusal {
     /// What is wrong and what to do, for the operator's log and the user's condition.
     pub error: String,
+    /// Where the two clocks differ by more than is accepted: by how many seconds the agent's is ahead of the operator's; below 0, behind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead: Option<i64>,
 }

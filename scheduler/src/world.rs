@@ -15,9 +15,10 @@ use jiff::Timestamp;
 use crate::protocol::{FileSet, Floor, OUR_DIR, WorldSeen};
 pub use level::Level;
 
-/// Folders of a server directory that never hold a world which the server opens.
-const NO_WORLDS: [&str; 9] =
-    ["bundler", "cache", "config", "crash-reports", "libraries", "logs", "plugins", "versions", OUR_DIR];
+/// Folders of a server directory that never hold a world which the server opens. `lost+found` is what ext4 puts into each fresh volume, for
+/// root alone where nobody has changed its owner.
+const NO_WORLDS: [&str; 10] =
+    ["bundler", "cache", "config", "crash-reports", "libraries", "logs", "lost+found", "plugins", "versions", OUR_DIR];
 
 /// How deep worlds are looked for: beside server.properties, or in one `world-container` below.
 const DEPTH: usize = 2;
@@ -112,8 +113,9 @@ fn belongs_to(other: &Path, level: &Path) -> bool {
 }
 
 fn find(directory: &Path, depth: usize, found: &mut Vec<Folder>) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+    let with_place = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
+    for entry in fs::read_dir(directory).map_err(with_place)? {
+        let entry = entry.map_err(with_place)?;
         let name = entry.file_name();
         // Follows symbolic links: worlds are often linked to another disk.
         if !entry.path().is_dir() || (depth == 0 && NO_WORLDS.iter().any(|no| name == *no)) {

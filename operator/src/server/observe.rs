@@ -79,6 +79,8 @@ pub(crate) struct Observed {
     /// What the agent said in this pass, and since when it has been silent otherwise.
     pub(crate) report: Option<Arc<Report>>,
     pub(crate) silent_since: Timestamp,
+    /// Why the agent, which is there, gave no report: a reason, and it in words.
+    pub(crate) refusal: Option<(&'static str, String)>,
     /// The order to put worlds or plugins' data back. Read only while another set runs than the one that settled.
     pub(crate) order: Option<RestoreOrder>,
 }
@@ -111,9 +113,9 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         None => None,
     };
     let key = read_key(&ctx.client, &namespace, &secret_name(&name)).await?;
-    let (report, silent_since) = match (&pod, &key) {
+    let Asked { report, silent_since, refusal } = match (&pod, &key) {
         (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
-        _ => (None, now),
+        _ => Asked::in_vain(now),
     };
     let order = match (&settled, &settled_lock, &pod_lock) {
         // Asked for only where there is something to go back from, and a set that could obey: not in each pass of a server at rest.
@@ -137,6 +139,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         key,
         report,
         silent_since,
+        refusal,
         order,
     })
 }
@@ -343,29 +346,42 @@ async fn read_key(client: &Client, namespace: &str, name: &str) -> Result<Option
     text.and_then(|text| Key::from_hex(text).ok()).map(Some).ok_or_else(|| ObserveError::Key { name: name.to_owned() })
 }
 
+/// What came of asking an agent.
+struct Asked {
+    report: Option<Arc<Report>>,
+    silent_since: Timestamp,
+    refusal: Option<(&'static str, String)>,
+}
+
+impl Asked {
+    fn in_vain(silent_since: Timestamp) -> Self {
+        Self { report: None, silent_since, refusal: None }
+    }
+}
+
 /// Asks the agent and remembers since when it has been silent. Silence is no error: it is seen as [`Players::Unknown`].
-async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> (Option<Arc<Report>>, Timestamp) {
+async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Asked {
     let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
-        return (None, now);
+        return Asked::in_vain(now);
     };
     let heard = ctx.memory.heard.get(&uid.to_owned());
     let silent_since = heard.as_ref().map_or(now, |heard| heard.at);
     let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else {
-        return (None, silent_since);
+        return Asked::in_vain(silent_since);
     };
     let agent = Agent { http: &ctx.http, pod: name, address, pod_uid: uid, key, fence: ctx.fence };
     match agent.report().await {
         Ok(report) => {
             let report = Arc::new(report);
             ctx.memory.heard.put(uid.to_owned(), Heard { at: now, report: Some(report.clone()) });
-            (Some(report), now)
+            Asked { report: Some(report), silent_since: now, refusal: None }
         }
         Err(error) => {
             tracing::debug!(pod = name, error = %crate::chain::Chain(&error), "the agent gave no report");
             ctx.memory
                 .heard
                 .put(uid.to_owned(), Heard { at: silent_since, report: heard.and_then(|heard| heard.report) });
-            (None, silent_since)
+            Asked { refusal: error.refusal(), ..Asked::in_vain(silent_since) }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Edge (writes). The node from below, which only root on the same machine can reach: processes and firewall.
+//! Edge (writes). The node from below, which only root on the same machine can reach: processes and firewall. Its disks: `volume`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -94,35 +94,8 @@ impl Drop for Blocked {
     }
 }
 
-/// A volume with little room, in place of the one whose size nobody enforces. Holds what that one held. Ends when it is dropped.
-pub(super) struct SmallVolume {
-    folder: PathBuf,
-}
-
-impl SmallVolume {
-    /// Takes the place of a volume that no pod has mounted.
-    pub(super) fn over(volume: &str, size: &str) -> Self {
-        let folder = state().join("volumes").join(volume);
-        let script = "set -e; old=$(mktemp -d); mount --bind \"$1\" \"$old\"; mount -t tmpfs -o \"size=$2\" test \"$1\"; \
-                      cp -a \"$old\"/. \"$1\"; umount \"$old\"; rmdir \"$old\"";
-        let said = Command::new("sh").args(["-c", script, "sh"]).arg(&folder).arg(size).output().unwrap();
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        Self { folder }
-    }
-}
-
-impl Drop for SmallVolume {
-    fn drop(&mut self) {
-        // A pod has it still: it keeps it to its end.
-        let said = Command::new("umount").arg("-l").arg(&self.folder).output();
-        if !said.as_ref().is_ok_and(|said| said.status.success()) {
-            eprintln!("{} stays mounted: {said:?}", self.folder.display());
-        }
-    }
-}
-
 /// Where `dev/cluster` keeps its state.
-fn state() -> PathBuf {
+pub(super) fn state() -> PathBuf {
     std::env::var_os("NIGHTSHIFT_STATE").map_or_else(|| repository().join(".dev"), PathBuf::from)
 }
 

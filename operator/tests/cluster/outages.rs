@@ -1,15 +1,15 @@
-//! Edge (writes). What breaks around a server: its volume is full, and a firewall comes between it and the agent.
+//! Edge (writes). What breaks around a server: its volume is full, its disk fails, a firewall comes between it and the agent, and clocks differ.
 
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::api::ListParams;
 use serde_json::json;
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
-use super::node::{SmallVolume, cut_rcon};
+use super::node::cut_rcon;
 use super::server::Server;
 use super::update::updated;
+use super::volume::{FailingDisk, SmallVolume};
+use super::wait::{A_START, until};
 use super::witness::Witness;
-use super::world::in_a_world;
+use super::world::{RELEASE, World, in_a_world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room() {
@@ -18,13 +18,7 @@ async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room()
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let before = lobby.set().await;
-        lobby.change(json!({"replicas": 0})).await;
-        lobby.gone().await;
-        let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
-        let volume = claims.into_iter().find_map(|claim| claim.spec?.volume_name).expect("it has a volume");
-        let _small = SmallVolume::over(&volume, "96m");
-        lobby.change(json!({"replicas": 1})).await;
-        lobby.settled().await;
+        let _small = SmallVolume::under(&lobby, "96m").await;
         lobby.shell("head -c 60000000 /dev/zero > /data/filler").await;
 
         world.upstream.set_now(AFTER).await;
@@ -70,4 +64,81 @@ async fn a_server_that_cannot_be_asked_to_save_is_not_stopped_for_an_update_and_
         updated(world, &lobby).await;
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fails_stops_no_server_and_costs_nothing_that_was_saved() {
+    in_a_world("failing-disk", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let disk = FailingDisk::under(&lobby).await;
+        lobby.order("build 500").await;
+        until("what was built is saved", A_START, async || match lobby.saved_blocks().await {
+            500.. => Ok(()),
+            fewer => Err(fewer.to_string()),
+        })
+        .await;
+        let set = lobby.set().await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let witness = Witness::of(&lobby).await;
+
+        disk.fail();
+        lobby.set_window(ALWAYS).await;
+        let waits = lobby.condition_is("Updating", "False", "SaveRefused").await;
+        assert!(waits.contains("did not confirm its save"), "{waits}");
+        assert_eq!((lobby.set().await, witness.pods()), (set, 1), "nothing was stopped for what could not be saved");
+
+        lobby.change(json!({"replicas": 0})).await;
+        lobby.gone().await;
+        disk.mend();
+        lobby.change(json!({"replicas": 1})).await;
+        updated(world, &lobby).await;
+        assert!(lobby.saved_blocks().await >= 500, "what was saved before the disk failed is there");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clocks_that_differ_are_told_and_nothing_is_stopped_until_they_agree() {
+    in_a_world("clocks", BEFORE, async |world| {
+        let mut patient = server(LOBBY, FAR);
+        patient["spec"]["gracefulShutdown"]["timeout"] = json!("10m");
+        world.apply(&[patient, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let set = lobby.set().await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        lobby.order("join Alice").await;
+        let witness = Witness::of(&lobby).await;
+
+        set_clock_ahead(world, -90).await;
+        lobby.set_window(ALWAYS).await;
+        let silent = lobby.condition_is("Updating", "True", "AgentSilent").await;
+        assert!(silent.contains("about 2 minutes ahead of the operator's"), "{silent}");
+        let told = until("a condition says that the clocks differ", A_START, async || {
+            world.look_again(LOBBY).await;
+            let found = lobby.condition("AgentRefuses").await.filter(|found| found.reason == "ClocksDiffer");
+            found.ok_or_else(|| "it does not".to_owned())
+        })
+        .await;
+        assert!(told.message.contains("at most 30 s are accepted: have both keep time by NTP"), "{}", told.message);
+        assert_eq!(world.note(LOBBY, "AgentRefuses").await, told.message);
+        assert_eq!((lobby.set().await, witness.pods()), (set, 1), "nobody could be warned, so nobody was stopped");
+
+        set_clock_ahead(world, 0).await;
+        updated(world, &lobby).await;
+        assert_eq!(lobby.condition("AgentRefuses").await, None);
+        witness.assert_order(&[(0, "shown: "), (0, "All dimensions are saved"), (0, "Stopping server"), (1, "Done (")]);
+    })
+    .await;
+}
+
+/// Starts the operator anew, with a clock that is wrong.
+async fn set_clock_ahead(world: &World, seconds: i64) {
+    let clock = format!("NIGHTSHIFT_CLOCK_AHEAD_SECONDS={seconds}");
+    world.kubectl(&["set", "env", &format!("deployment/{RELEASE}"), &clock], "").await;
+    world.kubectl(&["rollout", "status", &format!("deployment/{RELEASE}"), "--timeout=120s"], "").await;
 }

@@ -110,7 +110,8 @@ fn check(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body:
             Refused::Malformed(_) => StatusCode::BAD_REQUEST,
             Refused::Signature | Refused::Skew { .. } | Refused::BeforeStart => StatusCode::UNAUTHORIZED,
         };
-        Box::new(refuse(status, refused.to_string()))
+        let clock_ahead = if let Refused::Skew { away } = refused { Some(away) } else { None };
+        Box::new((status, Json(Refusal { error: refused.to_string(), clock_ahead })).into_response())
     })
 }
 
@@ -176,5 +177,5 @@ fn with_body<T: DeserializeOwned>(body: &[u8], act: impl FnOnce(T) -> Result<Res
 }
 
 fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
-    (status, Json(Refusal { error: error.into() })).into_response()
+    (status, Json(Refusal { error: error.into(), clock_ahead: None })).into_response()
 }

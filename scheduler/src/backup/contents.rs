@@ -16,16 +16,19 @@ use crate::world::Worlds;
 
 /// Places, relative to the server's directory, whose content comes back by itself. None lies in a world folder.
 ///
+/// The disk's own: what a repair of its file system found, which only root may read.
+///
 /// The server's own: what Paper downloads or unpacks at a start, and what it writes for people to read. Web maps: tiles are drawn again
 /// from the world, and can be larger than it. Dynmap's `tilespath` is `web/tiles` in its folder, squaremap's is the same in its own, and
 /// `BlueMap` keeps its maps in `bluemap/web/maps` (<https://bluemap.bluecolored.de/wiki/getting-started/Installation>).
-const COMES_BACK: [&str; 10] = [
+const COMES_BACK: [&str; 11] = [
     "bluemap/web/maps",
     "bundler",
     "cache",
     "crash-reports",
     "libraries",
     "logs",
+    "lost+found",
     "plugins/.paper-remapped",
     "plugins/dynmap/web/tiles",
     "plugins/squaremap/web/tiles",

@@ -79,6 +79,17 @@ fn an_empty_volume_has_no_floor_and_everything_may_open_it() {
 }
 
 #[test]
+fn what_a_repair_of_the_file_system_left_is_no_world_and_a_folder_that_cannot_be_listed_is_named() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "lost+found/level.dat", &level_dat(Some((9999, "99"))));
+    put(data.path(), "lost+found/#131/level.dat", &level_dat(Some((9999, "99"))));
+    assert_eq!(Worlds::read(data.path()).unwrap(), Worlds::default());
+    let gone = data.path().join("gone");
+    let error = Worlds::read(&gone).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("`{}`: ", gone.display())), "{error}");
+}
+
+#[test]
 fn the_highest_version_of_any_world_is_the_floor_whatever_the_folders_are_called() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "lobby/level.dat", &level_dat(Some((4556, "1.21.10"))));

@@ -46,6 +46,7 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
         key: None,
         report: Some(Arc::new(report)),
         silent_since: Timestamp::UNIX_EPOCH,
+        refusal: None,
         order: None,
     }
 }

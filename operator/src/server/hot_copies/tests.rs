@@ -51,6 +51,7 @@ fn seen(writes: bool, backups: &Value) -> Observed {
         key: None,
         report: Some(Arc::new(report)),
         silent_since: Timestamp::UNIX_EPOCH,
+        refusal: None,
         order: None,
     }
 }

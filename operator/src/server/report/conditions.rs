@@ -2,7 +2,7 @@
 
 use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning, human};
 use scheduler::gate::Gate;
@@ -28,6 +28,12 @@ pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 const FILES_BROUGHT: &str = "FilesBrought";
 /// The reason when the agent did not bring them to the volume.
 const NOT_STAGED: &str = "NotStaged";
+
+/// The agent of the pod is there, and does not take our requests; there is none while it does.
+pub(super) const AGENT_REFUSES: &str = "AgentRefuses";
+/// How long it may. An agent that has just started takes none that was signed before, and an operator that has just lost its lease is told
+/// so once.
+const REFUSES_FOR: SignedDuration = SignedDuration::from_secs(20);
 
 /// Conditions of a pass that went all the way.
 pub(super) fn build_conditions(
@@ -84,7 +90,7 @@ pub(super) fn build_conditions(
         // While it is tried again, what was said last stands.
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
-    conditions.extend(of_the_volume(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
+    conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
     }
@@ -146,7 +152,7 @@ pub(super) fn build_failure(
 }
 
 /// What the agent found that a person should mend; nothing is said while there is nothing.
-fn of_the_volume(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     let agent = report.seen.report.as_deref();
     let drift = agent
         .filter(|agent| !agent.drift.is_empty())
@@ -155,7 +161,15 @@ fn of_the_volume(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'s
         let message = "RCON answers on the pod's own address; the server's software does not honour `rcon.ip`";
         ("RconExposed", "OpenToTheNetwork", message.to_owned())
     });
-    drift.into_iter().chain(exposed)
+    let refused = agent_refuses(report).map(|(reason, words)| (AGENT_REFUSES, reason, cut(words, 1_024)));
+    drift.into_iter().chain(exposed).chain(refused)
+}
+
+/// Why an agent that is there does nothing that it is asked, for longer than its own start explains.
+pub(super) fn agent_refuses<'a>(report: &Report<'a>) -> Option<(&'static str, &'a str)> {
+    let is_news = report.now < report.seen.silent_since + REFUSES_FOR;
+    let refusal = report.seen.refusal.as_ref().filter(|_| !is_news)?;
+    Some((refusal.0, &refusal.1))
 }
 
 fn not_staged(why: &str) -> String {
@@ -262,7 +276,10 @@ fn waiting_in_words(
         WaitingOn::Players { until } => {
             (true, "WaitingForPlayers", format!("somebody is on; waiting until {until} at most"))
         }
-        WaitingOn::Agent { until } => (true, "AgentSilent", format!("nobody can be asked; going on at {until}")),
+        WaitingOn::Agent { until } => {
+            let why = report.seen.refusal.as_ref().map_or(String::new(), |(_, words)| format!(": {words}"));
+            (true, "AgentSilent", cut(&format!("going on at {until}; nobody can be asked{why}"), 1_024))
+        }
         WaitingOn::Controller => {
             (true, "WaitingForController", "the StatefulSet controller has the next move".to_owned())
         }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 use scheduler::rollout::Step;
 
-use super::conditions::{COUNTDOWN_WHILE_EMPTY, refusal};
+use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses, refusal};
 use super::status::for_people;
 use super::{Report, backup, in_words, is_open, plugin_data};
 use crate::chain::cut;
@@ -37,6 +37,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     }
     notes.extend(of_the_schedule(server, report, before));
     notes.extend(called_off(report, before));
+    notes.extend(refused_by_agent(report));
     notes.extend(backup::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
     notes.extend(of_step(server, report, before));
@@ -100,6 +101,11 @@ fn of_the_schedule(
 /// What kept updates back by a person's word does so no more.
 fn resumed() -> Note {
     normal("Resumed", "updates are applied in their windows again".to_owned())
+}
+
+/// Nobody can be asked who is on, nor be told anything, until a person has mended it.
+fn refused_by_agent(report: &Report<'_>) -> Option<Note> {
+    agent_refuses(report).map(|(_, words)| warning(AGENT_REFUSES, words.to_owned()))
 }
 
 /// Somebody joined while an empty server counted down.

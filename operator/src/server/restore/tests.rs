@@ -68,6 +68,7 @@ fn seen(backups: &Value) -> Observed {
         key: None,
         report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
         silent_since: Timestamp::UNIX_EPOCH,
+        refusal: None,
         order: None,
     }
 }

@@ -148,7 +148,7 @@ const NEW_LAYOUT: [(&str, &[u8]); 4] = [
     ("survival/players/steve.dat", b"steve"),
 ];
 
-const SERVER_FILES: [(&str, &[u8]); 16] = [
+const SERVER_FILES: [(&str, &[u8]); 17] = [
     (
         "server.properties",
         b"motd=hi\nrcon.password=hunter2\n# rcon.password=hunter1\nmanagement-server-secret=hunter3\nx=1\n",
@@ -166,6 +166,7 @@ const SERVER_FILES: [(&str, &[u8]); 16] = [
     ("cache/mojang.jar", b"jar"),
     ("logs/latest.log", b"hunter2"),
     ("libraries/a.jar", b"jar"),
+    ("lost+found/#131", b"hunter2"),
     ("versions/b.jar", b"jar"),
     (".nightshift/manifest.json", b"{}"),
 ];
