@@ -70,6 +70,11 @@ pub struct Narrowed {
 }
 
 impl Narrowed {
+    /// Whether a plugin of this name is among those that may change; `runs` is what was narrowed to.
+    pub fn may_change(&self, runs: &Present, name: &str) -> bool {
+        runs.plugins.iter().zip(&self.moves).any(|(plugin, moves)| *moves && plugin.name == name)
+    }
+
     /// The set that an answer means: what stays is file by file what `runs`, which is the lock that was narrowed to, and there for the reason
     /// that it was.
     #[must_use]
