@@ -257,10 +257,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let known = before.available_update.as_ref().filter(|known| known.digest == goal.files.lock);
     let tries_another = Plan::tries_another(&seen, rendered.revision);
     let early = plan::early_gate(&checked.windows, &alone, known, tries_another, at);
-    let is_asked_for = by_hand.is_some() || consent.apply_since.is_some();
-    let passes = is_asked_for || early.is_some() && alone.early().is_some_and(Early::waits_for_nobody);
-    let gate = plan::gate(&checked, &consent, by_hand.or(early), at);
-    let follows = follows.filter(|_| !passes && checked.changes_by_itself());
+    let passes = early.is_some() && alone.early().is_some_and(Early::waits_for_nobody);
+    let waits = checked.changes_by_itself() && by_hand.is_none() && consent.apply_since.is_none() && !passes;
+    let (gate, follows) = (plan::gate(&checked, &consent, by_hand.or(early), at), follows.filter(|_| waits));
     let key = (checked.namespace.clone(), checked.name.clone());
     let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
     let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at)
