@@ -6,7 +6,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::paper_mc_server::UpdateStrategy;
+use crate::paper_mc_server::{NamedWindow, UpdateStrategy};
 use crate::schema;
 
 /// One plugin for the servers that match.
@@ -88,6 +88,12 @@ pub struct PluginSpec {
     /// with `enabled: false` hold it back all the same; `spec.follows` of a server does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub urgent: bool,
+    /// Windows in which a newer release comes alone, with everything else at what runs: beside the windows of a server, in which all that is
+    /// due comes together. `updateDelay` counts, and so does all that keeps a server as it is: blackouts, `suspend`, `approval: Required`,
+    /// `spec.follows`, a maintenance window with `enabled: false`. What is `urgent` needs none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub windows: Vec<NamedWindow>,
     /// What you say about Minecraft versions, against or beside the page's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatibility_override: Option<CompatibilityOverride>,

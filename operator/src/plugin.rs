@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::k8s::ssa::Writer;
 use crate::requeue::{Blame, Outcome, again};
 use crate::revision::digest;
+use crate::server::check::windows::check_plugin_windows;
 use crate::telemetry::metrics::Pass;
 
 /// Releases shown in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
@@ -95,8 +96,10 @@ fn build_status(
     let channel = least_stable(plugin.spec.channel);
     let usable =
         found.map(|project| project.releases.iter().filter(|release| release.channel >= channel).collect::<Vec<_>>());
+    let wrong_windows = windows_problem(plugin);
     let (ready, reason, message) = match (&found, &problem, matched.is_empty()) {
         (None, Some(Problem { category, words }), _) => (false, reason_of(category), cut(words, 1_024)),
+        _ if wrong_windows.is_some() => (false, INVALID, cut(&wrong_windows.unwrap_or_default(), 1_024)),
         (None, None, true) => (
             false,
             "NoServersMatched",
@@ -226,6 +229,15 @@ fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snaps
     };
     let subject = key.to_string();
     snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| problem.clone())
+}
+
+/// What is wrong with windows of its own that the schema lets in, such as 30 February. In the zone of no server: a zone of theirs is for them to
+/// complain about.
+fn windows_problem(plugin: &Plugin) -> Option<String> {
+    let (_, complaints) = check_plugin_windows(plugin, "UTC");
+    let words: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    (!words.is_empty())
+        .then(|| format!("{}. Until then it waits for its other windows and those of its servers", words.join("; ")))
 }
 
 fn least_stable(channel: PluginChannel) -> Channel {

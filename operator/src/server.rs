@@ -56,7 +56,8 @@ use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
 use restore::Restores;
 use rollout::{Done, GoalParts, Hand};
-use scope::{Alone, Scope};
+use scope::Alone;
+use scope::early::Early;
 use undo::Undo;
 
 /// How old what was seen may be when a step is decided upon it.
@@ -206,7 +207,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let runs = WhatRuns::of(&seen);
     let before = report::status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
-    let whole_by_hand = by_hand.is_some() && Scope::asked(server).is_none();
+    let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
     let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
@@ -255,17 +256,17 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let by_hand = by_hand.or_else(|| checked.windows.by_hand(consent.apply_since?, true, at));
     let known = before.available_update.as_ref().filter(|known| known.digest == goal.files.lock);
     let tries_another = Plan::tries_another(&seen, rendered.revision);
-    let urgent = plan::urgent_gate(&checked.windows, &alone, known, tries_another, at);
-    let (asked, is_asked_for) = (by_hand.or(urgent), consent.apply_since.is_some());
-    let gate = plan::gate(&checked, &consent, asked, at);
-    let follows = follows.filter(|_| asked.is_none() && !is_asked_for && checked.changes_by_itself());
+    let early = plan::early_gate(&checked.windows, &alone, known, tries_another, at);
+    let passes = early.is_some() && alone.early().is_some_and(Early::waits_for_nobody);
+    let waits = checked.changes_by_itself() && by_hand.is_none() && consent.apply_since.is_none() && !passes;
+    let (gate, follows) = (plan::gate(&checked, &consent, by_hand.or(early), at), follows.filter(|_| waits));
     let key = (checked.namespace.clone(), checked.name.clone());
     let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
-    let mut plan =
-        Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at).with_restores(restores);
+    let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at)
+        .with_restores(restores)
+        .with_alone(alone, alone_until);
     plan.files_problem = files_problem;
     plan.undo = undo;
-    (plan.alone, plan.alone_until) = (alone, alone_until);
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
@@ -332,18 +333,17 @@ async fn choose(
     let mut answer = plan::answer(question.whole().await?, question.runs);
     if let Some(undo) = undo {
         let undo = choose::bring_back(ctx, checked, undo, &mut answer, question.runs).await?;
-        let asked = Scope::asked(server).filter(|_| is_by_hand);
+        let asked = scope::asked(server).filter(|_| is_by_hand);
         let alone = question.alone(asked, Some(&undo), &mut answer).await?;
         return Ok((answer, Some(undo), alone));
     }
     let alone = if is_by_hand {
-        question.alone(Scope::asked(server), None, &mut answer).await?
+        question.alone(scope::asked(server), None, &mut answer).await?
     } else {
         let is_asked_for = |whole: &Lock| consent::is_asked_for(server, whole.digest().as_str());
-        let waits = !answer.lock.as_ref().is_some_and(is_asked_for) && question.has_to_wait(&answer);
+        let waits = !answer.lock.as_ref().is_some_and(is_asked_for) && question.whole_has_to_wait(&answer);
         let is_meant = |whole: &Lock| !waits && consent::is_named(server, whole.digest().as_str());
-        let scope = Scope::urgent(checked, question.request, plugins, waits, question.at);
-        question.urgent(scope, is_meant, &mut answer).await?
+        question.early(checked, plugins, waits, is_meant, &mut answer).await?
     };
     Ok((answer, None, alone))
 }

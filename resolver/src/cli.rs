@@ -9,9 +9,11 @@ use jiff::Timestamp;
 use tracing_subscriber::EnvFilter;
 
 mod adopt;
+mod alone;
 mod arguments;
 mod ask;
 mod called;
+mod change;
 mod checked;
 #[cfg(feature = "cluster")]
 mod cluster;

@@ -29,6 +29,7 @@ mod passing_over;
 pub mod request;
 #[cfg(feature = "cli")]
 mod schema;
+pub mod scope;
 mod shelf;
 pub mod software;
 mod solve;

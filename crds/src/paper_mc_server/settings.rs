@@ -70,7 +70,7 @@ pub struct MaintenanceWindow {
     pub time_zone: Option<String>,
 }
 
-/// A further window.
+/// A further window of a server, or a window of a single Plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedWindow {
@@ -89,7 +89,7 @@ pub struct NamedWindow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub latest_start: Option<String>,
-    /// Its zone, when it is not `spec.timeZone`.
+    /// Its zone, when it is not that of the server (`spec.timeZone`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: Option<String>,

@@ -100,3 +100,16 @@ fn a_spec_that_is_older_than_the_schema_is_told_what_is_wrong() {
     let site = plugin(&json!({"type": "modrinth", "project": "warps"}));
     assert!(words(super::tests::said(&site, &read("2.1"))).starts_with("warps  False NotRead: "));
 }
+
+#[test]
+fn a_window_that_never_opens_is_told_and_so_is_the_way_in_which_the_plugin_comes_all_the_same() {
+    let with = |cron: &str| {
+        let mut plugin = by_url();
+        plugin.spec.windows = serde_json::from_value(json!([{"name": "night", "cron": cron}])).unwrap();
+        words(said(&plugin, &read("2.1")))
+    };
+    assert!(with("0 3 * * 3").contains(" True "), "{}", with("0 3 * * 3"));
+    let wrong = with("0 3 30 2 *");
+    assert!(wrong.contains(" False Invalid: spec.windows[night]: `0 3 30 2 *` never happens"), "{wrong}");
+    assert!(wrong.ends_with("it waits for its other windows and those of its servers"), "{wrong}");
+}

@@ -21,7 +21,7 @@ use super::build::owner_of;
 use super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
 use crate::quantity;
 
-mod windows;
+pub(crate) mod windows;
 
 use windows::{check_copies, check_restart, check_windows};
 

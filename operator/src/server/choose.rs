@@ -3,18 +3,21 @@
 
 use std::sync::Arc;
 
+use crds::Plugin;
 use jiff::Timestamp;
 use resolver::Unsolvable;
 use resolver::catalog::Catalog;
 use resolver::lock::{Lock, LockReason};
-use resolver::request::Request;
+use resolver::request::{Request, Running};
+use resolver::scope::{Delays, Narrowed, Present, Scope, narrow};
 
 use super::change::changes;
 use super::check::CheckedServer;
 use super::files;
 use super::follows::Follows;
 use super::plan::{self, WhatRuns, with_image_of};
-use super::scope::{Alone, Narrowed, Scope, narrow, not_alone, up_to_date};
+use super::scope::early::{Candidates, Early, InOwnWindow};
+use super::scope::{Alone, not_alone, unknown, up_to_date};
 use super::undo::Undo;
 use crate::catalog_keeper::Snapshot;
 use crate::context::Context;
@@ -60,12 +63,12 @@ impl Question<'_> {
             Err(why) => return Ok(Alone::Refused(why)),
         };
         let runs = &record.lock;
-        if let Some(why) = scope.unknown(self.request, runs) {
+        if let Some(why) = unknown(&scope, self.request, runs) {
             return Ok(Alone::Refused(why));
         }
         let shared = self.shared(answer);
-        let one = Narrow { question: self, runs, shared: shared.as_ref() };
-        match one.newer(&scope).await? {
+        let one = Narrow { question: self, request: self.request, runs, shared: shared.as_ref() };
+        match one.newer(&scope, Delays::Skipped).await? {
             Some(lock) => {
                 answer.lock = Some(with_image_of(lock, self.runs));
                 Ok(Alone::Asked(scope))
@@ -74,35 +77,76 @@ impl Question<'_> {
         }
     }
 
-    /// Puts into the place of `answer` what may not wait for a window, if it can come alone. `is_meant` says whether a person
-    /// has spoken for the set of a lock: then that one comes.
-    pub(super) async fn urgent(
+    /// Puts into the place of `answer` what waits for no window of the server, if it can come alone. `waits`: all that is planned has to wait for
+    /// the server that is followed. `is_meant` says whether a person has spoken for the set of a lock: then that one comes.
+    pub(super) async fn early(
         &self,
-        scope: Option<Scope>,
+        server: &CheckedServer,
+        plugins: &[Arc<Plugin>],
+        waits: bool,
         is_meant: impl Fn(&Lock) -> bool,
         answer: &mut plan::Answer,
     ) -> Result<Alone, Gone> {
-        let (Some(scope), Some(record), Some(whole)) = (scope, &self.runs.lock, &answer.lock) else {
-            return Ok(Alone::Nothing);
-        };
+        let (Some(record), Some(whole)) = (&self.runs.lock, &answer.lock) else { return Ok(Alone::Nothing) };
         let runs = &record.lock;
         // Nothing newer comes alone where nothing newer comes at all. Without a solution of the whole it may.
         if answer.solved && changes(Some(runs), whole).is_empty() || is_meant(whole) {
             return Ok(Alone::Nothing);
         }
+        let is_due = |scope: &Scope| !answer.solved || scope.differs(runs, whole);
+        let candidates = Candidates::of(server, self.request, plugins, waits, is_due, self.at);
+        // What may come when nobody is on comes whole: a window that only opens later is no reason to leave the rest behind.
+        let may_be_planned = |lock: &Lock| server.opportunistic.is_none() || lock.digest() == whole.digest();
         let shared = self.shared(answer);
-        let one = Narrow { question: self, runs, shared: shared.as_ref() };
-        let Some(lock) = one.newer(&scope).await? else { return Ok(Alone::Nothing) };
+        let found = self.earliest(candidates, runs, shared.as_ref(), may_be_planned).await?;
+        let Some((lock, early)) = found else { return Ok(Alone::Nothing) };
         answer.lock = Some(with_image_of(lock, self.runs));
-        Ok(Alone::Urgent(scope))
+        Ok(Alone::Early(early))
+    }
+
+    /// What comes first of those that wait for no window of the server. `may_be_planned`: before its window opens.
+    async fn earliest(
+        &self,
+        candidates: Candidates,
+        runs: &Lock,
+        shared: Option<&Lock>,
+        may_be_planned: impl Fn(&Lock) -> bool,
+    ) -> Result<Option<(Lock, Early)>, Gone> {
+        let one = Narrow { question: self, request: self.request, runs, shared };
+        let urgent = match candidates.urgent {
+            Some(scope) => one.newer(&scope, Delays::Skipped).await?.map(|lock| (lock, scope)),
+            None => None,
+        };
+        if let Some((base, urgent)) = urgent {
+            let Some(own) = candidates.own.into_iter().find(InOwnWindow::is_open) else {
+                return Ok(Some((base, Early::Urgent(urgent))));
+            };
+            // What may not wait is there whatever its age, and what comes beside it is as old as in every set.
+            let request = Request { running: Some(Running::of(&base)), ..self.request.clone() };
+            let beside = Narrow { question: self, request: &request, runs: &base, shared };
+            let both = beside.newer(&own.scope.and(&urgent), Delays::AsWritten).await?;
+            return Ok(Some(match both.filter(|both| !self.has_to_wait(&base, both)) {
+                Some(both) => (both, Early::Both { urgent, own }),
+                None => (base, Early::Urgent(urgent)),
+            }));
+        }
+        for own in candidates.own {
+            let newer = one.newer(&own.scope, Delays::AsWritten).await?;
+            if let Some(lock) = newer.filter(|lock| own.is_open() || may_be_planned(lock)) {
+                return Ok(Some((lock, Early::InOwnWindow(own))));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether the set that was chosen has to wait for the server that is followed.
-    pub(super) fn has_to_wait(&self, answer: &plan::Answer) -> bool {
-        let (Some(follows), Some(runs), Some(whole)) = (self.follows, &self.runs.lock, &answer.lock) else {
-            return false;
-        };
-        follows.waits(&runs.lock, whole, self.at).is_some()
+    pub(super) fn whole_has_to_wait(&self, answer: &plan::Answer) -> bool {
+        let (Some(runs), Some(whole)) = (&self.runs.lock, &answer.lock) else { return false };
+        self.has_to_wait(&runs.lock, whole)
+    }
+
+    fn has_to_wait(&self, from: &Lock, to: &Lock) -> bool {
+        self.follows.is_some_and(|follows| follows.waits(from, to, self.at).is_some())
     }
 
     /// What was decided for all servers that share a plugin.
@@ -121,28 +165,30 @@ impl Question<'_> {
 /// Asks about parts of a request.
 struct Narrow<'a> {
     question: &'a Question<'a>,
+    /// With what runs for it.
+    request: &'a Request,
     runs: &'a Lock,
     /// What was decided for all servers that share a plugin.
     shared: Option<&'a Lock>,
 }
 
 impl Narrow<'_> {
-    async fn solve(&self, scope: &Scope) -> Result<Result<Lock, Unsolvable>, Gone> {
-        let narrowed: Narrowed = narrow(self.question.request, self.runs, scope, self.shared);
+    async fn solve(&self, scope: &Scope, delays: Delays) -> Result<Result<Lock, Unsolvable>, Gone> {
+        let narrowed: Narrowed = narrow(self.request, &Present::of(self.runs), scope, self.shared, delays);
         let answer = self.question.ask(&narrowed.request, Arc::new(vec![narrowed.request.clone()])).await?;
-        Ok(answer.map(|resolution| narrowed.lock(resolution.lock)))
+        Ok(answer.map(|resolution| narrowed.lock(self.runs, resolution.lock)))
     }
 
     /// The set in which only a scope has changed; None: there is none, or nothing in it would change.
-    async fn newer(&self, scope: &Scope) -> Result<Option<Lock>, Gone> {
-        let solved = self.solve(scope).await?;
+    async fn newer(&self, scope: &Scope, delays: Delays) -> Result<Option<Lock>, Gone> {
+        let solved = self.solve(scope, delays).await?;
         Ok(solved.ok().filter(|lock| !changes(Some(self.runs), lock).is_empty()))
     }
 
     /// Why nothing of a scope comes alone: it is as new as it may be, or something has to come along.
     async fn why_not(&self, scope: &Scope) -> Result<Alone, Gone> {
-        let everything = Scope::everything(self.question.request, self.runs);
-        match self.solve(&everything).await? {
+        let everything = Scope::everything(self.request, self.runs);
+        match self.solve(&everything, Delays::Skipped).await? {
             Ok(newest) if scope.differs(self.runs, &newest) => {
                 let with = self.companions(scope, &newest).await?;
                 Ok(Alone::Refused(not_alone(scope, with.as_ref())))
@@ -172,7 +218,7 @@ impl Narrow<'_> {
 
     /// Whether something of `scope` changes when nothing but `may_change` does.
     async fn comes(&self, may_change: &Scope, scope: &Scope) -> Result<bool, Gone> {
-        Ok(self.solve(may_change).await?.is_ok_and(|lock| scope.differs(self.runs, &lock)))
+        Ok(self.solve(may_change, Delays::Skipped).await?.is_ok_and(|lock| scope.differs(self.runs, &lock)))
     }
 }
 

@@ -30,6 +30,11 @@ impl Outlook {
             is_spoilt: by_itself && next_opening.is_none() && !windows.blackouts.is_empty(),
         }
     }
+
+    /// The same where what is planned also comes when a window of its Plugin opens.
+    pub(crate) fn with_window_of_a_plugin(self, opens: Option<Timestamp>) -> Self {
+        Self { next_opening: self.next_opening.into_iter().chain(opens).min(), ..self }
+    }
 }
 
 /// What a suspended server is, for a condition and an Event.

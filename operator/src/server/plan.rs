@@ -33,6 +33,7 @@ use super::restart::Restarts;
 use super::restore::Restores;
 use super::rollout::start_deadline;
 use super::scope::Alone;
+use super::scope::early::Early;
 use super::strangers::strangers;
 use super::undo::Undo;
 use crate::Config;
@@ -211,9 +212,9 @@ pub(crate) fn gate(server: &CheckedServer, consent: &Consent, by_hand: Option<Ga
     server.windows.gate(now)
 }
 
-/// The gate for what may not wait for a window: open since it was found (`known`), but for blackouts. While another set is on trial, the
-/// gate of that one counts: what was committed in a window is taken back when it shuts.
-pub(crate) fn urgent_gate(
+/// The gate for what waits for no window of the server. What may not wait is there since it was found (`known`). While another set is on
+/// trial, the gate of that one counts: what was committed in a window is taken back when it shuts.
+pub(crate) fn early_gate(
     windows: &Windows,
     alone: &Alone,
     known: Option<&AvailableUpdate>,
@@ -221,8 +222,8 @@ pub(crate) fn urgent_gate(
     now: Timestamp,
 ) -> Option<Gate> {
     let found_at = known.and_then(|known| known.found_at);
-    let is_urgent = matches!(alone, Alone::Urgent(_)) && !tries_another;
-    is_urgent.then(|| windows.without_windows(whole_second(found_at.unwrap_or(now)), now))
+    let early = alone.early().filter(|_| !tries_another)?;
+    Some(early.gate(windows, whole_second(found_at.unwrap_or(now)), now))
 }
 
 /// Everything that the rollout and the report need of this pass.
@@ -244,7 +245,7 @@ pub(crate) struct Plan {
     pub(crate) undo: Option<Undo>,
     /// What comes alone, if something does.
     pub(crate) alone: Alone,
-    /// Until when: the end of the request for it.
+    /// Until when: the end of the request for it, or the next opening of a window of the server.
     pub(crate) alone_until: Option<Timestamp>,
     /// Restarts by the clock.
     pub(crate) restarts: Restarts,
@@ -337,6 +338,12 @@ impl Plan {
     pub(crate) fn with_restores(self, restores: Restores) -> Self {
         let restart = restores.restart(self.goal.restart);
         Self { goal: Goal { restart, ..self.goal }, restores, ..self }
+    }
+
+    /// With what comes alone, `until` then.
+    pub(crate) fn with_alone(mut self, alone: Alone, until: Option<Timestamp>) -> Self {
+        self.outlook = self.outlook.with_window_of_a_plugin(alone.early().and_then(Early::next_opening));
+        Self { alone, alone_until: until, ..self }
     }
 
     /// The goal differs from what is settled.

@@ -1,10 +1,11 @@
-//! Edge (writes). One plugin alone: by a request with a scope, and because it may not wait.
+//! Edge (writes). One plugin alone: by a request with a scope, because it may not wait, and in a window of its own.
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, plugin, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, plugin, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::Witness;
@@ -67,6 +68,55 @@ async fn one_plugin_comes_alone_when_somebody_asks_for_it_and_another_because_it
         lobby.settled().await;
         assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.1"), "the window is far");
         assert_eq!(witness.runs(), 3, "{}", witness.console());
+    })
+    .await;
+}
+
+/// A schedule that comes in three hours, and then on each day.
+fn in_three_hours() -> String {
+    #[expect(clippy::disallowed_methods, reason = "a window opens by the cluster's clock")]
+    let opens = Timestamp::now() + SignedDuration::from_hours(3);
+    opens.to_zoned(TimeZone::UTC).strftime("%-M %-H * * *").to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_plugin_comes_alone_in_a_window_of_its_own_and_is_what_is_planned_before_it_opens() {
+    in_a_world("own-window", BEFORE, async |world| {
+        let window = async |cron: &str| {
+            let windows = json!({"spec": {"windows": [{"name": "own", "cron": cron}]}});
+            let api = world.api::<crds::Plugin>();
+            api.patch("viaversion", &PatchParams::default(), &Patch::Merge(windows)).await.unwrap();
+        };
+        world.apply(&[server(LOBBY, FAR), plugin("viaversion"), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let witness = Witness::of(&lobby).await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let far = lobby.object().await.status.unwrap().next_window_at.unwrap();
+
+        window(&in_three_hours()).await;
+        let said = lobby.condition_is("Scoped", "True", "OwnWindow").await;
+        assert!(said.contains("plugin/viaversion comes in its own window"), "{said}");
+        lobby.planned(&["ViaVersion 5.7.0 -> 5.7.1"]).await;
+        let status = lobby.object().await.status.unwrap();
+        assert!(status.next_window_at.is_some_and(|opens| opens < far), "{:?}", status.next_window);
+        assert!(!status.available_update.unwrap().summary.contains("ViaBackwards"));
+        let waits = lobby.condition_is("Updating", "False", "WaitingForWindow").await;
+        assert!(waits.contains("the window of plugin/viaversion opens at"), "{waits}");
+        assert_eq!((versions(&lobby).await, witness.runs()), (pair("5.7.0", "5.7.0"), 1), "it is not open");
+
+        window(ALWAYS).await;
+        until("the update is applied", AN_UPDATE, async || {
+            world.notes(LOBBY, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
+        })
+        .await;
+        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.0"), "everything else stays");
+        lobby.planned(&["ViaBackwards 5.7.0 -> 5.7.1"]).await;
+        let status = lobby.object().await.status.unwrap();
+        assert_eq!(status.next_window_at, Some(far), "the rest waits for the window of the server");
+        assert!(lobby.condition("Scoped").await.is_none());
+        assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
     })
     .await;
 }

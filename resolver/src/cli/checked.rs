@@ -49,7 +49,8 @@ pub(super) fn check(manifests: Manifests, notes: &mut Vec<String>) -> Result<Che
         match Known::of(server).ask(server, plugins.iter().map(|plugin| &plugin.object)) {
             Ok(request) => {
                 running.insert(request.server.clone(), running::of(server.status.as_ref()));
-                schedules.insert(request.server.clone(), schedule::of(server));
+                let plugins = plugins.iter().map(|plugin| &plugin.object);
+                schedules.insert(request.server.clone(), schedule::of(server, plugins));
                 requests.push(request);
             }
             Err(complaints) => {
@@ -96,7 +97,7 @@ pub(super) fn check_found(found: super::cluster::Found, notes: &mut Vec<String>)
         match Known::of(&server).ask(&server, &plugins) {
             Ok(request) => {
                 running.insert(name.clone(), running::of(server.status.as_ref()));
-                schedules.insert(name, schedule::of(&server));
+                schedules.insert(name, schedule::of(&server, &plugins));
                 requests.push(request);
             }
             Err(complaints) if is_named || asked_about.is_none() => {

@@ -6,21 +6,18 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::alone::{self, Alone, Whole};
 use super::arguments::{Format, Plan as Asked};
+use super::change::{self, Change, changes};
 use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::outdated::{self, Row};
-use super::running::Runs;
 use super::table::table;
 use super::when::When;
 use super::{End, Said, diff};
-use crate::Resolution;
-use crate::explain::{Explanation, Solved, human};
+use crate::explain::{Explanation, human};
 use crate::lock::Lock;
 use crate::request::Running;
 use crate::upstream::in_words;
-
-/// What a change of the server's image is called.
-const IMAGE: &str = "image";
 
 /// What would be changed on one server.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,25 +34,12 @@ pub(super) struct Plan {
     by_the_clock: Option<String>,
     /// What would be another than now, Paper first.
     changes: Vec<Change>,
+    /// What of it also comes alone, without a window of the server, while everything else stays as it is: Plugins with `spec.urgent` or with
+    /// `spec.windows`. All of it comes together in a window of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alone: Vec<Alone>,
     /// What is newer and has to wait.
     waits: Vec<Wait>,
-}
-
-/// Something that would be another.
-#[derive(Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Change {
-    /// `Paper`, `Java`, `image`, or the name that people know a plugin by.
-    name: String,
-    /// What runs; absent when it is new.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<String>,
-    /// What would run; absent when it goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
-    /// The world could not go back.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    one_way: bool,
 }
 
 /// Something newer that waits.
@@ -108,10 +92,22 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             && gathered.requests.iter().any(|request| request.server == *server && request.running.is_none());
         let when = When::of((is_new, changes.is_empty()), schedule, now, at);
         let is_one_way = changes.iter().any(|change| change.one_way);
+        let when = if is_one_way { when.in_windows_only() } else { when };
+        let whole = Whole {
+            catalog: &gathered.catalog,
+            requests: &gathered.requests,
+            resolution,
+            solved,
+            changes: &changes,
+            runs: &runs,
+            lock: locks.get(server),
+        };
+        let (when, alone) = alone::alone(&whole, schedule, when, now, at);
         let plan_of_server = Plan {
             server: server.clone(),
             restart: !changes.is_empty(),
-            when: if is_one_way { when.in_windows_only() } else { when },
+            when,
+            alone,
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
             waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
@@ -134,74 +130,23 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     Ok(said)
 }
 
-fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&Lock>) -> Vec<Change> {
-    let paper = &solved.paper;
-    let mut changes = Vec::new();
-    let to = format!("{}-{}", paper.minecraft, paper.build);
-    // A status that an older operator wrote names what runs, and the answer does not know it.
-    let from = match &paper.instead_of {
-        Some(before) if before.software != solved.software => {
-            Some(format!("{} {}-{}", before.software, before.minecraft, before.build))
-        }
-        Some(before) => Some(format!("{}-{}", before.minecraft, before.build)),
-        None => runs.paper.clone().filter(|_| !paper.runs_now),
-    };
-    if !paper.runs_now && from.as_ref() != Some(&to) {
-        let minecraft = |text: &String| text.split('-').next().and_then(|text| text.parse().ok());
-        let before = paper.instead_of.as_ref().map(|before| before.minecraft.clone());
-        let before = before.or_else(|| from.as_ref().and_then(minecraft));
-        let newer = solved.software.is_minecraft() && before.is_some_and(|before| before < paper.minecraft);
-        let moves = paper.instead_of.as_ref().is_some_and(|before| before.software != solved.software);
-        changes.push(Change { name: solved.software.to_string(), from, to: Some(to), one_way: newer || moves });
-    }
-    let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
-        name: name.to_owned(),
-        from: from.map(str::to_owned),
-        to: to.map(str::to_owned),
-        one_way: false,
-    };
-    if let Some(difference) = lock.map(|lock| lock.difference(&resolution.lock)) {
-        let java = difference.java.map(|java| (java.from.to_string(), java.to.to_string()));
-        changes.extend(java.map(|(from, to)| change("Java", Some(&from), Some(&to))));
-        changes.extend(difference.image.map(|image| change(IMAGE, image.from.as_deref(), image.to.as_deref())));
-    }
-    for plugin in &solved.plugins {
-        let before = match &plugin.instead_of {
-            Some(before) => Some(before),
-            None if plugin.runs_now => Some(&plugin.version),
-            None => runs.plugins.get(&plugin.name),
-        };
-        if plugin.instead_of.is_some() || before != Some(&plugin.version) {
-            changes.push(change(&plugin.name, before.map(String::as_str), Some(&plugin.version)));
-        }
-    }
-    let mut gone: BTreeMap<&str, &str> =
-        solved.removed.iter().map(|(name, version)| (name.as_str(), version.as_str())).collect();
-    // What nobody asks for any more may be of a project that nobody has read.
-    match lock {
-        Some(lock) => gone.extend(lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str()))),
-        None => gone.extend(runs.plugins.iter().map(|(name, version)| (name.as_str(), version.as_str()))),
-    }
-    gone.retain(|name, _| !solved.plugins.iter().any(|plugin| plugin.name == *name));
-    changes.extend(gone.into_iter().map(|(name, version)| change(name, Some(version), None)));
-    changes
-}
-
 fn wait(row: Row) -> Option<Wait> {
     let Row { name, runs: _, would_run: _, newest, why_not, since: _ } = row;
     Some(Wait { name, version: newest, why: why_not? })
 }
 
 fn in_sentences(plan: &Plan) -> String {
-    let Plan { server, restart: _, when, by_the_clock, changes, waits } = plan;
+    let Plan { server, restart: _, when, by_the_clock, changes, alone, waits } = plan;
     let head = match when {
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
         When::FirstStart => "starts for the first time, at once".to_owned(),
         When::Held => format!("goes on {}", when.in_words()),
         When::Open
+        | When::Urgent { .. }
         | When::Window { .. }
         | When::Windows { .. }
+        | When::OwnWindows { .. }
         | When::ByHand
         | When::Approval { .. }
         | When::Followed { .. }
@@ -211,8 +156,13 @@ fn in_sentences(plan: &Plan) -> String {
     let clock = by_the_clock.as_ref().map(|clock| format!("; restarted {how}: {clock}"));
     let mut text = format!("{server}: {head}{}\n", clock.unwrap_or_default());
     let rows: Vec<Vec<String>> =
-        changes.iter().map(|change| vec![change.name.clone(), change_in_words(change)]).collect();
+        changes.iter().map(|change| vec![change.name.clone(), change::in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
+    if !alone.is_empty() {
+        text.push_str("  alone\n");
+        let rows: Vec<Vec<String>> = alone.iter().map(Alone::row).collect();
+        text.push_str(&table("    ", &rows));
+    }
     if !waits.is_empty() {
         text.push_str("  waits\n");
         let row = |Wait { name, version, why }: &Wait| vec![format!("{name} {version}"), why.clone()];
@@ -220,20 +170,6 @@ fn in_sentences(plan: &Plan) -> String {
         text.push_str(&table("    ", &rows));
     }
     text
-}
-
-fn change_in_words(change: &Change) -> String {
-    let Change { name, from, to, one_way } = change;
-    match (from, to) {
-        _ if name == IMAGE => diff::image_words(from.as_deref(), to.as_deref()),
-        (Some(from), Some(to)) => {
-            let one_way = if *one_way { ". One-way: the world cannot go back" } else { "" };
-            format!("{from} -> {to}{one_way}")
-        }
-        (None, Some(to)) => format!("new: {to}"),
-        (Some(from), None) => format!("goes: was {from}"),
-        (None, None) => String::new(),
-    }
 }
 
 #[cfg(test)]
@@ -248,6 +184,7 @@ mod tests {
             when,
             by_the_clock: by_the_clock.map(str::to_owned),
             changes: Vec::new(),
+            alone: Vec::new(),
             waits: Vec::new(),
         };
         let clock = Some("0 5 * * * UTC");

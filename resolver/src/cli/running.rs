@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crds::paper_mc_server::PaperMCServerStatus;
+use crds::paper_mc_server::{PaperMCServerStatus, PluginState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+use crate::lock::LockReason;
 
 /// What runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +16,9 @@ pub(super) struct Runs {
     pub(super) paper: Option<String>,
     /// Plugins by the name people know.
     pub(super) plugins: BTreeMap<String, String>,
+    /// Why they are there, by the same names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) reasons: BTreeMap<String, LockReason>,
 }
 
 /// What the status says.
@@ -21,7 +26,13 @@ pub(super) fn of(status: Option<&PaperMCServerStatus>) -> Runs {
     let Some(status) = status else { return Runs::default() };
     let build = status.current_build.map(|build| format!("-{build}")).unwrap_or_default();
     let plugins = status.plugins.iter();
+    let names = |list: &String| list.split(", ").map(str::to_owned).collect();
+    let reason = |one: &PluginState| {
+        let asked = one.plugin.as_ref().map(|objects| LockReason::RequestedBy(names(objects)));
+        asked.or_else(|| one.needed_by.as_ref().map(|plugins| LockReason::NeededBy(names(plugins))))
+    };
     Runs {
+        reasons: plugins.clone().filter_map(|one| Some((one.name.clone(), reason(one)?))).collect(),
         paper: status.current_version.as_ref().map(|minecraft| format!("{minecraft}{build}")),
         plugins: plugins.filter_map(|one| Some((one.name.clone(), one.current_version.clone()?))).collect(),
     }

@@ -2,11 +2,15 @@
 //!
 //! Windows are computed in one place, the operator's scheduler. This command only repeats what it said.
 
-use crds::PaperMCServer;
+use std::collections::BTreeMap;
+
 use crds::approval;
 use crds::paper_mc_server::{Approval, Blackout, MaintenanceWindow, NamedWindow};
+use crds::{PaperMCServer, Plugin};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::manifest;
 
 /// When a server may be restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -20,7 +24,9 @@ pub(super) struct Schedule {
     pub(super) is_suspended: bool,
     /// `nightshift.dev/rollback-to`: it stays at an earlier set.
     pub(super) is_held: bool,
-    /// `approval: Required`, and what the operator plans is not approved.
+    /// `approval: Required`.
+    pub(super) requires_approval: bool,
+    /// The same, and what the operator plans is not approved.
     pub(super) unapproved: Option<Unapproved>,
     /// `spec.follows`: another server has to run it first.
     pub(super) follows: Option<Followed>,
@@ -30,6 +36,12 @@ pub(super) struct Schedule {
     pub(super) is_open: bool,
     /// `spec.updateSchedule.opportunistic`: also outside of windows, when nobody has been on for so long.
     pub(super) or_empty_for: Option<String>,
+    /// Plugins for it with `spec.urgent`.
+    pub(super) urgent: Vec<String>,
+    /// Plugins for it that have windows of their own, with these as they are written.
+    pub(super) own_windows: BTreeMap<String, Vec<String>>,
+    /// The operator plans something that comes alone, with these plugins, and its words are about that.
+    pub(super) told_alone: Option<Vec<String>>,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
@@ -54,6 +66,31 @@ pub(super) struct Unapproved {
     pub(super) digest: Option<String>,
 }
 
+impl Schedule {
+    /// What is said of all that is planned.
+    pub(super) fn about_all(&self) -> Self {
+        if self.told_alone.is_some() { self.as_if_nothing_were_told() } else { self.clone() }
+    }
+
+    /// What is said of what comes alone and changes these plugins.
+    pub(super) fn about(&self, names: &[&str]) -> Self {
+        let is_it = self.told_alone.as_ref().is_some_and(|told| {
+            told.len() == names.len() && names.iter().all(|name| told.iter().any(|other| other == name))
+        });
+        if is_it { self.clone() } else { self.as_if_nothing_were_told() }
+    }
+
+    fn as_if_nothing_were_told(&self) -> Self {
+        Self {
+            next: None,
+            is_open: false,
+            unapproved: self.requires_approval.then_some(Unapproved { digest: None }),
+            follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
+            ..self.clone()
+        }
+    }
+}
+
 fn unapproved(server: &PaperMCServer) -> Option<Unapproved> {
     if server.spec.approval == Approval::Automatic {
         return None;
@@ -70,11 +107,11 @@ fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String
     server.metadata.annotations.as_ref()?.get(name)
 }
 
-/// What the object says.
-pub(super) fn of(server: &PaperMCServer) -> Schedule {
+/// What the object says, and those of these Plugins that are for it.
+pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
-    let unapproved = unapproved(server);
+    let (requires_approval, unapproved) = (spec.approval == Approval::Required, unapproved(server));
     let is_held = annotation_of(server, approval::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
     // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
     let counts =
@@ -92,7 +129,8 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         Followed { server: wish.server.clone(), soak: wish.soak.clone(), waits }
     });
     if maintenance.is_some_and(|window| !window.enabled) {
-        return Schedule { is_suspended: spec.suspend, is_held, unapproved, by_the_clock, ..Schedule::default() };
+        let is_suspended = spec.suspend;
+        return Schedule { is_suspended, is_held, requires_approval, unapproved, by_the_clock, ..Schedule::default() };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -102,10 +140,20 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         maintenance.map(|MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }| {
             in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
         });
-    let further = spec.update_schedule.windows.iter();
-    let further = further.map(|NamedWindow { name: _, cron, duration, latest_start, time_zone }| {
+    let named = |NamedWindow { name: _, cron, duration, latest_start, time_zone }: &NamedWindow| {
         in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+    };
+    let further = spec.update_schedule.windows.iter().map(named);
+    let (urgent, patient): (Vec<&Plugin>, Vec<&Plugin>) =
+        manifest::matching(server, plugins).into_iter().partition(|plugin| plugin.spec.urgent);
+    let name_of = |plugin: &Plugin| plugin.metadata.name.clone().unwrap_or_default();
+    let own_windows = patient.into_iter().filter(|plugin| !plugin.spec.windows.is_empty());
+    let own_windows =
+        own_windows.map(|plugin| (name_of(plugin), plugin.spec.windows.iter().map(named).collect())).collect();
+    let is_alone = status.is_some_and(|status| {
+        status.conditions.iter().any(|condition| condition.type_ == "Scoped" && condition.status == "True")
     });
+    let planned = status.and_then(|status| status.available_update.as_ref()).filter(|_| is_alone);
     let blackouts = spec.update_schedule.blackouts.iter().filter_map(|blackout| match blackout {
         Blackout { from: Some(from), to: Some(to), .. } => Some(format!("{from} to {to}")),
         Blackout { cron: Some(cron), duration: Some(duration), time_zone, .. } => {
@@ -120,10 +168,14 @@ pub(super) fn of(server: &PaperMCServer) -> Schedule {
         blackouts: blackouts.collect(),
         is_suspended: spec.suspend,
         is_held,
+        requires_approval,
         unapproved,
         follows,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
         or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|wish| wish.empty_for.clone()),
+        urgent: urgent.into_iter().map(name_of).collect(),
+        own_windows,
+        told_alone: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
         by_the_clock,
     }
@@ -134,6 +186,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    fn of(server: &PaperMCServer) -> Schedule {
+        super::of(server, [])
+    }
 
     fn server(schedule: &Value, observed: i64) -> PaperMCServer {
         serde_json::from_value(json!({
@@ -246,5 +302,43 @@ mod tests {
     fn a_window_that_is_switched_off_means_never_by_itself() {
         let off = of(&server(&json!({"maintenanceWindow": {"enabled": false}}), 3));
         assert_eq!(off, Schedule::default());
+    }
+
+    #[test]
+    fn what_comes_alone_is_told_by_its_plugins_and_the_operators_words_are_about_what_it_plans() {
+        let plugin = |name: &str, more: &Value| -> Plugin {
+            let mut spec = json!({"source": {"type": "modrinth", "project": name}, "instanceSelector": {}});
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+        };
+        let windows = json!([{"name": "own", "cron": "0 3 * * 3"}]);
+        let plugins = [
+            plugin("geyser", &json!({"windows": windows})),
+            plugin("vault", &json!({"windows": windows, "urgent": true})),
+            plugin("warps", &json!({})),
+        ];
+        let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
+        server.spec.approval = Approval::Required;
+        let told = super::of(&server, &plugins);
+        assert_eq!(told.urgent, ["vault"]);
+        let own = BTreeMap::from([("geyser".to_owned(), vec!["0 3 * * 3 Europe/Berlin, for 1h".to_owned()])]);
+        assert_eq!(told.own_windows, own);
+        assert_eq!(told.about_all(), told);
+        assert_eq!(told.about(&["Geyser"]).next, None, "that is about all that is planned");
+
+        let status = server.status.as_mut().unwrap();
+        status.conditions = serde_json::from_value(json!([{
+            "type": "Scoped", "status": "True", "reason": "OwnWindow", "message": "", "lastTransitionTime": "2026-01-21T12:00:00Z",
+        }]))
+        .unwrap();
+        status.available_update = serde_json::from_value(json!({
+            "digest": "2222", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "x", "staged": true,
+            "plugins": [{"name": "Geyser", "version": "2.9"}],
+        }))
+        .unwrap();
+        let told = super::of(&server, &plugins);
+        assert!(told.about(&["Geyser"]).next.is_some() && told.about(&["Geyser", "Vault"]).next.is_none());
+        let all = told.about_all();
+        assert_eq!((all.next, all.unapproved), (None, Some(Unapproved { digest: None })));
     }
 }

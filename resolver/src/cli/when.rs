@@ -23,6 +23,12 @@ pub(super) enum When {
     FirstStart,
     /// Now: a window is open.
     Open,
+    /// Now, without a window: `spec.urgent` of a Plugin.
+    Urgent {
+        /// Times in which it waits all the same, as they are written.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        blackouts: Vec<String>,
+    },
     /// When this window opens, as the operator told it.
     Window {
         /// The instant.
@@ -44,12 +50,23 @@ pub(super) enum When {
         #[serde(skip_serializing_if = "Option::is_none")]
         or_empty_for: Option<String>,
     },
+    /// In the next of a Plugin's own windows, if no window of the server opens before; nobody has told yet when that is.
+    OwnWindows {
+        /// As they are written: cron, zone, length.
+        windows: Vec<String>,
+        /// Times in which none of them counts, as they are written.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        blackouts: Vec<String>,
+    },
     /// Only when somebody asks for it: no window is switched on.
     ByHand,
     /// Not while `nightshift.dev/rollback-to` holds it at an earlier set.
     Held,
     /// In a window after somebody has approved the set: `spec.approval` is `Required`.
     Approval {
+        /// It needs no window.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        urgent: bool,
         /// The digest of what the operator plans, for the annotation `nightshift.dev/approve`.
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
@@ -86,14 +103,18 @@ impl When {
             next,
             or_empty_for,
             is_open,
+            requires_approval: _,
+            urgent: _,
+            own_windows: _,
+            told_alone: _,
             by_the_clock: _,
-        } = schedule.cloned().unwrap_or_default();
+        } = schedule.map(Schedule::about_all).unwrap_or_default();
         let is_open = is_open && at <= now;
         match next {
             _ if is_same => Self::Never,
             _ if is_new => Self::FirstStart,
             _ if is_held => Self::Held,
-            _ if unapproved.is_some() => Self::Approval { digest: unapproved.and_then(|it| it.digest) },
+            _ if unapproved.is_some() => Self::Approval { urgent: false, digest: unapproved.and_then(|it| it.digest) },
             // With a request of somebody, the operator says that one is open.
             _ if is_suspended && !is_open => Self::Suspended,
             _ if windows.is_empty() => Self::ByHand,
@@ -106,6 +127,60 @@ impl When {
             Some((opens, in_words)) if opens > now.max(at) => Self::Window { opens, in_words, or_empty_for },
             // An operator that has not spoken since is no witness.
             Some(_) | None => Self::Windows { windows, blackouts, or_empty_for },
+        }
+    }
+
+    /// Of what comes alone, by what the `schedule` says about that: in the `own` windows of its Plugins, or because they may not wait.
+    pub(super) fn of_what_comes_alone(
+        own: Option<&[String]>,
+        schedule: &Schedule,
+        now: Timestamp,
+        at: Timestamp,
+    ) -> Self {
+        let Schedule { blackouts, unapproved, follows, next, is_open, .. } = schedule.clone();
+        let is_open = is_open && at <= now;
+        if let Some(unapproved) = unapproved {
+            return Self::Approval { urgent: own.is_none(), digest: unapproved.digest };
+        }
+        let Some(windows) = own else { return Self::Urgent { blackouts } };
+        let next = next.filter(|(opens, _)| *opens > now.max(at));
+        match (follows, next) {
+            (Some(Followed { server, soak, waits }), next) if waits.is_some() || next.is_none() && !is_open => {
+                Self::Followed { server, soak, waits }
+            }
+            _ if is_open => Self::Open,
+            (_, Some((opens, in_words))) => Self::Window { opens, in_words, or_empty_for: None },
+            (_, None) => Self::OwnWindows { windows: windows.to_vec(), blackouts },
+        }
+    }
+
+    /// Whether it comes by itself, and not now.
+    pub(super) fn is_by_itself_later(&self) -> bool {
+        match self {
+            Self::Window { .. } | Self::Windows { .. } | Self::Approval { .. } | Self::Followed { .. } => true,
+            Self::Never
+            | Self::FirstStart
+            | Self::Open
+            | Self::Urgent { .. }
+            | Self::OwnWindows { .. }
+            | Self::ByHand
+            | Self::Held
+            | Self::Suspended => false,
+        }
+    }
+
+    /// Whether nothing else can come before.
+    pub(super) fn is_known(&self) -> bool {
+        match self {
+            Self::Open | Self::Urgent { .. } | Self::Window { .. } | Self::Approval { .. } => true,
+            Self::Never
+            | Self::FirstStart
+            | Self::Windows { .. }
+            | Self::OwnWindows { .. }
+            | Self::Followed { .. }
+            | Self::ByHand
+            | Self::Held
+            | Self::Suspended => false,
         }
     }
 
@@ -122,6 +197,8 @@ impl When {
             other @ (Self::Never
             | Self::FirstStart
             | Self::Open
+            | Self::Urgent { .. }
+            | Self::OwnWindows { .. }
             | Self::ByHand
             | Self::Held
             | Self::Approval { .. }
@@ -137,6 +214,8 @@ impl When {
             Self::Never
             | Self::FirstStart
             | Self::Open
+            | Self::Urgent { .. }
+            | Self::OwnWindows { .. }
             | Self::ByHand
             | Self::Held
             | Self::Approval { .. }
@@ -151,21 +230,27 @@ impl When {
             Self::Never => "not at all".to_owned(),
             Self::FirstStart => "at once: a first start needs no window".to_owned(),
             Self::Open => "now: a window is open".to_owned(),
+            Self::Urgent { blackouts } => format!("now: it is urgent (`spec.urgent`){}", unless(blackouts)),
             Self::Window { opens: _, in_words, or_empty_for: _ } => in_words.clone(),
             Self::Windows { windows, blackouts, or_empty_for } => {
                 let or = or_empty_for.as_ref().map(|time| format!(", or when nobody has been on for {time}"));
                 let (windows, or) = (windows.join("; "), or.unwrap_or_default());
-                match blackouts.join("; ") {
-                    none if none.is_empty() => format!("in its next window ({windows}){or}"),
-                    blackouts => format!("in its next window ({windows}){or}, if no blackout is on ({blackouts})"),
-                }
+                format!("in its next window ({windows}){or}{}", unless(blackouts))
+            }
+            Self::OwnWindows { windows, blackouts } => {
+                let windows = windows.join("; ");
+                format!(
+                    "in a window of its own ({windows}), if that opens before one of the server{}",
+                    unless(blackouts)
+                )
             }
             Self::Held => {
                 "when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
             }
-            Self::Approval { digest: None } => "in a window after the set is approved".to_owned(),
-            Self::Approval { digest: Some(digest) } => {
-                format!("in a window after the set is approved: `nightshift.dev/approve={digest}`")
+            Self::Approval { urgent, digest } => {
+                let when = if *urgent { "as soon as" } else { "in a window after" };
+                let how = digest.as_ref().map(|digest| format!(": `nightshift.dev/approve={digest}`"));
+                format!("{when} the set is approved{}", how.unwrap_or_default())
             }
             Self::Followed { server, soak, waits } => {
                 let waits = waits.as_ref().map(|waits| format!("; it {waits}")).unwrap_or_default();
@@ -178,6 +263,14 @@ impl When {
                 "when somebody asks for it (`nightshift.dev/apply-now`): no window is switched on".to_owned()
             }
         }
+    }
+}
+
+/// What blackouts add to an instant that does not know them.
+fn unless(blackouts: &[String]) -> String {
+    match blackouts.join("; ") {
+        none if none.is_empty() => none,
+        blackouts => format!(", if no blackout is on ({blackouts})"),
     }
 }
 
@@ -215,7 +308,7 @@ impl Timetable<'_> {
             when = when.in_windows_only();
         }
         // What is approved is the set that the operator plans, and a hint makes another one.
-        if let When::Approval { digest } = &mut when
+        if let When::Approval { digest, .. } = &mut when
             && !changes
         {
             *digest = None;
@@ -250,7 +343,7 @@ fn solves_itself_after(hint: &Hint, when: &When) -> bool {
     let [HintStep::WaitUntil { at }] = hint.steps.as_slice() else { return false };
     match when {
         When::Window { opens, .. } => at > opens,
-        When::Open | When::Windows { .. } => true,
+        When::Open | When::Urgent { .. } | When::Windows { .. } | When::OwnWindows { .. } => true,
         When::Never
         | When::FirstStart
         | When::ByHand
@@ -274,13 +367,7 @@ mod tests {
             windows: vec!["0 4 * * 0 UTC, for 1h".to_owned()],
             blackouts: vec!["@yearly UTC, for 24h".to_owned()],
             next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())),
-            is_suspended: false,
-            is_held: false,
-            unapproved: None,
-            follows: None,
-            or_empty_for: None,
-            is_open: false,
-            by_the_clock: None,
+            ..Schedule::default()
         };
         let before = at("2026-01-21T12:00:00Z");
         let when = |schedule: &Schedule, now| When::of((false, false), Some(schedule), now, now);
@@ -295,7 +382,7 @@ mod tests {
         assert_eq!(later(&open, at("2026-01-22T12:00:00Z")), when(&schedule, before));
         assert_eq!(later(&open, opens), when(&schedule, opens));
         let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
-        assert_eq!(when(&unapproved, before), When::Approval { digest: None });
+        assert_eq!(when(&unapproved, before), When::Approval { urgent: false, digest: None });
         assert_eq!(when(&Schedule { is_held: true, ..unapproved.clone() }, before), When::Held);
         assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
@@ -341,5 +428,31 @@ mod tests {
         assert_eq!(when(&schedule).in_words(), "Sun 25 Jan 04:00 CET or when empty");
         assert_eq!(when(&schedule).in_windows_only().in_words(), "Sun 25 Jan 04:00 CET");
         assert!(when(&schedule).is_opportunistic() && !when(&schedule).in_windows_only().is_opportunistic());
+    }
+
+    #[test]
+    fn what_comes_alone_is_urgent_or_in_its_own_window_and_approval_comes_before_both() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
+        let own = ["0 3 * * 3 UTC, for 1h".to_owned()];
+        let said =
+            |own: Option<&[String]>, schedule: &Schedule| When::of_what_comes_alone(own, schedule, now, now).in_words();
+        let plain = Schedule::default();
+        assert_eq!(said(None, &plain), "now: it is urgent (`spec.urgent`)");
+        let dark = Schedule { blackouts: vec!["@yearly UTC, for 24h".to_owned()], ..plain.clone() };
+        let unless = ", if no blackout is on (@yearly UTC, for 24h)";
+        assert_eq!(said(None, &dark), format!("now: it is urgent (`spec.urgent`){unless}"));
+        let written = "in a window of its own (0 3 * * 3 UTC, for 1h), if that opens before one of the server";
+        assert_eq!(said(Some(&own), &dark), format!("{written}{unless}"));
+        let told = Schedule { next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())), ..plain.clone() };
+        assert_eq!(said(Some(&own), &told), "Sun 25 Jan 04:00 CET");
+        assert_eq!(said(Some(&own), &Schedule { is_open: true, ..told.clone() }), "now: a window is open");
+        let follows = Some(Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None });
+        let after = Schedule { follows, ..plain };
+        assert!(said(Some(&own), &after).starts_with("in a window after staging"));
+        assert_eq!(said(None, &after), "now: it is urgent (`spec.urgent`)", "what may not wait does not");
+        let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..told };
+        assert_eq!(said(Some(&own), &unapproved), "in a window after the set is approved");
+        assert_eq!(said(None, &unapproved), "as soon as the set is approved");
     }
 }

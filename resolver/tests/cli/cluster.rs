@@ -343,6 +343,22 @@ fn a_plugin_that_is_misspelt_is_named_without_a_file() {
 }
 
 #[test]
+fn the_plan_of_a_cluster_tells_what_comes_alone_as_the_operator_told_it_and_of_the_rest_what_is_written() {
+    let told = "  nextWindow: Thu 22 Jan 03:00 UTC\n  nextWindowAt: 2026-01-22T03:00:00Z\n  plugins:\n  \
+                - {name: ViaVersion, neededBy: ViaBackwards, currentVersion: 5.7.0, state: PendingUpdate}\n  \
+                availableUpdate: {digest: \"22\", version: 1.21.10, build: 100, oneWay: false, summary: x, staged: true, \
+                plugins: [{name: ViaBackwards, version: 5.7.1}, {name: ViaVersion, version: 5.7.1}]}\n  \
+                conditions:\n  - {type: Scoped, status: \"True\", reason: OwnWindow, message: x, \
+                lastTransitionTime: \"2026-01-21T12:00:00Z\"}\n";
+    let status = STATUS.replace("basis:\n", "basis:\n    unasked: [modrinth/viaversion]\n");
+    let windows = "project: viabackwards}, windows: [{name: own, cron: \"0 3 * * *\"}]";
+    let lobby =
+        lobby_in_cluster().replace(STATUS, &format!("{status}{told}")).replace("project: viabackwards}", windows);
+    let api = ApiServer::with(&lobby);
+    assert_shown("cluster-plan-alone", &api.desk().run(&["plan"]));
+}
+
+#[test]
 fn the_plan_of_a_cluster_knows_what_runs_and_when_the_next_window_opens() {
     let told = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n  plugins:\n  \
                 - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n";

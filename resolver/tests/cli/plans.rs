@@ -29,3 +29,33 @@ fn what_runs_is_told_by_a_lock() {
     fs::write(desk.path().join("hub.yaml"), elsewhere).unwrap();
     assert_shown("plan-other", &desk.run(&["plan", "-f", "hub.yaml", "--running", "new.lock.json"]));
 }
+
+/// Plans these objects for a server on which the set of ten days before runs, and shows what comes as text and as JSON.
+fn plan_after_ten_days(name: &str, objects: &str) {
+    let desk = Desk::new(&[("objects.yaml", objects)]);
+    let lock = desk.command(&["lock", "-f", "objects.yaml", "--at", "2026-01-11"]).output().unwrap();
+    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let plan = ["plan", "-f", "objects.yaml", "--running", "running.lock.json", "--save-problem", "problem.json"];
+    let shown = desk.run(&plan);
+    assert_shown(name, &shown);
+    let again = ["plan", "--problem", "problem.json", "--running", "running.lock.json"];
+    assert_eq!(desk.run(&again), shown, "who gets the question saved gets the same plan");
+    assert_shown(&format!("{name}-json"), &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+}
+
+#[test]
+fn what_is_urgent_or_has_windows_of_its_own_is_told_to_come_alone() {
+    let objects = server("  updateStrategy: auto\n")
+        + &plugin("viabackwards", ", urgent: true")
+        + &plugin("discordsrv", ", windows: [{name: own, cron: \"0 3 * * 3\", timeZone: Europe/Berlin}]")
+        + &plugin("griefprevention", "");
+    plan_after_ten_days("plan-alone", &objects);
+}
+
+#[test]
+fn where_nothing_else_is_due_all_of_it_is_urgent_and_what_is_younger_than_its_delay_is_not_told_of() {
+    let fixed = "  updateStrategy: build-pin\n  version: 1.21.10\n  build: 100\n  image: example.com/paper:1\n";
+    let windows = ", windows: [{name: own, cron: \"0 3 * * 3\"}], updateDelay: 30d";
+    let objects = server(fixed) + &plugin("viabackwards", ", urgent: true") + &plugin("discordsrv", windows);
+    plan_after_ten_days("plan-urgent", &objects);
+}

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crds::PaperMCServer;
 use crds::paper_mc_server::{self, BackupSchedule, MaintenanceWindow, NamedWindow, RestartOnlyIf};
+use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Blackout, Copies, Restarts, Window, WindowError, Windows};
 use scheduler::seen::Policy;
 
-use super::{Announcement, CheckedRestart, Complaints, RESTART_ANNOUNCEMENT, policy_of};
+use super::{Announcement, CheckedRestart, Complaint, Complaints, RESTART_ANNOUNCEMENT, policy_of};
 use crate::chain::Chain;
 
 /// For how long after its instant a restart may begin, on top of its countdown and of a wait for players: longer than another
@@ -28,12 +28,17 @@ pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints)
         let written = Written { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
         windows.extend(desk.window("spec.updateSchedule.maintenanceWindow", &written));
     }
-    for NamedWindow { name, cron, duration, latest_start, time_zone } in &schedule.windows {
-        let written = Written { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
-        windows.extend(desk.window(&format!("spec.updateSchedule.windows[{name}]"), &written));
-    }
+    windows.extend(desk.named("spec.updateSchedule.windows", &schedule.windows));
     let blackouts = schedule.blackouts.iter().filter_map(|written| desk.blackout(written)).collect();
     Windows { windows, enabled: true, blackouts }
+}
+
+/// The windows of a single Plugin, on a server in this zone, and what is wrong with the others: those are not used, and the Plugin waits for
+/// the windows of its servers.
+pub(crate) fn check_plugin_windows(plugin: &Plugin, zone: &str) -> (Vec<Window>, Vec<Complaint>) {
+    let mut complaints = Complaints::default();
+    let windows = Desk { of_server: zone, complaints: &mut complaints }.named("spec.windows", &plugin.spec.windows);
+    (windows, complaints.0)
 }
 
 /// Restarts by the clock. `deadline` and `notice` are those of `players`.
@@ -88,6 +93,14 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
+    fn named(&mut self, path: &str, windows: &[NamedWindow]) -> Vec<Window> {
+        let window = |NamedWindow { name, cron, duration, latest_start, time_zone }: &NamedWindow| {
+            let written = Written { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
+            self.window(&format!("{path}[{name}]"), &written)
+        };
+        windows.iter().filter_map(window).collect()
+    }
+
     fn window(&mut self, path: &str, written: &Written<'_>) -> Option<Window> {
         let length = self.complaints.duration(&format!("{path}.duration"), written.duration);
         let window = Window::parse(written.cron, written.zone.unwrap_or(self.of_server), length);

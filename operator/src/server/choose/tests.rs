@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::server::change::in_words;
+use crate::server::check::check;
+use crate::server::check::tests::server;
 use crate::server::record::LockRecord;
 use crate::telemetry::metrics::Metrics;
 
@@ -108,27 +110,38 @@ impl Scene {
         let together = Arc::clone(&self.together);
         let question = Question { solver: &solver, snapshot, request, together, runs, follows: None, at: tuesday() };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
-        let server = json!({
+        let asks = json!({
             "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
             "spec": {"updateStrategy": "auto"},
         });
-        let asked = Scope::asked(&serde_json::from_value(server).unwrap());
+        let asked = crate::server::scope::asked(&serde_json::from_value(asks).unwrap());
         let alone = question.alone(asked, self.undo.as_ref(), &mut answer).await.unwrap();
         let before = runs.lock.as_ref().map(|record| &record.lock);
         (in_words(&changes(before, &answer.lock.unwrap())), alone)
     }
 
-    /// What comes alone because it may not wait, where the set that is planned besides is meant by a person or not.
-    async fn urgent(&self, name: &str, is_meant: bool) -> Option<String> {
+    /// What comes alone because these Plugins may not wait, or in their own windows, where the set that is planned besides is meant by a
+    /// person or not.
+    async fn early(&self, plugins: &[Arc<Plugin>], spec: &Value, is_meant: bool) -> Option<(&'static str, String)> {
         let solver = Solver::start(Metrics::default().solves).unwrap();
         let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
         let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
         let question = Question { solver: &solver, snapshot, request, together, runs, follows: None, at: tuesday() };
         let mut answer = plan::answer(question.whole().await.unwrap(), runs);
-        let scope = Scope { paper: false, plugins: [name.to_owned()].into() };
-        let alone = question.urgent(Some(scope.clone()), |_| is_meant, &mut answer).await.unwrap();
+        let server = check(&server(spec.clone())).unwrap();
+        let alone = question.early(&server, plugins, false, |_| is_meant, &mut answer).await.unwrap();
         let before = runs.lock.as_ref().map(|record| &record.lock);
-        (alone == Alone::Urgent(scope)).then(|| in_words(&changes(before, &answer.lock.unwrap())))
+        let comes = in_words(&changes(before, &answer.lock.unwrap()));
+        Some((alone.early()?.in_words().0, comes))
+    }
+
+    /// What comes alone because it may not wait.
+    async fn urgent(&self, name: &str, is_meant: bool) -> Option<String> {
+        let early = self.early(&[urgent(name)], &sundays(), is_meant).await;
+        early.map(|(reason, comes)| {
+            assert_eq!(reason, "Urgent");
+            comes
+        })
     }
 
     async fn comes(&self, only: &str) -> String {
@@ -142,6 +155,25 @@ impl Scene {
         let Alone::Refused(why) = alone else { panic!("{alone:?}") };
         why
     }
+}
+
+fn object(name: &str, more: &Value) -> Arc<Plugin> {
+    let mut spec = json!({"source": {"type": "modrinth", "project": name}, "instanceSelector": {}});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Arc::new(serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap())
+}
+
+fn urgent(name: &str) -> Arc<Plugin> {
+    object(name, &json!({"urgent": true}))
+}
+
+/// With a window that opens at this hour on each day for an hour; it is noon.
+fn with_window(name: &str, hour: u32) -> Arc<Plugin> {
+    object(name, &json!({"windows": [{"name": "own", "cron": format!("0 {hour} * * *")}]}))
+}
+
+fn sundays() -> Value {
+    json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}}})
 }
 
 const ALL: [&str; 4] = ["claims", "map", "shop", "vault"];
@@ -191,11 +223,11 @@ async fn a_dependency_that_a_standing_plugin_needs_too_stays_and_keeps_its_reaso
     lib.reason = LockReason::NeededBy(vec!["claims".to_owned(), "map".to_owned()]);
     both.runs.lock = Some(Arc::new(record));
     assert_eq!(both.comes("plugin/claims").await, "claims 1.0 -> 1.1");
-    let everything = narrow(&both.request, &both.runs.lock.as_ref().unwrap().lock, &Scope::default(), None);
-    assert!(everything.request.plugins.iter().all(|wish| wish.hold.is_some()));
     let runs = both.runs.lock.as_ref().unwrap().lock.clone();
+    let everything = narrow(&both.request, &Present::of(&runs), &Scope::default(), None, Delays::Skipped);
+    assert!(everything.request.plugins.iter().all(|wish| wish.hold.is_some()));
     let solved = resolver::resolve(&catalog(), &everything.request, tuesday()).unwrap().lock;
-    assert_eq!(everything.lock(solved).plugins, runs.plugins, "file by file, for the same reasons");
+    assert_eq!(everything.lock(&runs, solved).plugins, runs.plugins, "file by file, for the same reasons");
 }
 
 #[tokio::test]
@@ -275,4 +307,54 @@ async fn an_urgent_plugin_comes_although_the_rest_has_no_answer() {
     other.version = resolver::request::VersionWish::Pin { version: "9.9".to_owned() };
     hurry(&mut scene, "vault");
     assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
+}
+
+/// Of age for everything: on Tuesday all that is newer is due.
+fn of_age(scene: &mut Scene) {
+    scene.request.delay = SignedDuration::ZERO;
+    scene.request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
+    scene.together = Arc::new(vec![scene.request.clone()]);
+}
+
+#[tokio::test]
+async fn a_plugin_comes_alone_in_its_own_window_and_is_planned_so_before_it_opens() {
+    let mut scene = scene(&ALL, &ALL);
+    of_age(&mut scene);
+    let alone = Some(("OwnWindow", "vault 1.0 -> 1.1".to_owned()));
+    for hour in [12, 15] {
+        assert_eq!(scene.early(&[with_window("vault", hour)], &sundays(), false).await, alone, "{hour}");
+    }
+    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), true).await, None, "a person wants the whole set");
+    let two = scene.early(&[with_window("shop", 12), with_window("vault", 15)], &sundays(), false).await;
+    assert_eq!(two, alone, "shop cannot come without vault, whose window opens later");
+}
+
+#[tokio::test]
+async fn a_delay_counts_in_a_plugins_own_window() {
+    let mut scene = scene(&ALL, &ALL);
+    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "nothing is old enough");
+    hurry(&mut scene, "claims");
+    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "claims would be");
+    let spared = scene.early(&[with_window("claims", 12)], &sundays(), false).await;
+    assert_eq!(spared.unwrap().1, "claims 1.0 -> 1.1, lib 1.0 -> 1.1", "claims has no delay, and it alone needs lib");
+}
+
+#[tokio::test]
+async fn an_urgent_plugin_and_one_whose_window_is_open_come_together_and_one_whose_window_is_not_waits() {
+    let mut scene = scene(&ALL, &ALL);
+    of_age(&mut scene);
+    let comes =
+        async |hour| scene.early(&[urgent("claims"), with_window("vault", hour)], &sundays(), false).await.unwrap().1;
+    assert_eq!(comes(12).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1, vault 1.0 -> 1.1");
+    assert_eq!(comes(15).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
+}
+
+#[tokio::test]
+async fn what_may_come_when_nobody_is_on_is_not_left_behind_for_a_window_that_opens_later() {
+    let mut scene = scene(&ALL, &ALL);
+    of_age(&mut scene);
+    let mut spec = sundays();
+    spec["updateSchedule"]["opportunistic"] = json!({});
+    assert_eq!(scene.early(&[with_window("vault", 15)], &spec, false).await, None);
+    assert!(scene.early(&[with_window("vault", 12)], &spec, false).await.is_some(), "it is open");
 }

@@ -78,12 +78,12 @@ fn a_request_with_a_scope_counts_as_one_without_and_is_known_by_its_whole_value(
 
 #[test]
 fn the_gate_of_what_is_urgent_opens_for_it_alone_and_not_while_another_set_is_on_trial() {
-    let urgent = Alone::Urgent(crate::server::scope::Scope::default());
+    let urgent = Alone::Early(Early::Urgent(resolver::scope::Scope::default()));
     let known: AvailableUpdate = serde_json::from_value(json!({
         "digest": "00", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "", "foundAt": at(3), "staged": true,
     }))
     .unwrap();
-    let gate = |alone: &Alone, tries_another| urgent_gate(&windows(), alone, Some(&known), tries_another, at(10));
+    let gate = |alone: &Alone, tries_another| early_gate(&windows(), alone, Some(&known), tries_another, at(10));
     assert!(matches!(gate(&urgent, false), Some(Gate::Open { opened_at, .. }) if opened_at == at(3)));
     assert_eq!((gate(&urgent, true), gate(&Alone::Nothing, false)), (None, None));
 }

@@ -19,6 +19,7 @@ use crate::server::check::CheckedServer;
 use crate::server::copies::{cold_copy, copies};
 use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
+use crate::server::scope::early::Early;
 use crate::turns::NotYet;
 
 /// The reason of `Updating` while a countdown is called off by whoever joins.
@@ -377,7 +378,10 @@ fn waiting_for_window(
         return (false, "WaitingForTurn", message);
     }
     let next = match opens {
-        Some(opens) => format!("the window opens at {opens}"),
+        Some(opens) => match plan.alone.early().and_then(Early::own) {
+            Some(own) if plan.gate == own.gate => format!("the window of {} opens at {opens}", own.scope),
+            Some(_) | None => format!("the window opens at {opens}"),
+        },
         None if is_open(plan.gate) => "what is left of the window is too short for the countdown".to_owned(),
         None if outlook.is_suspended => SUSPENDED.to_owned(),
         None if outlook.is_spoilt => SPOILT.to_owned(),

@@ -288,14 +288,14 @@ fn last_handled(server: &PaperMCServer, report: &Report<'_>, before: &PaperMCSer
     handled.backup_now_accepted.clone_from(&copies.accepted);
     let plan = report.plan;
     let is_served = match &plan.alone {
-        Alone::Nothing | Alone::Urgent(_) => matches!(report.step, Step::Settled),
+        Alone::Nothing | Alone::Early(_) => matches!(report.step, Step::Settled),
         // What it names has come; all else that is planned it does not mean.
         Alone::Asked(_) => is_proven(report),
         Alone::Refused(_) => false,
         Alone::UpToDate(_) => true,
     };
     // One with a scope counts for as long while it waits for an approval, or cannot be served yet.
-    let is_scoped = !matches!(plan.alone, Alone::Nothing | Alone::Urgent(_));
+    let is_scoped = !matches!(plan.alone, Alone::Nothing | Alone::Early(_));
     let counts = |request: &&String| is_scoped || opens(request, plan.gate);
     if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
         let request = Some(cut(request, 1_024));

@@ -4,24 +4,82 @@
 //! in no request: it simply stays in the lock, file by file.
 
 use jiff::SignedDuration;
-use resolver::catalog::Channel;
-use resolver::lock::{Lock, LockReason, LockedPlugin};
-use resolver::request::{Hold, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
 
 use super::Scope;
+use crate::catalog::{Channel, ProjectKey};
+use crate::lock::{Lock, LockReason, LockedPlugin};
+use crate::request::{Hold, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use crate::version::Minecraft;
+
+/// What runs, as far as it has to be known to be held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Present {
+    /// Paper's Minecraft version.
+    pub minecraft: Minecraft,
+    /// Paper's build.
+    pub build: u32,
+    /// The plugins.
+    pub plugins: Vec<PresentPlugin>,
+}
+
+/// One plugin that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresentPlugin {
+    /// The name people know.
+    pub name: String,
+    /// Where it comes from.
+    pub key: ProjectKey,
+    /// The version as its authors write it.
+    pub version: String,
+    /// Why it is there.
+    pub reason: LockReason,
+}
+
+impl Present {
+    /// What a lock makes run, plugin by plugin in its order.
+    pub fn of(lock: &Lock) -> Self {
+        let plugin = |LockedPlugin { name, key, version, reason, .. }: &LockedPlugin| PresentPlugin {
+            name: name.clone(),
+            key: key.clone(),
+            version: version.clone(),
+            reason: reason.clone(),
+        };
+        Self {
+            minecraft: lock.minecraft.clone(),
+            build: lock.build,
+            plugins: lock.plugins.iter().map(plugin).collect(),
+        }
+    }
+}
+
+/// How old a release must be that comes alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delays {
+    /// Of any age: somebody says that it shall come now.
+    Skipped,
+    /// As old as in every set.
+    AsWritten,
+}
 
 /// A question about a scope alone.
-pub(crate) struct Narrowed {
+pub struct Narrowed {
     /// To be asked alone, whoever shares a plugin with the server.
-    pub(crate) request: Request,
-    /// What stays, as it runs.
-    stays: Vec<LockedPlugin>,
+    pub request: Request,
+    /// Which of the plugins that run may change, in their order.
+    moves: Vec<bool>,
 }
 
 impl Narrowed {
-    /// The set that an answer means: what stays is file by file what runs, and there for the reason that it was.
-    pub(crate) fn lock(&self, mut solved: Lock) -> Lock {
-        for stays in &self.stays {
+    /// Whether a plugin of this name is among those that may change; `runs` is what was narrowed to.
+    pub fn may_change(&self, runs: &Present, name: &str) -> bool {
+        runs.plugins.iter().zip(&self.moves).any(|(plugin, moves)| *moves && plugin.name == name)
+    }
+
+    /// The set that an answer means: what stays is file by file what `runs`, which is the lock that was narrowed to, and there for the reason
+    /// that it was.
+    #[must_use]
+    pub fn lock(&self, runs: &Lock, mut solved: Lock) -> Lock {
+        for (stays, _) in runs.plugins.iter().zip(&self.moves).filter(|(_, moves)| !**moves) {
             match solved.plugins.iter_mut().find(|plugin| is_same(plugin, stays)) {
                 Some(plugin) => plugin.clone_from(stays),
                 None => solved.plugins.push(stays.clone()),
@@ -35,13 +93,13 @@ impl Narrowed {
     }
 }
 
-/// The request with everything but `scope` held at what runs, and without delays. What the scope needs and nobody else does
-/// belongs to it. `shared` is what was decided for all servers that have a `latest` plugin in common: of such a plugin the
-/// scope lets that release come and no other. None: nobody shares one.
-pub(crate) fn narrow(request: &Request, runs: &Lock, scope: &Scope, shared: Option<&Lock>) -> Narrowed {
+/// The request with everything but `scope` held at what runs. What the scope needs and nobody else does belongs to it. `shared` is what was
+/// decided for all servers that have a `latest` plugin in common: of such a plugin the scope lets that release come and no other. None: nobody
+/// shares one.
+pub fn narrow(request: &Request, runs: &Present, scope: &Scope, shared: Option<&Lock>, delays: Delays) -> Narrowed {
     let moves = moving(request, runs, scope);
     let reached = reached(request, runs);
-    let of = |plugin: &LockedPlugin, object: &str| match &plugin.reason {
+    let of = |plugin: &PresentPlugin, object: &str| match &plugin.reason {
         LockReason::RequestedBy(objects) => objects.iter().any(|asks| asks == object),
         LockReason::NeededBy(_) => false,
     };
@@ -52,7 +110,7 @@ pub(crate) fn narrow(request: &Request, runs: &Lock, scope: &Scope, shared: Opti
             // A first install that nobody named waits.
             None if !scope.has(&wish.object) => {}
             Some(at) if !moves[at] => wishes.push(held(wish)),
-            None | Some(_) => wishes.push(free(wish, runs, shared)),
+            None | Some(_) => wishes.push(free(wish, runs, shared, delays)),
         }
     }
     // A dependency that others need, too.
@@ -61,18 +119,21 @@ pub(crate) fn narrow(request: &Request, runs: &Lock, scope: &Scope, shared: Opti
         is_needed && !moves[*at] && reached[*at]
     });
     wishes.extend(needed.map(|(_, plugin)| stand_in(plugin)));
-    let stays = runs.plugins.iter().enumerate().filter(|(at, _)| !moves[*at]).map(|(_, plugin)| plugin.clone());
-    let mut narrowed = Request { plugins: wishes, delay: SignedDuration::ZERO, ..request.clone() };
+    let delay = match delays {
+        Delays::Skipped => SignedDuration::ZERO,
+        Delays::AsWritten => request.delay,
+    };
+    let mut narrowed = Request { plugins: wishes, delay, ..request.clone() };
     if !scope.paper {
         narrowed.paper = PaperWish::BuildPin { version: runs.minecraft.clone(), build: runs.build };
         narrowed.image_policy = ImagePolicy::Keep;
     }
-    Narrowed { request: narrowed, stays: stays.collect() }
+    Narrowed { request: narrowed, moves }
 }
 
 /// Which of the plugins that run may change: those that the scope names, and what only they need.
-fn moving(request: &Request, runs: &Lock, scope: &Scope) -> Vec<bool> {
-    let is_named = |plugin: &LockedPlugin| match &plugin.reason {
+fn moving(request: &Request, runs: &Present, scope: &Scope) -> Vec<bool> {
+    let is_named = |plugin: &PresentPlugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => objects.iter().any(|object| scope.has(object)),
         // It came as a dependency, and somebody has written a Plugin for it since.
         LockReason::NeededBy(_) => request.plugins.iter().any(|wish| scope.has(&wish.object) && wish.key == plugin.key),
@@ -81,8 +142,8 @@ fn moving(request: &Request, runs: &Lock, scope: &Scope) -> Vec<bool> {
 }
 
 /// Which of the plugins that run somebody still asks for, or needs for what is asked for.
-fn reached(request: &Request, runs: &Lock) -> Vec<bool> {
-    let is_asked_for = |plugin: &LockedPlugin| match &plugin.reason {
+fn reached(request: &Request, runs: &Present) -> Vec<bool> {
+    let is_asked_for = |plugin: &PresentPlugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => request.plugins.iter().any(|wish| objects.contains(&wish.object)),
         LockReason::NeededBy(_) => false,
     };
@@ -90,7 +151,7 @@ fn reached(request: &Request, runs: &Lock) -> Vec<bool> {
 }
 
 /// What holds for some plugins, and for what they need where that holds for as many of those who need it as `inherits` wants.
-fn spread(runs: &Lock, holds: impl Fn(&LockedPlugin) -> bool, inherits: impl Fn(&[bool]) -> bool) -> Vec<bool> {
+fn spread(runs: &Present, holds: impl Fn(&PresentPlugin) -> bool, inherits: impl Fn(&[bool]) -> bool) -> Vec<bool> {
     let mut marked: Vec<bool> = runs.plugins.iter().map(holds).collect();
     loop {
         let next: Vec<bool> = (runs.plugins.iter().zip(&marked))
@@ -115,24 +176,27 @@ fn held(wish: &PluginWish) -> PluginWish {
     PluginWish { hold: wish.hold.or(Some(Hold::Server)), ..wish.clone() }
 }
 
-fn free(wish: &PluginWish, runs: &Lock, shared: Option<&Lock>) -> PluginWish {
-    let wish = PluginWish { delay: SignedDuration::ZERO, ..wish.clone() };
-    let Some(shared) = shared.filter(|_| wish.version == VersionWish::Latest) else { return wish };
-    let asked = |lock: &Lock| {
-        let of = |plugin: &&LockedPlugin| match &plugin.reason {
-            LockReason::RequestedBy(objects) => objects.contains(&wish.object),
-            LockReason::NeededBy(_) => false,
-        };
-        lock.plugins.iter().find(of).map(|plugin| plugin.version.clone())
+fn free(wish: &PluginWish, runs: &Present, shared: Option<&Lock>, delays: Delays) -> PluginWish {
+    let delay = match delays {
+        Delays::Skipped => SignedDuration::ZERO,
+        Delays::AsWritten => wish.delay,
     };
-    match asked(shared).or_else(|| asked(runs)) {
-        Some(version) => PluginWish { version: VersionWish::Pin { version }, ..wish },
+    let wish = PluginWish { delay, ..wish.clone() };
+    let Some(shared) = shared.filter(|_| wish.version == VersionWish::Latest) else { return wish };
+    let asks = |reason: &LockReason| match reason {
+        LockReason::RequestedBy(objects) => objects.contains(&wish.object),
+        LockReason::NeededBy(_) => false,
+    };
+    let decided = shared.plugins.iter().find(|plugin| asks(&plugin.reason)).map(|plugin| &plugin.version);
+    let ran = || runs.plugins.iter().find(|plugin| asks(&plugin.reason)).map(|plugin| &plugin.version);
+    match decided.or_else(ran) {
+        Some(version) => PluginWish { version: VersionWish::Pin { version: version.clone() }, ..wish },
         None => wish,
     }
 }
 
 /// A wish for a dependency that nobody asks for, so that it can be held.
-fn stand_in(plugin: &LockedPlugin) -> PluginWish {
+fn stand_in(plugin: &PresentPlugin) -> PluginWish {
     PluginWish {
         object: plugin.name.clone(),
         key: plugin.key.clone(),

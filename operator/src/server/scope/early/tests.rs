@@ -1,0 +1,169 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+
+const NOON: &str = "2026-11-22T12:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// A Plugin of this name; `more` stands in its spec.
+fn plugin(name: &str, more: &Value) -> Arc<Plugin> {
+    let mut spec = json!({
+        "source": {"type": "modrinth", "project": name}, "instanceSelector": {"matchLabels": {}},
+    });
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    Arc::new(serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap())
+}
+
+fn windows(crons: &[&str]) -> Value {
+    let window = |(at, cron): (usize, &&str)| json!({"name": format!("w{at}"), "cron": cron, "duration": "1h"});
+    json!({"windows": crons.iter().enumerate().map(window).collect::<Vec<_>>()})
+}
+
+fn request() -> Request {
+    let wish = |object: &str| {
+        json!({
+            "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": "auto"},
+            "delay": "PT0S", "channel": "release",
+        })
+    };
+    serde_json::from_value(json!({
+        "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE",
+        "plugins": [wish("geyser"), wish("warps"), wish("claims")],
+    }))
+    .unwrap()
+}
+
+/// Who may come at this instant on a server with this spec.
+fn candidates(spec: Value, plugins: &[Arc<Plugin>], has_to_wait: bool, now: &str) -> Candidates {
+    let server = check(&server(spec)).unwrap();
+    Candidates::of(&server, &request(), plugins, has_to_wait, |_| true, at(now))
+}
+
+fn sundays() -> Value {
+    json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}}})
+}
+
+fn urgent_beside(spec: Value, has_to_wait: bool) -> Option<String> {
+    let plugins = [
+        plugin("geyser", &json!({"urgent": true})),
+        plugin("warps", &json!({})),
+        plugin("elsewhere", &json!({"urgent": true})),
+    ];
+    candidates(spec, &plugins, has_to_wait, NOON).urgent.map(|scope| scope.to_string())
+}
+
+#[test]
+fn an_urgent_plugin_of_the_server_waits_for_no_window_and_in_one_everything_comes_together() {
+    let window = |window: Value| json!({"updateSchedule": {"maintenanceWindow": window}});
+    assert_eq!(urgent_beside(sundays(), false).as_deref(), Some("plugin/geyser"));
+    let open = || window(json!({"cron": "30 11 * * *", "duration": "1h"}));
+    assert_eq!(urgent_beside(open(), false), None);
+    assert_eq!(urgent_beside(open(), true).as_deref(), Some("plugin/geyser"), "the rest does not come in it");
+    let ending = json!({"cron": "30 11 * * *", "duration": "1h", "latestStart": "45m"});
+    assert_eq!(urgent_beside(window(ending), false), None, "what has begun there is brought to its end");
+}
+
+#[test]
+fn nothing_comes_early_on_a_server_that_is_left_alone() {
+    let window = json!({"maintenanceWindow": {"cron": "0 4 * * 0"}});
+    let off = json!({"maintenanceWindow": {"enabled": false, "cron": "0 4 * * 0"}});
+    let plugins = [plugin("geyser", &json!({"urgent": true})), plugin("warps", &windows(&["0 12 * * *"]))];
+    for spec in [json!({"updateSchedule": window, "suspend": true}), json!({}), json!({"updateSchedule": off})] {
+        assert_eq!(candidates(spec.clone(), &plugins, true, NOON), Candidates::default(), "{spec}");
+    }
+}
+
+/// Who comes in own windows, as `plugin/warps 12:00-13:00` or, before they open, `plugin/warps 13:00`.
+fn own(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
+    let clock = |at: Timestamp| at.strftime("%a %H:%M").to_string();
+    let in_words = |own: InOwnWindow| match own.gate {
+        Gate::Open { opened_at, until } => format!("{} {}-{}", own.scope, clock(opened_at), clock(until)),
+        Gate::Ending { until, .. } => format!("{} ends {}", own.scope, clock(until)),
+        Gate::Shut { opens } => format!("{} {}", own.scope, opens.map(clock).unwrap_or_default()),
+    };
+    candidates(spec, plugins, false, now).own.into_iter().map(in_words).collect()
+}
+
+#[test]
+fn a_window_of_a_plugin_opens_for_it_alone_until_it_is_over_or_one_of_the_server_opens() {
+    let warps = |cron: &str| [plugin("warps", &windows(&[cron])), plugin("claims", &json!({}))];
+    assert_eq!(own(sundays(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:30"]);
+    assert_eq!(own(sundays(), &warps("0 13 * * *"), NOON), ["plugin/warps Sun 13:00"]);
+    let at_noon_too = json!({"updateSchedule": {"maintenanceWindow": {"cron": "15 12 * * *"}}});
+    assert_eq!(own(at_noon_too.clone(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:15"]);
+    assert_eq!(own(at_noon_too.clone(), &warps("15 12 * * *"), NOON), Vec::<String>::new(), "all comes together then");
+    assert_eq!(own(at_noon_too, &warps("30 11 * * *"), "2026-11-22T12:20:00Z"), Vec::<String>::new(), "and now");
+}
+
+#[test]
+fn plugins_whose_windows_are_open_at_once_come_together_until_the_first_is_over_and_those_ahead_by_their_openings() {
+    let plugins = [
+        plugin("claims", &windows(&["45 11 * * *"])),
+        plugin("geyser", &windows(&["0 14 * * *", "0 20 * * *"])),
+        plugin("warps", &windows(&["30 11 * * *"])),
+    ];
+    let now = own(sundays(), &plugins, NOON);
+    assert_eq!(now, ["plugin/claims,plugin/warps Sun 11:30-Sun 12:30", "plugin/geyser Sun 14:00"]);
+    let later = own(sundays(), &plugins, "2026-11-22T12:30:00Z");
+    assert_eq!(later, ["plugin/claims Sun 11:45-Sun 12:45", "plugin/geyser Sun 14:00", "plugin/warps Mon 11:30"]);
+}
+
+#[test]
+fn others_are_looked_for_when_their_window_opens_and_the_next_opening_is_that_of_the_plugin() {
+    let plugins = [plugin("claims", &windows(&["45 11 * * *"])), plugin("warps", &windows(&["15 12 * * *"]))];
+    let [open, ahead] = candidates(sundays(), &plugins, false, NOON).own.try_into().unwrap();
+    let (noon, early) = (at("2026-11-22T12:15:00Z"), Early::InOwnWindow(open));
+    assert_eq!((early.changes_at(), early.next_opening()), (Some(noon), Some(at("2026-11-23T11:45:00Z"))));
+    assert_eq!(Early::InOwnWindow(ahead).next_opening(), Some(noon));
+}
+
+#[test]
+fn the_last_part_of_a_window_is_closed_to_what_has_not_begun_unless_another_allows_it() {
+    let ending = json!({"windows": [{"name": "a", "cron": "30 11 * * *", "duration": "1h", "latestStart": "40m"}]});
+    let ends = plugin("warps", &ending);
+    assert_eq!(own(sundays(), std::slice::from_ref(&ends), NOON), ["plugin/warps ends Sun 12:30"]);
+    let both = own(sundays(), &[ends, plugin("claims", &windows(&["0 12 * * *"]))], NOON);
+    assert_eq!(both, ["plugin/claims,plugin/warps Sun 11:30-Sun 12:30"]);
+}
+
+#[test]
+fn blackouts_win_over_windows_of_plugins_and_a_zone_that_is_not_written_is_that_of_the_server() {
+    let mut spec = sundays();
+    spec["updateSchedule"]["blackouts"] = json!([{"name": "event", "cron": "0 11 * * 0", "duration": "90m"}]);
+    let warps = plugin("warps", &windows(&["45 11 * * *"]));
+    assert_eq!(own(spec, std::slice::from_ref(&warps), NOON), ["plugin/warps Sun 12:30"]);
+    let mut spec = sundays();
+    spec["timeZone"] = json!("Europe/Berlin");
+    assert_eq!(own(spec, &[warps], NOON), ["plugin/warps Mon 10:45"]);
+}
+
+#[test]
+fn what_is_not_due_or_may_not_wait_needs_no_window_and_one_that_cannot_be_read_opens_for_nobody() {
+    let mut urgent = windows(&["0 12 * * *"]);
+    urgent["urgent"] = json!(true);
+    let plugins = [plugin("geyser", &urgent), plugin("warps", &windows(&["0 12 30 2 *", "0 13 * * *"]))];
+    let all = candidates(sundays(), &plugins, false, NOON);
+    assert_eq!(all.urgent.unwrap().to_string(), "plugin/geyser");
+    assert_eq!(own(sundays(), &plugins, NOON), ["plugin/warps Sun 13:00"]);
+    let server = check(&server(sundays())).unwrap();
+    assert_eq!(Candidates::of(&server, &request(), &plugins, false, |_| false, at(NOON)).own, []);
+}
+
+#[test]
+fn what_comes_beside_an_urgent_plugin_ends_with_its_own_window_and_may_begin_in_the_last_part_of_it() {
+    let window = server(sundays());
+    let windows = check(&window).unwrap().windows;
+    let gate = |own: Gate| {
+        let own = InOwnWindow { scope: Scope::default(), gate: own, next: None, changes_at: None };
+        Early::Both { urgent: Scope::default(), own }.gate(&windows, at("2026-11-22T11:50:00Z"), at(NOON))
+    };
+    let (opened_at, until) = (at("2026-11-22T11:30:00Z"), at("2026-11-22T12:30:00Z"));
+    let open = Gate::Open { opened_at, until };
+    assert_eq!(gate(open), open);
+    assert_eq!(gate(Gate::Ending { opened_at, until, opens: None }), open);
+}

@@ -1,0 +1,154 @@
+//! Pure. What comes to a server alone, without one of its windows: Plugins that may not wait (`spec.urgent`), and those with windows of their own
+//! (`spec.windows`). The rule is the operator's; what runs is as its status or a lock tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::change::{self, Change, changes};
+use super::running::Runs;
+use super::schedule::Schedule;
+use super::when::When;
+use crate::catalog::{Catalog, ProjectKey};
+use crate::explain::{Explanation, Solved};
+use crate::lock::{Lock, LockReason};
+use crate::request::{Request, Running};
+use crate::scope::{Delays, Present, PresentPlugin, Scope, narrow};
+use crate::{Resolution, groups, resolve};
+
+/// What comes alone.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Alone {
+    /// When that would be.
+    when: When,
+    /// What would be another than now.
+    changes: Vec<Change>,
+}
+
+impl Alone {
+    /// For people: what, and when.
+    pub(super) fn row(&self) -> Vec<String> {
+        let Self { when, changes } = self;
+        let what = changes.iter().map(|change| format!("{} {}", change.name, change::in_words(change)));
+        vec![what.collect::<Vec<_>>().join(", "), when.in_words()]
+    }
+}
+
+/// All that would be changed on a server.
+pub(super) struct Whole<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) requests: &'a [Request],
+    pub(super) resolution: &'a Resolution,
+    pub(super) solved: &'a Solved,
+    pub(super) changes: &'a [Change],
+    pub(super) runs: &'a Runs,
+    /// What runs, where that is known file by file.
+    pub(super) lock: Option<&'a Lock>,
+}
+
+/// When all of it comes, which `when` says of what has no way of its own; and what of it also comes alone.
+pub(super) fn alone(
+    whole: &Whole<'_>,
+    schedule: Option<&Schedule>,
+    when: When,
+    now: Timestamp,
+    at: Timestamp,
+) -> (When, Vec<Alone>) {
+    let Some((schedule, question)) = schedule.filter(|_| when.is_by_itself_later()).zip(Question::of(whole, at)) else {
+        return (when, Vec::new());
+    };
+    let tell = |own: Option<&[String]>, changes: Vec<Change>| {
+        let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
+        Alone { when: When::of_what_comes_alone(own, &schedule.about(&names), now, at), changes }
+    };
+    let urgent = Scope::of_plugins(question.due(&schedule.urgent));
+    let urgent = urgent.and_then(|scope| question.newer(&scope, Delays::Skipped)).map(|changes| tell(None, changes));
+    let mut by_windows: BTreeMap<&[String], BTreeSet<String>> = BTreeMap::new();
+    for object in question.due(schedule.own_windows.keys()) {
+        by_windows.entry(schedule.own_windows[&object].as_slice()).or_default().insert(object);
+    }
+    let own = by_windows.into_iter().filter_map(|(windows, plugins)| {
+        let changes = question.newer(&Scope::of_plugins(plugins)?, Delays::AsWritten)?;
+        Some(tell(Some(windows), changes))
+    });
+    let mut all: Vec<Alone> = urgent.into_iter().chain(own).collect();
+    // Where nothing else would be changed, it is all of it that comes then.
+    let is_all = |it: &Alone| it.changes == whole.changes && it.when.is_known();
+    match all.iter().position(is_all) {
+        Some(place) => (all.remove(place).when, all),
+        None => (when, all),
+    }
+}
+
+/// What is asked about a part of it.
+struct Question<'a> {
+    whole: &'a Whole<'a>,
+    request: &'a Request,
+    present: Present,
+    at: Timestamp,
+}
+
+impl<'a> Question<'a> {
+    /// None: nothing would be changed, or nobody knows what runs.
+    fn of(whole: &'a Whole<'a>, at: Timestamp) -> Option<Self> {
+        let request = whole.requests.iter().find(|request| request.server == whole.solved.server)?;
+        let running = request.running.as_ref().filter(|_| !whole.changes.is_empty())?;
+        let present = match whole.lock {
+            Some(lock) => Present::of(lock),
+            None => Present {
+                minecraft: running.minecraft.clone(),
+                build: running.build,
+                plugins: present(whole, request, running),
+            },
+        };
+        Some(Self { whole, request, present, at })
+    }
+
+    /// Which of these Plugins would get another release.
+    fn due<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
+        let changes = |name: &String| self.whole.changes.iter().any(|change| change.name == *name);
+        let is_due = |object: &&String| {
+            self.whole.solved.plugins.iter().any(|plugin| plugin.objects.contains(object) && changes(&plugin.name))
+        };
+        objects.into_iter().filter(is_due).cloned().collect()
+    }
+
+    /// What would be another if nothing but `scope` may change; None: nothing, or there is no such set.
+    fn newer(&self, scope: &Scope, delays: Delays) -> Option<Vec<Change>> {
+        let Whole { catalog, requests, resolution, runs, lock, .. } = *self.whole;
+        let together = |group: &Vec<usize>| group.iter().any(|&place| requests[place].server == self.request.server);
+        let is_shared = groups(requests).iter().find(|group| together(group)).is_some_and(|group| group.len() > 1);
+        let shared = is_shared.then_some(&resolution.lock);
+        let narrowed = narrow(self.request, &self.present, scope, shared, delays);
+        let resolution = resolve(catalog, &narrowed.request, self.at).ok()?;
+        let Explanation::Solved(solved) = &resolution.explanation else { return None };
+        let mut changes = changes(solved, &resolution, runs, lock);
+        // What nobody asks for any more is in no such question, and stays.
+        changes.retain(|change| change.to.is_some() || narrowed.may_change(&self.present, &change.name));
+        (!changes.is_empty()).then_some(changes)
+    }
+}
+
+/// The plugins that run, by what the status says. One whose Plugin is gone has no part in a question about others.
+fn present(whole: &Whole<'_>, request: &Request, running: &Running) -> Vec<PresentPlugin> {
+    let key_of = |name: &str, reason: &LockReason| -> Option<ProjectKey> {
+        match reason {
+            LockReason::RequestedBy(objects) => {
+                let wish = request.plugins.iter().find(|wish| objects.contains(&wish.object))?;
+                Some(wish.key.clone())
+            }
+            LockReason::NeededBy(_) => {
+                let is_it = |key: &&ProjectKey| whole.catalog.project(key).is_some_and(|project| project.name == name);
+                running.unasked.iter().find(is_it).cloned()
+            }
+        }
+    };
+    let plugins = whole.runs.plugins.iter().filter_map(|(name, version)| {
+        let reason = whole.runs.reasons.get(name)?.clone();
+        Some(PresentPlugin { name: name.clone(), key: key_of(name, &reason)?, version: version.clone(), reason })
+    });
+    plugins.collect()
+}

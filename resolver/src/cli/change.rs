@@ -1,0 +1,101 @@
+//! Pure. What would be another than what runs, as lines of a plan.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::diff;
+use super::running::Runs;
+use crate::Resolution;
+use crate::explain::Solved;
+use crate::lock::Lock;
+
+/// What a change of the server's image is called.
+const IMAGE: &str = "image";
+
+/// Something that would be another.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Change {
+    /// `Paper`, `Java`, `image`, or the name that people know a plugin by.
+    pub(super) name: String,
+    /// What runs; absent when it is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<String>,
+    /// What would run; absent when it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) to: Option<String>,
+    /// The world could not go back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) one_way: bool,
+}
+
+/// Everything that would be another, Paper first. `lock`: what runs, where that is known file by file.
+pub(super) fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, lock: Option<&Lock>) -> Vec<Change> {
+    let paper = &solved.paper;
+    let mut changes = Vec::new();
+    let to = format!("{}-{}", paper.minecraft, paper.build);
+    // A status that an older operator wrote names what runs, and the answer does not know it.
+    let from = match &paper.instead_of {
+        Some(before) if before.software != solved.software => {
+            Some(format!("{} {}-{}", before.software, before.minecraft, before.build))
+        }
+        Some(before) => Some(format!("{}-{}", before.minecraft, before.build)),
+        None => runs.paper.clone().filter(|_| !paper.runs_now),
+    };
+    if !paper.runs_now && from.as_ref() != Some(&to) {
+        let minecraft = |text: &String| text.split('-').next().and_then(|text| text.parse().ok());
+        let before = paper.instead_of.as_ref().map(|before| before.minecraft.clone());
+        let before = before.or_else(|| from.as_ref().and_then(minecraft));
+        let newer = solved.software.is_minecraft() && before.is_some_and(|before| before < paper.minecraft);
+        let moves = paper.instead_of.as_ref().is_some_and(|before| before.software != solved.software);
+        changes.push(Change { name: solved.software.to_string(), from, to: Some(to), one_way: newer || moves });
+    }
+    let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
+        name: name.to_owned(),
+        from: from.map(str::to_owned),
+        to: to.map(str::to_owned),
+        one_way: false,
+    };
+    if let Some(difference) = lock.map(|lock| lock.difference(&resolution.lock)) {
+        let java = difference.java.map(|java| (java.from.to_string(), java.to.to_string()));
+        changes.extend(java.map(|(from, to)| change("Java", Some(&from), Some(&to))));
+        changes.extend(difference.image.map(|image| change(IMAGE, image.from.as_deref(), image.to.as_deref())));
+    }
+    for plugin in &solved.plugins {
+        let before = match &plugin.instead_of {
+            Some(before) => Some(before),
+            None if plugin.runs_now => Some(&plugin.version),
+            None => runs.plugins.get(&plugin.name),
+        };
+        if plugin.instead_of.is_some() || before != Some(&plugin.version) {
+            changes.push(change(&plugin.name, before.map(String::as_str), Some(&plugin.version)));
+        }
+    }
+    let mut gone: BTreeMap<&str, &str> =
+        solved.removed.iter().map(|(name, version)| (name.as_str(), version.as_str())).collect();
+    // What nobody asks for any more may be of a project that nobody has read.
+    match lock {
+        Some(lock) => gone.extend(lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str()))),
+        None => gone.extend(runs.plugins.iter().map(|(name, version)| (name.as_str(), version.as_str()))),
+    }
+    gone.retain(|name, _| !solved.plugins.iter().any(|plugin| plugin.name == *name));
+    changes.extend(gone.into_iter().map(|(name, version)| change(name, Some(version), None)));
+    changes
+}
+
+/// `5.7.0 -> 5.7.1`
+pub(super) fn in_words(change: &Change) -> String {
+    let Change { name, from, to, one_way } = change;
+    match (from, to) {
+        _ if name == IMAGE => diff::image_words(from.as_deref(), to.as_deref()),
+        (Some(from), Some(to)) => {
+            let one_way = if *one_way { ". One-way: the world cannot go back" } else { "" };
+            format!("{from} -> {to}{one_way}")
+        }
+        (None, Some(to)) => format!("new: {to}"),
+        (Some(from), None) => format!("goes: was {from}"),
+        (None, None) => String::new(),
+    }
+}
