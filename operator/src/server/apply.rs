@@ -110,7 +110,7 @@ pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle
 async fn apply_new_volume(ctx: &Context, server: &CheckedServer, order: &ConfigMap) -> Result<(), ApplyError> {
     let key = key_of(&server.namespace, order);
     let ends = order.data.is_none();
-    if ends && ctx.memory.applied.remove(&key).is_none() {
+    if ends && ctx.memory.applied.get(&key).is_none() {
         return Ok(());
     }
     apply::<ConfigMap>(ctx, Writer::NEW_VOLUME, &server.namespace, order).await?;

@@ -37,8 +37,8 @@ const LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// How long pulling the image and bringing the files may take before the start deadline begins.
 const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 
-/// What a pod that can take a copy, or put one in place, gets on top. The agent cannot be asked while `prepare` works, and a copy that is broken off was
-/// down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
+/// What a pod that can take a copy, or put one in place, gets on top. The agent cannot be asked while `prepare` works, and a copy that is
+/// broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
 const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
 /// Why a look failed.
@@ -208,12 +208,9 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             let running = server.and_then(|c| c.state.as_ref()).and_then(|s| s.running.as_ref());
             let own = running.and_then(|running| running.started_at.as_ref()).map(|t| t.0);
             let pod_start = status.and_then(|s| s.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
+            let copies = |spec: &PodSpec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME);
             let within =
-                if pod.spec.as_ref().is_some_and(|spec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME)) {
-                    PREPARED_WITHIN + COPIED_WITHIN
-                } else {
-                    PREPARED_WITHIN
-                };
+                if pod.spec.as_ref().is_some_and(copies) { PREPARED_WITHIN + COPIED_WITHIN } else { PREPARED_WITHIN };
             let started_at = own.unwrap_or_else(|| pod_start.map_or(Timestamp::UNIX_EPOCH, |t| t.0) + within);
             let moved_at = match process {
                 Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
@@ -378,4 +375,28 @@ async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> (Opti
 pub(super) fn read(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -> ObserveError {
     let name = name.to_owned();
     move |source| ObserveError::Read { kind, name, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
+        let refused = |state: Value, last_state: Value| {
+            let status = json!({
+                "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1,
+                "state": state, "lastState": last_state,
+            });
+            has_refused(&serde_json::from_value(status).unwrap())
+        };
+        let ended = |code: i32| json!({"terminated": {"exitCode": code}});
+        assert!(refused(ended(3), json!({})));
+        assert!(refused(json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended(3)), "until it is tried again");
+        assert!(refused(json!({"running": {}}), ended(3)), "and while it is");
+        assert!(!refused(ended(0), ended(3)));
+        assert!(!refused(json!({"running": {}}), json!({})));
+    }
 }

@@ -5,15 +5,12 @@ use std::path::PathBuf;
 
 use scheduler::agent::clock;
 use scheduler::backup::shelf::Shelf;
-use scheduler::backup::take::{Order, take};
-use scheduler::backup::{Backup, Contents, Reading, Trigger};
+use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::restore::{AskedRestore, RestoreRefused};
 use scheduler::protocol::{FileSet, Restored};
-use scheduler::staging::disk::{Disk, Unhindered};
-use scheduler::world::Worlds;
 
 use crate::pod::Pod;
-use crate::volume::{Init, level_dat, serve, set};
+use crate::volume::{Init, copy_of, level_dat, serve, set};
 
 /// A volume where a set of 1.21.10 runs, with a copy of it that was taken while it ran. Since then somebody has built.
 struct Server {
@@ -89,20 +86,6 @@ impl Server {
         assert!(self.at("world_nether").exists() && !self.at(".nightshift/restoring").exists());
         serde_json::from_slice(&fs::read(self.at(".nightshift/restore-refused.json")).unwrap()).unwrap()
     }
-}
-
-fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup {
-    let order = Order {
-        data: init.data.path(),
-        worlds: &Worlds::read(init.data.path()).unwrap(),
-        reading: Reading::Live,
-        contents,
-        trigger: Trigger::OnDemand,
-        lock: Some(&"a".repeat(64)),
-        before: None,
-        request: Some("asked-0"),
-    };
-    take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 
 use scheduler::agent::clock;
 use scheduler::backup::shelf::Shelf;
-use scheduler::backup::take::{Order, take};
-use scheduler::backup::{Backup, Contents, Reading, Trigger};
+use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
 use scheduler::protocol::{FileSet, NOT_RESTORED, Restored};
-use scheduler::staging::disk::{Disk, Unhindered};
-use scheduler::world::Worlds;
 
 use crate::pod::Pod;
-use crate::volume::{Init, jar, level_dat, serve, set};
+use crate::volume::{Init, copy_of, jar, level_dat, serve, set};
 
 /// A new volume for a server of 1.21.10, and a copy of everything that was on the one before.
 struct Server {
@@ -90,20 +87,6 @@ fn order(copy: &str) -> NewVolumeOrder {
     NewVolumeOrder { server: "lobby".into(), copy: copy.into(), claim: "backup-lobby-0".into(), apart: false }
 }
 
-fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup {
-    let order = Order {
-        data: init.data.path(),
-        worlds: &Worlds::read(init.data.path()).unwrap(),
-        reading: Reading::Live,
-        contents,
-        trigger: Trigger::OnDemand,
-        lock: Some(&"b".repeat(64)),
-        before: None,
-        request: Some("asked-0"),
-    };
-    take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
-}
-
 fn damage(shelf: &Path, id: &str) {
     let archive = shelf.join(id).join("archive.tar.gz");
     let mut bytes = fs::read(&archive).unwrap();
@@ -163,7 +146,7 @@ async fn a_volume_with_a_world_is_left_alone_and_so_it_is_when_that_world_is_tak
 async fn where_the_copy_cannot_be_had_nothing_starts_and_no_new_world_is_made() {
     let server = Server::new().await;
     let shelf = server.copies.path().join("backups/lobby");
-    server.is_to_get(&order("20010101T000000Z-bbbbbbbb"));
+    server.is_to_get(&order("20010101T000000Z-aaaaaaaa"));
     let why = server.does_not_start();
     assert!(why.contains(&format!("the newest ones with worlds are: {}", server.copy.id)), "{why}");
     server.is_to_get(&NewVolumeOrder { server: "loby".into(), ..order("latest") });
@@ -200,7 +183,7 @@ async fn where_the_copy_cannot_be_had_nothing_starts_and_no_new_world_is_made() 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_in_the_way_is_mended_and_the_next_try_fills_the_volume() {
     let server = Server::new().await;
-    server.is_to_get(&order("20010101T000000Z-bbbbbbbb"));
+    server.is_to_get(&order("20010101T000000Z-aaaaaaaa"));
     server.does_not_start();
     server.is_to_get(&order("latest"));
     server.starts();
