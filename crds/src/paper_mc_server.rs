@@ -13,6 +13,7 @@ mod follows;
 mod notify;
 mod plugin_data;
 mod restart;
+mod restore_from;
 mod settings;
 mod status;
 mod unmanaged;
@@ -26,6 +27,7 @@ pub use follows::Follows;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
 pub use plugin_data::{KeepPluginData, PluginDataStatus};
 pub use restart::{Restart, RestartOnlyIf};
+pub use restore_from::RestoreFrom;
 pub use settings::{
     AccessMode, GracefulShutdown, Jvm, MaintenanceWindow, NamedWindow, Opportunistic, Place, PlayersPolicy, PolicyKind,
     Rcon, SecretKey, ServiceKind, ServiceWish, Storage, UpdateSchedule,
@@ -151,6 +153,9 @@ pub struct PaperMCServerSpec {
     /// Copies of the server; none are taken without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
+    /// The copy that a volume without a world gets before the server starts on it. Without it, such a server makes a new world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
     /// What is kept of plugins' data when their JARs change.
     #[serde(default)]
     pub keep_plugin_data: KeepPluginData,

@@ -72,6 +72,11 @@ pub fn plugin_names(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "array", "maxItems": 16, "items": plugin_name(generator)})
 }
 
+/// The name of a copy, or `latest`.
+pub fn copy_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^(latest|[0-9][0-9A-Za-z-]*)$"})
+}
+
 /// The name of an object.
 pub fn object_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"})

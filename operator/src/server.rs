@@ -33,6 +33,7 @@ pub(crate) mod follows;
 pub(crate) mod hot_copies;
 pub(crate) mod in_place;
 mod look_again;
+mod new_volume;
 pub(crate) mod observe;
 pub(crate) mod opportunity;
 pub(crate) mod outlook;
@@ -192,13 +193,10 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
-    let checked = match check::check(server) {
+    let checked = match readable(server, ctx, &seen).await? {
         Ok(checked) => checked,
-        Err(complaints) => return unread(ctx, server, &seen, Trouble::Spec(in_words(&complaints)), at).await,
+        Err(trouble) => return unread(ctx, server, &seen, trouble, at).await,
     };
-    if !checked.eula {
-        return unread(ctx, server, &seen, Trouble::Eula(NO_EULA.to_owned()), at).await;
-    }
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
     if let Some(until) = plan::too_young(server, &seen, at) {
@@ -294,6 +292,26 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
     Ok(look_again::in_time(server, &plan, &seen, (step, &done), at))
+}
+
+/// The spec as every later step can rely on it, or why nothing can be begun with it.
+async fn readable(
+    server: &PaperMCServer,
+    ctx: &Context,
+    seen: &observe::Observed,
+) -> Result<Result<check::CheckedServer, Trouble>, PassError> {
+    let checked = match check::check(server) {
+        Ok(checked) if seen.facts.settled.is_some() => checked.past_its_first_start(),
+        Ok(checked) => checked,
+        Err(complaints) => return Ok(Err(Trouble::Spec(in_words(&complaints)))),
+    };
+    if !checked.eula {
+        return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
+    }
+    Ok(match new_volume::missing_claim(ctx, &checked, seen).await? {
+        Some(words) => Err(Trouble::NoClaim(words)),
+        None => Ok(checked),
+    })
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {

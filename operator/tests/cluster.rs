@@ -21,6 +21,7 @@ mod cluster {
     mod impossible;
     mod kubectl;
     mod manifests;
+    mod new_volume;
     mod node;
     mod node_lost;
     mod notify;

@@ -15,6 +15,7 @@ mod hot_copy;
 mod http;
 pub mod init;
 mod log;
+mod new_volume;
 mod observe;
 mod plugin_data;
 pub mod settings;

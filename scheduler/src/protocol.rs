@@ -26,7 +26,10 @@ use serde::{Deserialize, Serialize};
 use crate::backup;
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
 use plugin_data::PluginData;
-use restore::{ListedCopy, RestoreRefused};
+use restore::{ListedCopy, NewVolume, RestoreRefused};
+
+/// The first words of what the init container leaves behind when a volume without a world is to get that of a copy, and does not.
+pub const NOT_RESTORED: &str = "NOT RESTORED: ";
 
 /// The first words of what the init container leaves behind when it does not go on because there is no copy.
 pub const NO_BACKUP: &str = "NO BACKUP: ";
@@ -148,6 +151,9 @@ pub struct Report {
     /// The plugins' data that were kept before the set changed last; None: none were, or the agent does not know of it.
     #[serde(default)]
     pub plugin_data: Option<PluginData>,
+    /// What came of the order for a volume without a world; None: there was none at any start, or the agent does not know of it.
+    #[serde(default)]
+    pub new_volume: Option<NewVolume>,
 }
 
 /// The copies of a server, as they lie where copies are kept.
@@ -174,6 +180,8 @@ pub struct BackupsSeen {
     pub restore_refused: Option<RestoreRefused>,
     /// The newest ones, good or not, newest first, at most [`restore::LISTED`]; None: the agent does not know of orders by a person.
     pub listed: Option<Vec<ListedCopy>>,
+    /// It can put back all that a copy holds, not the worlds alone.
+    pub puts_back_everything: bool,
     /// Why they could not be looked at.
     pub problem: Option<String>,
 }
@@ -186,11 +194,14 @@ pub struct Restored {
     pub at: Timestamp,
     /// The copy's name.
     pub id: String,
-    /// Where the worlds lie that made room, relative to the server's directory.
+    /// Where that lies which made room, relative to the server's directory; empty: nothing did.
     pub set_aside: String,
-    /// The person's request that it was done for; None: after an update that failed.
+    /// The request that it was done for, a person's or [`restore::NEW_VOLUME`]; None: after an update that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Settings, plugins and their data too. False: the worlds alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub everything: bool,
 }
 
 /// An order to put back what a failed set has changed, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.

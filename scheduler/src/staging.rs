@@ -121,12 +121,17 @@ impl Volume {
         self.ours().join("restore-refused.json")
     }
 
+    /// Where the record lies of what came of an order for a volume without a world.
+    pub fn new_volume_path(&self) -> PathBuf {
+        self.ours().join("new-volume.json")
+    }
+
     /// Where a copy is unpacked, to be moved into place as a whole.
     pub fn restoring_dir(&self) -> PathBuf {
         self.ours().join("restoring")
     }
 
-    /// Where worlds go that made room for a copy.
+    /// Where that goes which made room for a copy.
     pub fn set_aside_dir(&self) -> PathBuf {
         self.ours().join("set-aside")
     }

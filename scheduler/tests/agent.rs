@@ -9,6 +9,8 @@ mod copies;
 mod hot_copy;
 #[path = "agent/init.rs"]
 mod init;
+#[path = "agent/new_volume.rs"]
+mod new_volume;
 #[path = "agent/paper.rs"]
 mod paper;
 #[path = "agent/plugin_data.rs"]

@@ -165,12 +165,13 @@ pub struct LastRestore {
     /// The copy's directory.
     #[schemars(schema_with = "schema::text64")]
     pub name: String,
-    /// Where the worlds lie that made room, on the server's volume. They stay until you delete them.
+    /// Where that lies which made room, on the server's volume, until you delete it. Absent: nothing did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(schema_with = "schema::text253")]
     pub set_aside: String,
 }
 
-/// What has come of a request to put the worlds of a copy in place.
+/// What has come of a request to put a copy in place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreHandled {
@@ -193,14 +194,14 @@ pub struct RestoreHandled {
     pub message: Option<String>,
 }
 
-/// How a request to put the worlds of a copy in place ended.
+/// How a request to put a copy in place ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RestoreResult {
-    /// The worlds are those of the copy.
+    /// The worlds are those of the copy; the rest too, if it was asked for.
     Restored,
     /// Nothing was stopped, nothing was changed.
     Refused,
-    /// The server was restarted, and runs on the worlds that it had.
+    /// The server was restarted, and runs on what it had.
     Failed,
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Writer(&'static str);
 impl Writer {
     /// Service, claim, ConfigMap and StatefulSet of a server, from `server/apply.rs`.
     pub(crate) const SERVER_CHILDREN: Self = Self("nightshift/server-children");
+    /// The order for a new volume, beside other orders in their ConfigMap, from `server/apply.rs`.
+    pub(crate) const NEW_VOLUME: Self = Self("nightshift/new-volume");
     /// Template, partition and facts of the StatefulSet, from `server/rollout.rs`.
     pub(crate) const ROLLOUT: Self = Self("nightshift/rollout");
     /// Status of both kinds, from `server/report.rs` and `plugin.rs`.

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::build::Bundle;
 use super::build::lock_map::lock_map_name;
+use super::build::orders::orders_map_name;
 use super::build::secret::build_secret;
 use super::build::stateful_set::build_stateful_set;
 use super::check::CheckedServer;
@@ -24,7 +25,7 @@ use super::record::{lock_map_of, settled_map_name};
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::k8s::ssa::Writer;
-use crate::memory::{Applied, Rendered};
+use crate::memory::{Applied, Key, Rendered};
 use crate::revision::{digest, revision_of};
 use crate::secret::{Password, random_hex};
 
@@ -95,21 +96,40 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
 /// Applies everything but the template, which only the rollout writes.
 pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
     // No `..`: a new kind of child does not compile until somebody applies it here.
-    let Bundle { claim, backup_claim, service, lock, template: _ } = bundle;
+    let Bundle { claim, backup_claim, service, lock, new_volume, template: _ } = bundle;
     for claim in [claim, backup_claim].into_iter().flatten() {
-        apply::<PersistentVolumeClaim>(ctx, &server.namespace, claim).await?;
+        apply::<PersistentVolumeClaim>(ctx, Writer::SERVER_CHILDREN, &server.namespace, claim).await?;
     }
-    apply::<Service>(ctx, &server.namespace, service).await?;
+    apply::<Service>(ctx, Writer::SERVER_CHILDREN, &server.namespace, service).await?;
+    apply_new_volume(ctx, server, new_volume).await?;
     // Last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
-    apply::<ConfigMap>(ctx, &server.namespace, lock).await
+    apply::<ConfigMap>(ctx, Writer::SERVER_CHILDREN, &server.namespace, lock).await
+}
+
+/// Before any pod that would make a new world without it; and away again when the spec has it no more.
+async fn apply_new_volume(ctx: &Context, server: &CheckedServer, order: &ConfigMap) -> Result<(), ApplyError> {
+    let key = key_of(&server.namespace, order);
+    let ends = order.data.is_none();
+    if ends && ctx.memory.applied.get(&key).is_none() {
+        return Ok(());
+    }
+    apply::<ConfigMap>(ctx, Writer::NEW_VOLUME, &server.namespace, order).await?;
+    if ends {
+        ctx.memory.applied.remove(&key);
+    }
+    Ok(())
+}
+
+fn key_of<K: Resource<DynamicType = ()>>(namespace: &str, object: &K) -> Key {
+    (namespace.to_owned(), format!("{}/{}", K::kind(&()), object.name_any()))
 }
 
 /// Server-side apply, unless the last one said the same and nobody has changed the object since.
-async fn apply<K>(ctx: &Context, namespace: &str, desired: &K) -> Result<(), ApplyError>
+async fn apply<K>(ctx: &Context, writer: Writer, namespace: &str, desired: &K) -> Result<(), ApplyError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    let key = (namespace.to_owned(), format!("{}/{}", K::kind(&()), desired.name_any()));
+    let key = key_of(namespace, desired);
     let digest = digest(&serde_json::to_value(desired).expect("a Kubernetes type serialises"));
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     if let Some(last) = ctx.memory.applied.get(&key).filter(|last| last.digest == digest) {
@@ -119,7 +139,7 @@ where
         }
     }
     ctx.metrics.api_writes.inc();
-    let made = Writer::SERVER_CHILDREN.apply(&api, desired).await.map_err(|source| failed("apply", desired, source))?;
+    let made = writer.apply(&api, desired).await.map_err(|source| failed("apply", desired, source))?;
     ctx.memory.applied.put(key, Applied { digest, resource_version: made.resource_version() });
     Ok(())
 }
@@ -157,6 +177,7 @@ pub(crate) async fn clean_up(
     ];
     named.extend(templates.into_iter().flatten().filter_map(lock_map_of).map(str::to_owned));
     named.extend(seen.pod.as_ref().and_then(mounted_lock));
+    named.extend(server.restore_from.is_some().then(|| orders_map_name(&server.name)));
     named.extend(seen.facts.settled.map(|settled| settled_map_name(&server.name, settled.revision)));
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
     let selector = format!("{}={},{}={}", labels::SERVER, server.name, labels::MANAGED_BY.0, labels::MANAGED_BY.1);

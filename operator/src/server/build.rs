@@ -25,6 +25,7 @@ pub(crate) struct Bundle {
     pub(crate) backup_claim: Option<PersistentVolumeClaim>,
     pub(crate) service: Service,
     pub(crate) lock: ConfigMap,
+    pub(crate) new_volume: ConfigMap,
     pub(crate) template: PodTemplateSpec,
 }
 
@@ -35,6 +36,7 @@ pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, config
         backup_claim: claim::build_backup_claim(server),
         service: service::build_service(server),
         lock: lock_map::build_lock_map(server, lock, files),
+        new_volume: orders::build_new_volume_map(server),
         template: pod::build_template(server, lock, files, config),
     }
 }

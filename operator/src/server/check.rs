@@ -21,8 +21,11 @@ use super::build::owner_of;
 use super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
 use crate::quantity;
 
+mod restore_from;
 pub(crate) mod windows;
 
+use restore_from::check_restore_from;
+pub(crate) use restore_from::{CheckedRestoreFrom, is_copy};
 use windows::{check_copies, check_restart, check_windows};
 
 /// What players read when the user says nothing.
@@ -84,6 +87,8 @@ pub(crate) struct CheckedServer {
     pub(crate) storage: CheckedStorage,
     /// None: no copies are taken.
     pub(crate) backup: Option<CheckedBackup>,
+    /// None: a volume without a world gets a new one.
+    pub(crate) restore_from: Option<CheckedRestoreFrom>,
     /// How large the data folder of a plugin may be to be kept, in bytes; 0: none is kept.
     pub(crate) keep_plugin_data: u64,
     pub(crate) service: CheckedService,
@@ -185,9 +190,15 @@ impl CheckedServer {
         format!("backup-{}-0", self.name)
     }
 
-    /// Its init container obeys orders to put back what a failed set has changed.
+    /// The claim with the copies; None: it has none.
+    pub(crate) fn copies_claim(&self) -> Option<String> {
+        let backup = self.backup.as_ref()?;
+        Some(backup.existing_claim.clone().unwrap_or_else(|| self.backup_claim_name()))
+    }
+
+    /// Its init container obeys orders: to put back what a failed set has changed, or a copy.
     pub(crate) fn may_be_ordered_back(&self) -> bool {
-        self.backup.is_some() || self.keep_plugin_data > 0
+        self.backup.is_some() || self.restore_from.is_some() || self.keep_plugin_data > 0
     }
 }
 
@@ -234,6 +245,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     }
     let pod_template = spec.pod_template.clone().unwrap_or_default();
     check_pod_template(&pod_template, &mut complaints);
+    let backup = check_backup(server, &mut complaints);
     let checked = CheckedServer {
         name: server.name_any(),
         namespace: server.namespace().unwrap_or_default(),
@@ -267,7 +279,8 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
             access_mode: spec.storage.access_mode.as_str().to_owned(),
             existing_claim: spec.storage.existing_claim.clone(),
         },
-        backup: check_backup(server, &mut complaints),
+        restore_from: check_restore_from(server, backup.as_ref(), &mut complaints),
+        backup,
         keep_plugin_data: check_keep_plugin_data(&spec.keep_plugin_data, &mut complaints),
         service: CheckedService {
             kind: spec.service.kind.as_str().to_owned(),

@@ -9,7 +9,9 @@ use crds::PaperMCServer;
 use crds::paper_mc_server::RolloutFacts;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Pod, PodSpec, PodTemplateSpec, Secret};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodTemplateSpec, Secret,
+};
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 use scheduler::protocol::signature::Key;
@@ -17,7 +19,7 @@ use scheduler::protocol::{self, Report, RestoreOrder};
 use scheduler::seen::{self, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
 use super::build::orders::{order_in, orders_map_name};
-use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
 use super::record::{self, LockRecord, RecordError, SettledRecord};
@@ -35,8 +37,8 @@ const LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// How long pulling the image and bringing the files may take before the start deadline begins.
 const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
 
-/// What a pod that can take a copy gets on top. The agent cannot be asked while `prepare` works, and a copy that is broken off was
-/// down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
+/// What a pod that can take a copy, or put one in place, gets on top. The agent cannot be asked while `prepare` works, and a copy that is
+/// broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
 const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
 /// Why a look failed.
@@ -209,11 +211,9 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             let running = server.and_then(|c| c.state.as_ref()).and_then(|s| s.running.as_ref());
             let own = running.and_then(|running| running.started_at.as_ref()).map(|t| t.0);
             let pod_start = status.and_then(|s| s.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
-            let within = if pod.spec.as_ref().is_some_and(mounts_copies) {
-                PREPARED_WITHIN + COPIED_WITHIN
-            } else {
-                PREPARED_WITHIN
-            };
+            let copies = |spec: &PodSpec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME);
+            let within =
+                if pod.spec.as_ref().is_some_and(copies) { PREPARED_WITHIN + COPIED_WITHIN } else { PREPARED_WITHIN };
             let started_at = own.unwrap_or_else(|| pod_start.map_or(Timestamp::UNIX_EPOCH, |t| t.0) + within);
             let moved_at = match process {
                 Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
@@ -227,7 +227,7 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
 
 /// Whether pods of this template can take copies, and put them back.
 pub(crate) fn has_copies(template: &PodTemplateSpec) -> bool {
-    template.spec.as_ref().is_some_and(mounts_copies)
+    template.spec.as_ref().is_some_and(|spec| mounts(spec, BACKUP_VOLUME))
 }
 
 /// What the kubelet says of the server's own container.
@@ -242,15 +242,17 @@ pub(crate) fn keeps_data(template: &PodTemplateSpec) -> bool {
     prepare.any(|container| container.env.iter().flatten().any(|variable| variable.name == KEEP_PLUGIN_DATA))
 }
 
-fn mounts_copies(spec: &PodSpec) -> bool {
-    spec.volumes.iter().flatten().any(|volume| volume.name == BACKUP_VOLUME)
+fn mounts(spec: &PodSpec, name: &str) -> bool {
+    spec.volumes.iter().flatten().any(|volume| volume.name == name)
 }
 
 fn has_refused(container: &ContainerStatus) -> bool {
-    [&container.state, &container.last_state]
-        .into_iter()
-        .flatten()
-        .any(|state| state.terminated.as_ref().is_some_and(|ended| ended.exit_code == REFUSED_EXIT))
+    last_end(container).is_some_and(|ended| ended.exit_code == REFUSED_EXIT)
+}
+
+/// How a container ended last. One that has ended well after it was tried again keeps how it ended before, and that is over.
+pub(crate) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+    [&container.state, &container.last_state].into_iter().flatten().find_map(|state| state.terminated.as_ref())
 }
 
 /// Facts live on the `StatefulSet`. When it is gone, what our own status kept of them is what is known: it comes back as
@@ -386,7 +388,31 @@ async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Asked
     }
 }
 
-fn read(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -> ObserveError {
+pub(super) fn read(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -> ObserveError {
     let name = name.to_owned();
     move |source| ObserveError::Read { kind, name, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
+        let refused = |state: Value, last_state: Value| {
+            let status = json!({
+                "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1,
+                "state": state, "lastState": last_state,
+            });
+            has_refused(&serde_json::from_value(status).unwrap())
+        };
+        let ended = |code: i32| json!({"terminated": {"exitCode": code}});
+        assert!(refused(ended(3), json!({})));
+        assert!(refused(json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended(3)), "until it is tried again");
+        assert!(refused(json!({"running": {}}), ended(3)), "and while it is");
+        assert!(!refused(ended(0), ended(3)));
+        assert!(!refused(json!({"running": {}}), json!({})));
+    }
 }

@@ -28,6 +28,7 @@ use crate::requeue::Outcome;
 
 mod backup;
 mod conditions;
+mod new_volume;
 mod notes;
 pub(crate) mod notices;
 mod plugin_data;
@@ -58,6 +59,8 @@ pub(crate) enum Trouble {
     NoCatalog,
     /// What is known does not hold an answer: something has not been read, or could not be.
     Unanswerable(Explanation),
+    /// A copy is to be put on a new volume, and the claim that it lies on is not there; in words.
+    NoClaim(String),
     /// No set meets the request, and nothing runs.
     Unsolvable(Explanation),
 }
@@ -67,7 +70,10 @@ impl Trouble {
         match self {
             Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: crate::requeue::Blame::User, attempt: 0 },
             // The catalog wakes everybody when it changes.
-            Self::NoCatalog | Self::Unanswerable(_) | Self::Unsolvable(_) => Outcome::Waiting { until: None },
+            // Claims are not watched: it is looked for as often as a server at rest is.
+            Self::NoCatalog | Self::NoClaim(_) | Self::Unanswerable(_) | Self::Unsolvable(_) => {
+                Outcome::Waiting { until: None }
+            }
         }
     }
 }
@@ -76,7 +82,7 @@ impl Trouble {
     /// What is read a moment later is not.
     fn is_worth_an_event(&self) -> bool {
         match self {
-            Self::Spec(_) | Self::Eula(_) | Self::Unsolvable(_) => true,
+            Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => true,
             Self::NoCatalog | Self::Unanswerable(_) => false,
         }
     }
@@ -132,6 +138,7 @@ pub(crate) async fn report_trouble(
     let (reason, message) = match trouble {
         Trouble::Spec(words) => ("SpecInvalid", words.clone()),
         Trouble::Eula(words) => ("EulaNotAccepted", words.clone()),
+        Trouble::NoClaim(words) => ("ClaimMissing", words.clone()),
         Trouble::NoCatalog => ("CatalogNotRead", "the upstreams are being read; nothing is known yet".to_owned()),
         Trouble::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
         Trouble::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),

@@ -9,12 +9,13 @@ use crds::paper_mc_server::{RestoreHandled, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use scheduler::backup::Contents;
 use scheduler::gate::Gate;
-use scheduler::protocol::restore::{AskedRestore, ListedCopy};
+use scheduler::protocol::restore::{AskedRestore, LATEST, ListedCopy};
 use scheduler::protocol::{BackupsSeen, FileSet, Report};
 use scheduler::seen::Restart;
 
-use super::check::CheckedServer;
+use super::check::{CheckedServer, is_copy};
 use super::consent::whole_second;
 use super::copies::copies;
 use super::observe::Observed;
@@ -28,8 +29,8 @@ const ORDER_COUNTS: SignedDuration = SignedDuration::from_hours(2);
 
 /// The word without which worlds that are there stay there.
 const OVERWRITE: &str = "overwrite";
-/// Instead of a copy's name: the newest good one that holds worlds.
-const LATEST: &str = "latest";
+/// The words for settings, plugins and their data too.
+const EVERYTHING: &str = "contents=Everything";
 /// How many copies are named to who asked for one that is not there.
 const NAMED: usize = 5;
 
@@ -98,13 +99,15 @@ impl Restores {
                 Err(No::NotYet) => waits(),
             };
         };
+        let read = read(&asked);
         let due = seen.settled_lock.as_ref().map(|settled| DueRestore {
             restart: Restart { due: known.seen_at, until, policy: checked.policy, only_empty: false },
             order: AskedRestore {
                 request: request_of(known),
                 to: settled.files.lock.clone(),
                 copy: copy.clone(),
-                overwrite: read(&asked).is_ok_and(|(_, overwrite)| overwrite),
+                overwrite: read.as_ref().is_ok_and(|asked| asked.overwrite),
+                everything: read.as_ref().is_ok_and(|asked| asked.everything),
                 not_after: known.seen_at + ORDER_COUNTS,
             },
         });
@@ -135,9 +138,11 @@ impl Restores {
             (Some(RestoreResult::Refused), _) => (false, "Refused", message),
             (Some(RestoreResult::Failed), _) => (false, "Failed", message),
             (None, Some(copy)) => {
-                let text =
-                    format!("the worlds of the copy {copy} are put in place as soon as nothing else is under way");
-                (true, "Waiting", text)
+                let what = match read(&noted.asked) {
+                    Ok(Asked { everything: true, .. }) => format!("all that the copy {copy} holds is put in place"),
+                    Ok(Asked { .. }) | Err(_) => format!("the worlds of the copy {copy} are put in place"),
+                };
+                (true, "Waiting", format!("{what} as soon as nothing else is under way"))
             }
             (None, None) => {
                 let text = "the copies are looked at when the server runs and its agent answers".to_owned();
@@ -166,7 +171,7 @@ fn outcome(seen: &Observed, known: &RestoreHandled) -> Option<Result<(), String>
         return Some(Ok(()));
     }
     if let Some(refused) = backups.restore_refused.as_ref().filter(|refused| refused.request == request) {
-        return Some(Err(format!("{}; the worlds are those that were there", refused.why)));
+        return Some(Err(format!("{}; all is as it was", refused.why)));
     }
     // The init container has ended where the sidecar answers.
     let came_for_it = seen.facts.restarted.is_some_and(|it| it.due == known.seen_at && pod_uid(seen) != Some(it.pod));
@@ -203,26 +208,30 @@ fn too_late(server: &CheckedServer, now: Timestamp) -> String {
 /// The copy that is asked for, if all that can be known here says that it can be put in place.
 fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Result<String, No> {
     let refused = |why: String| No::Refused(format!("`{RESTORE_FROM}`: {why}"));
-    let (copy, overwrite) = read(asked).map_err(refused)?;
+    let Asked { copy, overwrite, everything } = read(asked).map_err(refused)?;
     if server.backup.is_none() {
         return Err(refused("this server has no copies: write `spec.backup` first".to_owned()));
     }
     let (Some(settled), Some(report)) = (&seen.settled_lock, seen.report.as_deref()) else { return Err(No::NotYet) };
-    let listed = listed(report).map_err(refused)?;
+    let listed = listed(report, everything).map_err(refused)?;
     if !overwrite {
         let why = format!(
             "the server has worlds. They are set aside, and nobody plays them any more, if you write `{asked};{OVERWRITE}`"
         );
         return Err(refused(why));
     }
-    find(copy, listed, &settled.files).map_err(refused)
+    find(copy, everything, listed, &settled.files).map_err(refused)
 }
 
-/// The copies there are.
-fn listed(report: &Report) -> Result<&[ListedCopy], String> {
+/// The copies there are, if the agent can do with them what is asked for.
+fn listed(report: &Report, everything: bool) -> Result<&[ListedCopy], String> {
     match &report.backups {
         Some(BackupsSeen { problem: Some(problem), .. }) => Err(problem.clone()),
-        Some(BackupsSeen { listed: Some(listed), .. }) => Ok(listed),
+        Some(BackupsSeen { listed: Some(listed), puts_back_everything, .. })
+            if *puts_back_everything || !everything =>
+        {
+            Ok(listed)
+        }
         Some(_) | None => {
             Err("the pod is from before the copies or the request were known: that comes with its next restart. \
                                Write it again after that"
@@ -231,40 +240,64 @@ fn listed(report: &Report) -> Result<&[ListedCopy], String> {
     }
 }
 
-/// What is written: a copy's name or `latest`, and whether the explicit word is there.
-fn read(asked: &str) -> Result<(&str, bool), String> {
-    let (copy, overwrite) = match asked.split_once(';') {
-        None => (asked, false),
-        Some((copy, word)) if word.trim() == OVERWRITE => (copy.trim_end(), true),
-        Some((_, word)) => return Err(format!("`{word}` is not known behind the `;`: write `;{OVERWRITE}`")),
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked<'a> {
+    /// A copy's name, or `latest`.
+    copy: &'a str,
+    /// The explicit word.
+    overwrite: bool,
+    /// Settings, plugins and their data too.
+    everything: bool,
+}
+
+/// What is written.
+fn read(asked: &str) -> Result<Asked<'_>, String> {
+    let (copy, words) = asked.split_once(';').unwrap_or((asked, ""));
+    let copy = copy.trim_end();
+    let split: Vec<&str> = words.split(';').map(str::trim).collect();
+    let (overwrite, everything) = match split.as_slice() {
+        [""] if !asked.contains(';') => (false, false),
+        [OVERWRITE] => (true, false),
+        [EVERYTHING] => (false, true),
+        [OVERWRITE, EVERYTHING] | [EVERYTHING, OVERWRITE] => (true, true),
+        _ => {
+            let way = format!("write `;{OVERWRITE}`, or `;{OVERWRITE};{EVERYTHING}`");
+            return Err(format!("`;{words}` behind the copy's name is not known: {way}"));
+        }
     };
-    let is_name = copy.len() <= 64
-        && copy.starts_with(|first: char| first.is_ascii_digit())
-        && copy.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if copy == LATEST || is_name {
-        return Ok((copy, overwrite));
+    if is_copy(copy) {
+        return Ok(Asked { copy, overwrite, everything });
     }
     Err(format!("`{copy}` is no copy's name: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`"))
 }
 
-/// The name of the copy, if the set that runs can open its worlds.
-fn find(wanted: &str, listed: &[ListedCopy], runs: &FileSet) -> Result<String, String> {
-    let has_worlds = |copy: &&ListedCopy| copy.contents.is_some_and(scheduler::backup::Contents::has_worlds);
+/// The name of the copy, if it holds what is asked for and the set that runs can open its worlds.
+fn find(wanted: &str, everything: bool, listed: &[ListedCopy], runs: &FileSet) -> Result<String, String> {
+    let has_worlds = |copy: &&ListedCopy| copy.contents.is_some_and(Contents::has_worlds);
+    let has_all = |copy: &&ListedCopy| has_worlds(copy) && copy.contents.is_some_and(Contents::has_server_files);
+    let will_do = |copy: &&ListedCopy| if everything { has_all(copy) } else { has_worlds(copy) };
+    let what = if everything { "worlds, settings and plugins" } else { "worlds" };
     let found = match wanted {
-        LATEST => listed.iter().find(has_worlds),
+        LATEST => listed.iter().find(will_do),
         name => listed.iter().find(|copy| copy.id == name),
     };
-    let Some(found) = found else {
-        let names: Vec<_> = listed.iter().filter(has_worlds).take(NAMED).map(|copy| copy.id.as_str()).collect();
+    let newest = || {
+        let names: Vec<_> = listed.iter().filter(will_do).take(NAMED).map(|copy| copy.id.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(format!("there is no copy `{wanted}`; the newest ones with worlds are: {names}"));
+        format!("the newest ones with {what} are: {names}")
     };
+    let Some(found) = found else { return Err(format!("there is no copy `{wanted}`; {}", newest())) };
     let id = &found.id;
     if let Some(problem) = &found.problem {
         return Err(format!("the copy `{id}` cannot be used: {problem}"));
     }
     if !has_worlds(&found) {
         return Err(format!("the copy `{id}` holds no worlds"));
+    }
+    if !will_do(&found) {
+        let way = format!("leave `;{EVERYTHING}` out for its worlds alone");
+        return Err(format!("the copy `{id}` holds worlds and nothing else: {way}; {}", newest()));
     }
     if !runs.opens(found.data_version, found.lock.as_deref()) {
         let runs = &runs.minecraft;

@@ -1,4 +1,4 @@
-//! Edge (writes). A person's order to put the worlds of a copy in the place of those that are there: obeyed once, before the server starts.
+//! Edge (writes). A person's order to put a copy in the place of what is there: obeyed once, before the server starts.
 //!
 //! What keeps it from being obeyed keeps no server down: it is written down for the operator, and the server starts on its own worlds.
 
@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::copies::{RestoreError, opens};
 use super::{Chain, clock, settings};
 use crate::backup::Backup;
-use crate::backup::restore::{self, restore};
+use crate::backup::restore::{self, Part, Wish, restore};
 use crate::backup::shelf::{self, Shelf};
 use crate::protocol::restore::{ASKED_ORDER, AskedRestore, LISTED, ListedCopy, RestoreRefused};
 use crate::protocol::{FileSet, Restored};
@@ -28,18 +28,22 @@ enum NotObeyed {
     NotGood { id: String, why: String },
     #[error("the copy `{0}` holds no worlds")]
     NoWorlds(String),
+    #[error(
+        "the copy `{id}` holds no settings and plugins: take `;contents=Everything` away, and its worlds are put in place"
+    )]
+    NoServerFiles { id: String },
     #[error("the worlds of the copy `{0}` are of a newer Minecraft, and a world cannot go back")]
     Newer(String),
     #[error("there are worlds, and the request does not end with `;overwrite`")]
     WouldOverwrite,
     #[error(transparent)]
     Shelf(#[from] shelf::Error),
-    #[error("the worlds of the copy were not put in place")]
+    #[error("the copy was not put in place")]
     Restore(#[from] restore::Error),
 }
 
-/// Puts the worlds of a copy in place if a person has asked for that, with `set`, and it was not done or refused before. The caller holds
-/// the locks on `worlds`. An error: the worlds are being exchanged, and nothing starts before that has ended.
+/// Puts a copy in place if a person has asked for that, with `set`, and it was not done or refused before. The caller holds
+/// the locks on `worlds`. An error: all is being exchanged, and nothing starts before that has ended.
 pub(super) fn restore_if_asked(
     settings: &settings::Copies,
     volume: &Volume,
@@ -62,7 +66,7 @@ pub(super) fn restore_if_asked(
         Err(NotObeyed::Restore(error)) if disk::is_there(&volume.restore_journal_path()) => Err(error.into()),
         Err(error) => {
             let why = Chain(&error).to_string();
-            warn!("the worlds stay as they are: {why}");
+            warn!("all stays as it is: {why}");
             let refused = RestoreRefused { request: order.request, at: clock::now(), why };
             let cleared = disk.remove_all(&volume.restoring_dir());
             let noted = disk.write_record(&volume.restore_refused_path(), &refused);
@@ -104,11 +108,15 @@ fn obey(
     if !backup.contents.has_worlds() || backup.folders.is_empty() {
         return Err(NotObeyed::NoWorlds(id.clone()));
     }
+    if order.everything && !backup.contents.has_server_files() {
+        return Err(NotObeyed::NoServerFiles { id: id.clone() });
+    }
     if !opens(&backup, set) {
         return Err(NotObeyed::Newer(id.clone()));
     }
-    info!("putting the worlds of the copy {id} in place, as a person asked; those that are here are set aside");
-    Ok(restore(shelf, &backup, volume, worlds, Some(&order.request), disk, now)?)
+    let part = if order.everything { Part::Everything } else { Part::Worlds };
+    info!("putting {part:?} of the copy {id} in place, as a person asked; what is here is set aside");
+    Ok(restore(shelf, &backup, volume, worlds, Wish { part, request: Some(&order.request) }, disk, now)?)
 }
 
 /// The newest copies, newest first, for a person to choose from.

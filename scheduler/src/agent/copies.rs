@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use walkdir::WalkDir;
 
-use super::{Chain, asked_restore, clock, settings};
+use super::{Chain, asked_restore, clock, new_volume, settings};
 use crate::backup::due::due;
-use crate::backup::restore::{self, finish, restore};
+use crate::backup::restore::{self, Part, Wish, finish, restore};
 use crate::backup::retention::Retention;
 use crate::backup::shelf::{self, Shelf};
 use crate::backup::take::{self, Order, take};
@@ -99,6 +99,10 @@ pub(super) fn copy_if_due(
 ) -> Result<(), Error> {
     let Some(backups) = &settings.backups else { return Ok(()) };
     let manifest = volume.manifest()?;
+    if manifest.is_none() && new_volume::is_filled(volume)? {
+        info!("nothing has run on this volume since it was filled from a copy: that copy is the one");
+        return Ok(());
+    }
     let Some(contents) = due(settings.backup_before, manifest.as_ref(), set, worlds) else { return Ok(()) };
     let from = manifest.map(|manifest| manifest.lock);
     let shelf = Shelf::new(backups);
@@ -176,7 +180,8 @@ pub(super) fn restore_if_ordered(
         return Ok(None);
     }
     info!("putting the worlds back as they are in the copy {}; those that are here are set aside", backup.id);
-    let done = restore(&shelf, &backup, volume, worlds, None, &mut Disk::new(Unhindered), clock::now())?;
+    let wish = Wish { part: Part::Worlds, request: None };
+    let done = restore(&shelf, &backup, volume, worlds, wish, &mut Disk::new(Unhindered), clock::now())?;
     Ok(Some(done))
 }
 
@@ -256,6 +261,7 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         restored: read_record(&volume.restored_path()).unwrap_or(None),
         restore_refused: read_record(&volume.restore_refused_path()).unwrap_or(None),
         listed: Some(asked_restore::listed(&listed)),
+        puts_back_everything: true,
         good: u32::try_from(count(true)).unwrap_or(u32::MAX),
         damaged: u32::try_from(count(false)).unwrap_or(u32::MAX),
         failed,

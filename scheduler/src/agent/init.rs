@@ -13,9 +13,9 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::{Chain, asked_restore, copies, plugin_data, settings};
+use super::{Chain, asked_restore, copies, new_volume, plugin_data, settings};
 use crate::properties;
-use crate::protocol::{FileSet, NO_BACKUP, Restored};
+use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::store::{self, Store};
 use crate::staging::swap::{self, Swapped, swap};
@@ -29,6 +29,10 @@ const LOOKS_PER_SENTENCE: u32 = 10;
 
 /// How often a copy that is due is tried. The server is down meanwhile, and the set before can start again.
 const COPY_TRIES: u32 = 2;
+
+/// What to do about a copy that could not be put on a volume without a world.
+const NO_NEW_WORLD: &str = "Nothing starts, so that no new world takes the place of that one: correct `spec.restoreFrom`, or take it away to \
+                            begin with a new world";
 
 /// How it ended.
 #[derive(Debug)]
@@ -83,6 +87,8 @@ enum Error {
     Copy(#[from] copies::Error),
     #[error(transparent)]
     Restore(#[from] copies::RestoreError),
+    #[error("the volume has no world, and is to get that of a copy")]
+    NewVolume(#[from] new_volume::Error),
     #[error("could not keep the plugins' data, or put them back")]
     PluginData(#[from] crate::plugin_data::Error),
     #[error("the work on a copy ended without an answer")]
@@ -115,6 +121,11 @@ pub async fn run(settings: &settings::Init) -> Outcome {
                 }
                 wait(&mut backoff, &why).await;
             }
+            // The kubelet tries it again, and meanwhile the pod says why.
+            Err(Error::NewVolume(new_volume::Error::NotRestored(error))) => {
+                let why = Chain(&error);
+                return refuse(settings, format!("{NOT_RESTORED}{why}. {NO_NEW_WORLD}"));
+            }
             Err(error) => wait(&mut backoff, &Chain(&error).to_string()).await,
         }
     }
@@ -143,6 +154,12 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     let finished = of_copies(&volume, |volume| copies::finish_restore(&volume)).await??;
     let worlds = if finished.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
     say_restored(finished.as_ref());
+
+    let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
+    let fill = move |volume: Volume| new_volume::fill_if_new(&copies, &volume, &here, &files);
+    let filled = of_copies(&volume, fill).await??;
+    let worlds = if filled.is_some() { lock_anew(&settings.data, locks).await? } else { worlds };
+    say_restored(filled.as_ref());
 
     let (copies, files, here) = (settings.copies.clone(), set.clone(), worlds.clone());
     let restore = move |volume: Volume| asked_restore::restore_if_asked(&copies, &volume, &here, &files);
@@ -207,8 +224,12 @@ async fn lock_anew(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Erro
 }
 
 fn say_restored(restored: Option<&Restored>) {
-    if let Some(Restored { at: _, id, set_aside, request: _ }) = restored {
-        warn!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside}");
+    let Some(Restored { at: _, id, set_aside, request: _, everything }) = restored else { return };
+    let what = if *everything { "worlds, settings, plugins and their data" } else { "the worlds" };
+    if set_aside.is_empty() {
+        warn!("{what} are those of the copy {id}");
+    } else {
+        warn!("{what} are those of the copy {id}; what was here lies in {set_aside}");
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Copies {
     /// An order to put back what a failed set has changed, mounted from its `ConfigMap`; mostly not there.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
     pub restore_order: Option<PathBuf>,
+    /// Where the copies of other servers lie that a new volume may get, on a claim that is mounted for the first start alone.
+    #[arg(long, env = "NIGHTSHIFT_RESTORE_SHELVES")]
+    pub restore_shelves: Option<PathBuf>,
     /// At most so many good ones.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT", default_value_t = 10)]
     pub backup_max_count: u32,

@@ -19,10 +19,10 @@ use crate::protocol::{
     Announce, BackupsSeen, HotCopySeen, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar,
 };
 use crate::rcon::Console;
-use crate::staging::Volume;
 use crate::staging::drift::Drift;
 use crate::staging::store::Store;
 use crate::staging::strangers::Strangers;
+use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
 
 /// Shared by all tasks of one sidecar.
@@ -144,6 +144,7 @@ impl Shared {
     ) -> Report {
         let backups = self.backups();
         let plugin_data = crate::plugin_data::last(&self.volume);
+        let new_volume = read_record(&self.volume.new_volume_path()).unwrap_or(None);
         let state = self.state();
         let server = match state.witness.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
@@ -170,6 +171,7 @@ impl Shared {
             announced: state.announced.clone(),
             backups,
             plugin_data,
+            new_volume,
         }
     }
 }

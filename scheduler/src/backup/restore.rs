@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Backup;
 use super::archive::{self, Damaged, Target, plain};
-use super::shelf::{self, Shelf};
+use super::contents::stays;
+use super::shelf::Shelf;
 use crate::protocol::{OUR_DIR, Restored};
 use crate::staging::disk::{self, Disk, Steps, is_there};
 use crate::staging::store::SPARE;
@@ -37,12 +38,9 @@ pub enum Error {
         #[source]
         source: Damaged,
     },
-    /// It could not be marked as damaged.
-    #[error(transparent)]
-    Shelf(#[from] shelf::Error),
-    /// The worlds that are there and those of the copy do not fit beside each other, and nothing is deleted here.
+    /// What is there and what the copy holds do not fit beside each other, and nothing is deleted here.
     #[error(
-        "the worlds of the copy `{id}` have {needed} bytes and the volume has {free} free, of which {SPARE} must stay: \
+        "the copy `{id}` holds {needed} bytes and the volume has {free} free, of which {SPARE} must stay: \
          enlarge `spec.storage.size`, or delete what is not needed"
     )]
     Full {
@@ -59,39 +57,57 @@ pub enum Error {
     /// A record of ours cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// Somebody has put something there since the worlds were set aside.
-    #[error("`{name}` lies where a world of the copy belongs: move it away")]
+    /// Somebody has put something there since it was set aside.
+    #[error("`{name}` lies where a part of the copy belongs: move it away")]
     InTheWay {
         /// Relative to the server's directory.
         name: String,
     },
     /// The journal of an earlier restore names a place that it must not.
-    #[error("the journal of a restore names `{name}`, which is no world folder")]
+    #[error("the journal of a restore names `{name}`, which it must not")]
     Journal {
         /// As it stands there.
         name: String,
     },
 }
 
-/// `restore.json`: the worlds are being exchanged. All paths are relative to the server's directory.
+/// What takes the place of what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The worlds, of all worlds. Settings, plugins and their data stay.
+    Worlds,
+    /// All that the copy holds, of all that such a copy would hold.
+    Everything,
+}
+
+/// What is put back, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'a> {
+    /// Of the copy.
+    pub part: Part,
+    /// The request that it is done for; None: nobody's.
+    pub request: Option<&'a str>,
+}
+
+/// `restore.json`: worlds, or all there is, are being exchanged. All paths are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Journal {
     done: Restored,
-    /// Folders that make room.
+    /// What makes room.
     aside: Vec<PathBuf>,
-    /// Folders that come, from where they were unpacked.
+    /// What comes, from where it was unpacked.
     comes: Vec<PathBuf>,
 }
 
-/// Puts the worlds of `backup` in the place of all `worlds`, which are set aside. The caller holds the locks on them, and nothing starts
-/// before this has ended well. `request` is the person's who asked for it; None: nobody did.
+/// Puts what `backup` holds in the place of what is there, all `worlds` among it, which is set aside. The caller holds the locks on them, and
+/// nothing starts before this has ended well.
 pub fn restore<S: Steps>(
     shelf: &Shelf,
     backup: &Backup,
     volume: &Volume,
     worlds: &Worlds,
-    request: Option<&str>,
+    wish: Wish<'_>,
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
@@ -101,25 +117,42 @@ pub fn restore<S: Steps>(
     }
     let unpacked = volume.restoring_dir();
     unpack(shelf, backup, &unpacked, disk)?;
-    let relative = |root: &Path, worlds: &Worlds| -> Vec<PathBuf> {
-        let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
-        worlds.folders.iter().map(|folder| path(&folder.path)).collect()
+    let (goes, comes) = match wish.part {
+        // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
+        Part::Worlds => {
+            let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
+            (folders(volume.root(), worlds), folders(&unpacked, &Worlds::read(&unpacked).map_err(read)?))
+        }
+        Part::Everything => (what_lies_in(volume.root())?, what_lies_in(&unpacked)?),
     };
+    // Also what lies in their way and is no world any more: a newer Minecraft leaves folders behind that it has emptied.
+    let in_the_way = comes.iter().filter(|path| is_there(&volume.root().join(path)));
+    let aside: BTreeSet<PathBuf> = goes.into_iter().chain(in_the_way.cloned()).collect();
     let done = Restored {
         at: now,
         id: backup.id.clone(),
-        set_aside: free_place(volume, now),
-        request: request.map(str::to_owned),
+        set_aside: if aside.is_empty() { String::new() } else { free_place(volume, now) },
+        request: wish.request.map(str::to_owned),
+        everything: wish.part == Part::Everything,
     };
-    let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
-    // By content again, as they were found when they were copied; a copy of everything has other files beside them, which stay here.
-    let comes = relative(&unpacked, &Worlds::read(&unpacked).map_err(read)?);
-    // Also what lies in their way and is no world any more: a newer Minecraft leaves folders behind that it has emptied.
-    let in_the_way = comes.iter().filter(|folder| is_there(&volume.root().join(folder)));
-    let aside: BTreeSet<PathBuf> = relative(volume.root(), worlds).into_iter().chain(in_the_way.cloned()).collect();
     let journal = Journal { done, aside: aside.into_iter().collect(), comes };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
     carry_out(volume, &journal, disk)
+}
+
+/// Where these worlds lie, relative to `root`.
+fn folders(root: &Path, worlds: &Worlds) -> Vec<PathBuf> {
+    let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
+    worlds.folders.iter().map(|folder| relative(&folder.path)).collect()
+}
+
+/// What lies right in a server's directory and goes into a copy of everything, in order.
+fn what_lies_in(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let read = |source| RecordError::Read { path: root.display().to_string(), source };
+    let names = disk::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.file_name()));
+    let mut names: Vec<PathBuf> = names.filter(|name| !stays(name)).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Where nothing lies aside yet, relative to the server's directory: a world that is set aside never waits for another's place, which would
@@ -180,7 +213,8 @@ pub fn unpack<S: Steps>(shelf: &Shelf, backup: &Backup, into: &Path, disk: &mut 
         Ok(()) => {}
         Err(Damaged::Target(error)) => return Err(error.into()),
         Err(source) => {
-            shelf.mark_damaged(&backup.id, &source, disk)?;
+            // That it cannot be marked, on a volume that is mounted to be read only, says less than what is wrong with it.
+            drop(shelf.mark_damaged(&backup.id, &source, disk));
             return Err(Error::Damaged { id: backup.id.clone(), source });
         }
     }

@@ -1,4 +1,5 @@
-//! Pure. A copy that a person asks for: the order to put its worlds in place, what came of it, and what there is to choose from.
+//! Pure. A copy that a person asks for: the order to put its worlds in place, what came of it, and what there is to choose from. And the one
+//! that a volume without a world gets.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,15 @@ use crate::backup::Contents;
 /// The key of the order in the `ConfigMap` with orders, beside that of [`RestoreOrder`](super::RestoreOrder). Agents from before it was
 /// known do not look at it.
 pub const ASKED_ORDER: &str = "restore-from.json";
+
+/// The key of [`NewVolumeOrder`] in the same `ConfigMap`.
+pub const NEW_VOLUME_ORDER: &str = "new-volume.json";
+
+/// Names a restore by [`NewVolumeOrder`], as a person's request is named.
+pub const NEW_VOLUME: &str = "new-volume";
+
+/// In the place of a copy's name: the newest one that holds worlds.
+pub const LATEST: &str = "latest";
 
 /// How many copies are listed: as many as `spec.backup.retention` lets stay.
 pub const LISTED: usize = 100;
@@ -25,6 +35,9 @@ pub struct AskedRestore {
     pub copy: String,
     /// The explicit word: worlds that are there make room, and are set aside.
     pub overwrite: bool,
+    /// Settings, plugins and their data too. Not written when false: agents from before it was known do not know the field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub everything: bool,
     /// When it is void: found weeks later it would be a disaster.
     pub not_after: Timestamp,
 }
@@ -39,6 +52,34 @@ pub struct RestoreRefused {
     pub at: Timestamp,
     /// In words for people.
     pub why: String,
+}
+
+/// What a volume without a world gets before a server starts on it: all that a copy holds. It stands for as long as the server's owner wants
+/// it, and a volume obeys it once. Where it cannot be obeyed nothing starts: a new world would take the place of the one that is missed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewVolumeOrder {
+    /// Whose copies: the name of their directory.
+    pub server: String,
+    /// The copy's name, or [`LATEST`].
+    pub copy: String,
+    /// The claim that they lie on, for people.
+    pub claim: String,
+    /// It is another claim than that of the server's own copies, and mounted apart, for the first start alone.
+    pub apart: bool,
+}
+
+/// What came of an order for a volume without a world. The record on the volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewVolume {
+    /// As it stood.
+    pub order: NewVolumeOrder,
+    /// When.
+    pub at: Timestamp,
+    /// The copy that was put there; None: none was, because the volume had a world.
+    #[serde(default)]
+    pub copy: Option<String>,
 }
 
 /// One copy that lies there, good or not.

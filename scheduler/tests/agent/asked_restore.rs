@@ -5,15 +5,12 @@ use std::path::PathBuf;
 
 use scheduler::agent::clock;
 use scheduler::backup::shelf::Shelf;
-use scheduler::backup::take::{Order, take};
-use scheduler::backup::{Backup, Contents, Reading, Trigger};
+use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::restore::{AskedRestore, RestoreRefused};
 use scheduler::protocol::{FileSet, Restored};
-use scheduler::staging::disk::{Disk, Unhindered};
-use scheduler::world::Worlds;
 
 use crate::pod::Pod;
-use crate::volume::{Init, level_dat, serve, set};
+use crate::volume::{Init, copy_of, level_dat, serve, set};
 
 /// A volume where a set of 1.21.10 runs, with a copy of it that was taken while it ran. Since then somebody has built.
 struct Server {
@@ -55,6 +52,7 @@ impl Server {
             to: self.set.lock.clone(),
             copy: self.copy.id.clone(),
             overwrite: true,
+            everything: false,
             not_after: clock::now() + jiff::SignedDuration::from_hours(1),
         }
     }
@@ -90,20 +88,6 @@ impl Server {
     }
 }
 
-fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup {
-    let order = Order {
-        data: init.data.path(),
-        worlds: &Worlds::read(init.data.path()).unwrap(),
-        reading: Reading::Live,
-        contents,
-        trigger: Trigger::OnDemand,
-        lock: Some(&"a".repeat(64)),
-        before: None,
-        request: Some("asked-0"),
-    };
-    take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_are_set_aside() {
     let server = Server::new().await;
@@ -129,6 +113,25 @@ async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn settings_and_plugins_are_those_of_the_copy_too_if_that_is_asked_for_and_the_set_stays_what_it_is() {
+    let server = Server::new().await;
+    server.starts();
+    server.init.put("plugins/Chat/config.yml", b"since");
+    server.asks(&AskedRestore { everything: true, ..server.order() });
+    server.starts();
+    assert_eq!(server.chunks(), "chunks");
+    let properties = fs::read_to_string(server.at("server.properties")).unwrap();
+    assert!(properties.contains("motd=then") && properties.contains("enable-rcon=true"), "{properties}");
+    assert!(server.at("plugins/Demo.jar").exists() && !server.at("plugins/Chat").exists());
+    let [aside] = server.set_aside().try_into().unwrap();
+    assert_eq!(fs::read(aside.join("plugins/Chat/config.yml")).unwrap(), b"since");
+    assert_eq!(fs::read(aside.join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
+    let restored: Restored =
+        serde_json::from_slice(&fs::read(server.at(".nightshift/restored.json")).unwrap()).unwrap();
+    assert!(restored.everything);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on_its_own_worlds() {
     let server = Server::new().await;
     let shelf = Shelf::new(server.copies.path().join("lobby"));
@@ -149,6 +152,9 @@ async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on
     let settings = copy_of(&server.init, &shelf, Contents::ServerFiles);
     let why = refused_for(AskedRestore { copy: settings.id, ..order("settings") });
     assert!(why.contains("holds no worlds"), "{why}");
+    let worlds = copy_of(&server.init, &shelf, Contents::Worlds);
+    let why = refused_for(AskedRestore { copy: worlds.id, everything: true, ..order("worlds") });
+    assert!(why.contains("take `;contents=Everything` away"), "{why}");
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
     let newer = copy_of(&server.init, &shelf, Contents::Worlds);
     server.init.put("world/level.dat", &level_dat(4556, "1.21.10"));

@@ -160,7 +160,8 @@ async fn always_copies_the_server_files_before_another_set_and_the_report_says_w
     assert_eq!(contents, [Contents::ServerFiles, Contents::Everything]);
 
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
-    let none = scheduler::protocol::BackupsSeen { listed: Some(vec![]), ..Default::default() };
+    let none =
+        scheduler::protocol::BackupsSeen { listed: Some(vec![]), puts_back_everything: true, ..Default::default() };
     assert_eq!(pod.report().await.backups, Some(none), "no copy yet");
     fs::rename(server.copies.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
     let seen = pod.report().await.backups.unwrap();

@@ -6,7 +6,13 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use scheduler::agent::clock;
+use scheduler::backup::shelf::Shelf;
+use scheduler::backup::take::{Order, take};
+use scheduler::backup::{Backup, Contents, Reading, Trigger};
 use scheduler::protocol::{File, FileHash, FileSet};
+use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::world::Worlds;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -117,6 +123,21 @@ impl Init {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
+}
+
+/// A copy of the server on this volume, where the set `a` ran, as one that a person asked for.
+pub(crate) fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup {
+    let order = Order {
+        data: init.data.path(),
+        worlds: &Worlds::read(init.data.path()).unwrap(),
+        reading: Reading::Live,
+        contents,
+        trigger: Trigger::OnDemand,
+        lock: Some(&"a".repeat(64)),
+        before: None,
+        request: Some("asked-0"),
+    };
+    take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
 }
 
 pub(crate) fn level_dat(id: i32, name: &str) -> Vec<u8> {

@@ -35,9 +35,11 @@ pub(crate) const PREPARE_CONTAINER: &str = "prepare";
 /// The native sidecar.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
 /// Volumes of ours; a user's `podTemplate` may not name them.
-pub(crate) const OUR_VOLUMES: [&str; 5] = ["data", "nightshift", "lock", BACKUP_VOLUME, ORDERS_VOLUME];
+pub(crate) const OUR_VOLUMES: [&str; 6] = ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, ORDERS_VOLUME];
 /// The volume of the copies, in the pod of a server that has some.
 pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
+/// The volume of another claim whose copies a new volume gets, in the pod of a first start.
+pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
 /// The volume of an order to put worlds or plugins' data back, in the pod of a server that has copies or keeps data.
 const ORDERS_VOLUME: &str = "nightshift-orders";
 /// The variable of the init container by which it keeps plugins' data. A template without it can put none back.
@@ -46,6 +48,8 @@ pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
 const ORDERS_DIR: &str = "/etc/nightshift-orders";
 /// Where the copies are mounted.
 const BACKUP_DIR: &str = "/backups";
+/// Where that other claim is mounted.
+const RESTORE_DIR: &str = "/restore";
 /// Where the lock is mounted.
 const LOCK_DIR: &str = "/etc/nightshift";
 /// The `emptyDir` that carries the agent's binary and socket to the server's container.
@@ -156,6 +160,9 @@ fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
     if server.may_be_ordered_back() {
         prepare.volume_mounts.get_or_insert_default().push(mount(ORDERS_VOLUME, ORDERS_DIR, true));
     }
+    if server.mounts_apart().is_some() {
+        prepare.volume_mounts.get_or_insert_default().push(mount(RESTORE_VOLUME, RESTORE_DIR, true));
+    }
     Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
 }
 
@@ -211,23 +218,18 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
         }),
         ..Volume::default()
     });
-    let copies = server.backup.as_ref().map(|backup| Volume {
-        name: BACKUP_VOLUME.to_owned(),
+    let claimed = |name: &str, claim: &str| Volume {
+        name: name.to_owned(),
         persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
-            claim_name: backup.existing_claim.clone().unwrap_or_else(|| server.backup_claim_name()),
+            claim_name: claim.to_owned(),
             ..PersistentVolumeClaimVolumeSource::default()
         }),
         ..Volume::default()
-    });
+    };
+    let copies = server.copies_claim().map(|claim| claimed(BACKUP_VOLUME, &claim));
+    let others = server.mounts_apart().map(|claim| claimed(RESTORE_VOLUME, claim));
     let mut volumes = vec![
-        Volume {
-            name: "data".to_owned(),
-            persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
-                claim_name: server.storage.existing_claim.clone().unwrap_or_else(|| server.claim_name()),
-                ..PersistentVolumeClaimVolumeSource::default()
-            }),
-            ..Volume::default()
-        },
+        claimed("data", server.storage.existing_claim.as_ref().unwrap_or(&server.claim_name())),
         Volume {
             name: "nightshift".to_owned(),
             empty_dir: Some(EmptyDirVolumeSource {
@@ -245,7 +247,7 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
             ..Volume::default()
         },
     ];
-    volumes.extend(copies.into_iter().chain(orders));
+    volumes.extend(copies.into_iter().chain(orders).chain(others));
     volumes
 }
 

@@ -57,6 +57,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         announced: None,
         backups: None,
         plugin_data: None,
+        new_volume: None,
     }
 }
 

@@ -5,6 +5,7 @@ use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, BeforeU
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::backup::{Contents, Trigger};
+use scheduler::protocol::restore::NEW_VOLUME;
 use scheduler::protocol::{self, BackupSeen, BackupsSeen, HotCopyOutcome, NO_BACKUP, Restored};
 use scheduler::seen::DataVersion;
 
@@ -150,11 +151,10 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
     }
     let restored = seen.and_then(|seen| seen.restored.as_ref());
     let known = before.backup.as_ref().and_then(|backup| backup.last_restore.as_ref());
-    if let Some(restored) = restored.filter(|restored| known != Some(&last_restore(restored))) {
-        let Restored { at: _, id, set_aside, request: _ } = restored;
-        let text =
-            format!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside} on the volume");
-        notes.push(Note { reason: "WorldRestored", warning: true, text });
+    // What a new volume got is told with its condition, also of a server that takes no copies.
+    let is_told = |restored: &&Restored| restored.request.as_deref() != Some(NEW_VOLUME);
+    if let Some(restored) = restored.filter(is_told).filter(|restored| known != Some(&last_restore(restored))) {
+        notes.push(Note { reason: "WorldRestored", warning: true, text: restored_in_words(restored) });
     }
     if let Some((Some(false), reason, text)) = ready(server, report).filter(|(_, reason, _)| *reason != NEEDS_RESTART) {
         let same = |condition: &Condition| {
@@ -165,6 +165,17 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
         }
     }
     notes
+}
+
+fn restored_in_words(restored: &Restored) -> String {
+    let Restored { at: _, id, set_aside, request: _, everything } = restored;
+    if *everything {
+        format!(
+            "worlds, settings, plugins and their data are those of the copy {id}; what was here lies in {set_aside} on the volume"
+        )
+    } else {
+        format!("the worlds are those of the copy {id}; the ones that were here lie in {set_aside} on the volume")
+    }
 }
 
 /// What a plan says of the copy that comes before it; nothing, if there is nothing to come back from or nobody wants copies.

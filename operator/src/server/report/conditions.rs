@@ -10,14 +10,16 @@ use scheduler::rollout::{Occasion, Step, WaitingOn};
 use scheduler::seen::{Door, Life, Verdict};
 
 use super::backup::BACKUP_READY;
+use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::{LONGEST_MESSAGE, Report, backup, condition, in_words, is_open};
+use super::{LONGEST_MESSAGE, Report, backup, condition, in_words, is_open, new_volume};
 use crate::chain::cut;
 use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::copies::{cold_copy, copies};
 use crate::server::in_place::stopped_at;
+use crate::server::observe::last_end;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::scope::early::Early;
 use crate::turns::NotYet;
@@ -104,6 +106,13 @@ pub(super) fn build_conditions(
     }
     if let Some((waits, reason, message)) = plan.restores.in_words() {
         conditions.push(of("RestoreAsked", Some(waits), reason, message));
+    }
+    if checked.restore_from.is_some() {
+        // While nobody can be asked, what was said last stands.
+        let known = before.iter().find(|old| old.type_ == RESTORED_FROM).cloned();
+        let said = new_volume::came_of(checked, report);
+        let said = said.map(|(done, reason, message)| of(RESTORED_FROM, Some(done), reason, message));
+        conditions.extend(said.or(known));
     }
     if plan.consent.needs_approval {
         conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));
@@ -218,6 +227,9 @@ fn refused(report: &Report<'_>) -> (bool, &'static str, String) {
     if let Some(why) = backup::refused(report) {
         return (false, "BackupFailed", why);
     }
+    if let Some(why) = new_volume::refused(report) {
+        return (false, new_volume::NOT_RESTORED_YET, why);
+    }
     let silent = || "the agent refused to open the world; see the log of container `prepare`".to_owned();
     (false, "WorldRefused", refusal(report).unwrap_or_else(silent))
 }
@@ -230,9 +242,7 @@ pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
         .into_iter()
         .flatten()
         .filter(|c| c.name == PREPARE_CONTAINER)
-        .flat_map(|c| [&c.state, &c.last_state])
-        .flatten()
-        .find_map(|state| state.terminated.as_ref().and_then(|ended| ended.message.clone()));
+        .find_map(|c| last_end(c).and_then(|ended| ended.message.clone()));
     message.map(|message| cut(&message, 1_024))
 }
 
@@ -336,7 +346,9 @@ fn waiting_in_words(
         WaitingOn::FirstStartFailed => (
             false,
             "FirstStartFailed",
-            "the first start did not succeed; correct the spec and it is tried at once".to_owned(),
+            new_volume::refused(report).unwrap_or_else(|| {
+                "the first start did not succeed; correct the spec and it is tried at once".to_owned()
+            }),
         ),
     }
 }

@@ -7,7 +7,7 @@ use scheduler::rollout::Step;
 
 use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses, refusal};
 use super::status::for_people;
-use super::{Report, backup, in_words, is_open, plugin_data};
+use super::{Report, backup, in_words, is_open, new_volume, plugin_data};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -16,6 +16,7 @@ use crate::server::follows::Waits;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
 use crate::server::proof::enabled;
+use crate::server::restore::DueRestore;
 use crate::server::rollout::{Done, Proven};
 use crate::server::undo::Undo;
 
@@ -39,6 +40,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(called_off(report, before));
     notes.extend(refused_by_agent(report));
     notes.extend(backup::notes(server, report, before));
+    notes.extend(new_volume::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
     notes.extend(of_step(server, report, before));
     notes
@@ -224,7 +226,12 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             let asked = if *unasked { "; nobody could be asked" } else { "" };
             let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
             let what = match restore {
-                Some(restore) => format!("to put the worlds of the copy {} in place", restore.order.copy),
+                Some(DueRestore { restart: _, order }) if order.everything => {
+                    format!("to put all that the copy {} holds in place", order.copy)
+                }
+                Some(DueRestore { restart: _, order }) => {
+                    format!("to put the worlds of the copy {} in place", order.copy)
+                }
                 None => format!("the restart of {}, as it is", for_people(*due, &server.zone, report.now)),
             };
             normal("RestartStarted", format!("{what}{asked}"))

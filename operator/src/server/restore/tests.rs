@@ -156,9 +156,16 @@ fn what_cannot_be_put_in_place_is_refused_with_the_reason_and_nothing_is_restart
         let why = of_hour(newer_or_unknown);
         assert!(why.contains("a world cannot go back"), "{why}");
     }
-    for malformed in
-        ["yes", "latest;now", "latest;overwrite;overwrite", ";overwrite", "../x;overwrite", "other/latest;overwrite"]
-    {
+    for malformed in [
+        "yes",
+        "latest;now",
+        "latest;",
+        "latest;overwrite;overwrite",
+        "latest;overwrite;contents=All",
+        ";overwrite",
+        "../x;overwrite",
+        "other/latest;overwrite",
+    ] {
         let why = refused(malformed, &shelf());
         assert!(why.contains("write `"), "{malformed}: {why}");
     }
@@ -170,6 +177,34 @@ fn what_cannot_be_put_in_place_is_refused_with_the_reason_and_nothing_is_restart
     assert!(why.ends_with("the newest ones with worlds are: none"), "{why}");
     let noted = looked_at(&asks_of("latest;overwrite", json!({})), &shelf());
     assert!(noted.message.unwrap().contains("write `spec.backup` first"));
+}
+
+#[test]
+fn all_that_a_copy_holds_is_put_in_place_if_that_is_asked_for_and_the_copy_and_the_agent_can_do_it() {
+    let with = |knows: bool| {
+        let mut shelf = shelf();
+        shelf["putsBackEverything"] = json!(knows);
+        shelf
+    };
+    for asked in ["latest;overwrite;contents=Everything", "latest; contents=Everything ;overwrite"] {
+        let noted = looked_at(&asks(asked), &with(true));
+        assert_eq!(noted.copy.as_deref(), Some(GOOD), "the newest one that holds it all, {asked}");
+        let due = of(&asks(asked), &seen(&with(true)), Some(noted), at(1));
+        assert!(due.in_words().unwrap().2.starts_with("all that the copy"), "{asked}");
+        let order = due.due.unwrap().order;
+        assert!(order.everything && order.overwrite, "{asked}");
+    }
+    let everything = format!("{NEWEST};overwrite;contents=Everything");
+    let why = refused(&everything, &with(true));
+    assert!(why.contains("holds worlds and nothing else") && why.contains(&format!("plugins are: {GOOD}")), "{why}");
+    let why = refused(&everything, &with(false));
+    assert!(why.contains("next restart"), "its agent cannot do it: {why}");
+    let why = refused("latest;contents=Everything", &with(true));
+    assert!(why.contains("`latest;contents=Everything;overwrite`"), "{why}");
+    let order =
+        of(&asks("latest;overwrite"), &seen(&shelf()), Some(chosen("latest;overwrite")), at(1)).due.unwrap().order;
+    let written = serde_json::to_string(&order).unwrap();
+    assert!(!written.contains("everything"), "agents from before do not know the word: {written}");
 }
 
 #[test]
@@ -226,7 +261,7 @@ fn what_came_of_it_is_the_agents_word_and_is_waited_for_when_the_server_was_stop
     let refused = json!({"restoreRefused": {"request": request, "at": at(40).to_string(), "why": "no room"}});
     let failed = restarted(NEW_POD, &refused);
     assert_eq!(result(&failed), (Some(RestoreResult::Failed), false));
-    assert_eq!(failed.in_words(), Some((false, "Failed", "no room; the worlds are those that were there".to_owned())));
+    assert_eq!(failed.in_words(), Some((false, "Failed", "no room; all is as it was".to_owned())));
     // A pod that was lost by itself found the order.
     let lost = of(&asks("latest;overwrite"), &seen(&restored), Some(chosen("latest;overwrite")), at(2));
     assert_eq!(result(&lost), (Some(RestoreResult::Restored), false));

@@ -24,6 +24,9 @@ const NEW: [(&str, &[u8]); 4] = [
 
 const OTHER: [(&str, &[u8]); 2] = [("server.properties", b"motd=x\n"), ("plugins/Warps.jar", b"jar")];
 
+/// A new volume where a start failed before it made a world.
+const NEW_VOLUME: [(&str, &[u8]); 2] = [("cache/mojang.jar", b"jar"), ("server.properties", b"motd=z\n")];
+
 struct Crash {
     left: usize,
 }
@@ -81,8 +84,25 @@ impl Server {
     }
 
     fn restore(&self, disk: &mut Disk<impl Steps>, second: i64) -> Result<Restored, Error> {
+        self.restore_part(Part::Worlds, disk, second)
+    }
+
+    fn restore_part(&self, part: Part, disk: &mut Disk<impl Steps>, second: i64) -> Result<Restored, Error> {
         let worlds = Worlds::read(self.volume.root()).unwrap();
-        restore(&self.shelf, &self.backup, &self.volume, &worlds, None, disk, at(second))
+        let wish = Wish { part, request: None };
+        restore(&self.shelf, &self.backup, &self.volume, &worlds, wish, disk, at(second))
+    }
+
+    /// The volume is lost. What a start has left on the new one is there, and nothing else.
+    fn loses_its_volume(&self) {
+        fs::remove_dir_all(self.volume.root()).unwrap();
+        put(self.volume.root(), &NEW_VOLUME);
+    }
+
+    /// What lies aside, from all restores.
+    fn aside(&self) -> BTreeMap<String, Vec<u8>> {
+        let Ok(places) = fs::read_dir(self.volume.set_aside_dir()) else { return BTreeMap::new() };
+        places.flat_map(|place| below(&place.unwrap().path())).collect()
     }
 
     /// All files outside of what is ours.
@@ -136,16 +156,70 @@ fn an_interruption_after_any_operation_leaves_the_worlds_of_before_or_a_journal_
             server.restore(&mut Disk::new(Unhindered), 120).unwrap();
         }
         assert_eq!(server.files(), files(&[&OLD, &OTHER]), "going on after {left} operations");
-        let mut aside = BTreeMap::new();
-        for entry in fs::read_dir(server.volume.set_aside_dir()).unwrap() {
-            aside.extend(below(&entry.unwrap().path()));
-        }
-        assert_eq!(aside, files(&[&NEW]), "nothing is lost, after {left} operations");
+        assert_eq!(server.aside(), files(&[&NEW]), "nothing is lost, after {left} operations");
         if ended {
             assert!(left > 40, "only {left} operations: the test does not see them all");
             return;
         }
     }
+}
+
+#[test]
+fn everything_takes_the_place_of_everything_but_what_comes_back_by_itself() {
+    let server = Server::new(Contents::Everything);
+    put(
+        server.volume.root(),
+        &[("cache/mojang.jar", b"jar"), ("plugins/Chat/config.yml", b"new"), ("notes.txt", b"new")],
+    );
+    fs::write(server.volume.root().join("server.properties"), b"motd=y\n").unwrap();
+    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    assert!(done.everything);
+    assert_eq!(server.files(), files(&[&OLD, &OTHER, &[("cache/mojang.jar", b"jar")]]));
+    let new: [(&str, &[u8]); 4] = [
+        ("plugins/Chat/config.yml", b"new"),
+        ("plugins/Warps.jar", b"jar"),
+        ("notes.txt", b"new"),
+        ("server.properties", b"motd=y\n"),
+    ];
+    assert_eq!(server.aside(), files(&[&NEW, &new]), "set aside, not deleted");
+}
+
+#[test]
+fn a_new_volume_that_is_interrupted_after_any_operation_has_no_world_or_a_journal_that_brings_all_of_the_copy() {
+    for left in 0.. {
+        let server = Server::new(Contents::Everything);
+        server.loses_its_volume();
+        let ended = server.restore_part(Part::Everything, &mut Disk::new(Crash { left }), 60).is_ok();
+        if !server.volume.restore_journal_path().exists() && !ended {
+            let (old, new) = (files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]), files(&[&NEW_VOLUME]));
+            let found = server.files();
+            assert!(
+                found == old || found == new,
+                "without a journal the volume is one of both, after {left} operations"
+            );
+        }
+        let _ = finish(&server.volume, &mut Disk::new(Crash { left: left % 5 }));
+        let finished = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+        if finished.is_none() && server.files() == files(&[&NEW_VOLUME]) {
+            server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 120).unwrap();
+        }
+        assert_eq!(server.files(), files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]), "going on after {left} operations");
+        assert_eq!(server.aside(), files(&[&NEW_VOLUME[1..]]), "nothing is lost, after {left} operations");
+        if ended {
+            assert!(left > 40, "only {left} operations: the test does not see them all");
+            return;
+        }
+    }
+}
+
+#[test]
+fn on_an_empty_volume_nothing_is_set_aside_and_no_place_is_named() {
+    let server = Server::new(Contents::Everything);
+    server.loses_its_volume();
+    fs::remove_file(server.volume.root().join("server.properties")).unwrap();
+    let done = server.restore_part(Part::Everything, &mut Disk::new(Unhindered), 60).unwrap();
+    assert_eq!((done.set_aside.as_str(), server.volume.set_aside_dir().exists()), ("", false));
+    assert_eq!(server.files(), files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]));
 }
 
 #[test]
@@ -189,7 +263,8 @@ fn two_restores_of_one_second_set_worlds_aside_in_two_places() {
 fn a_journal_that_names_a_place_outside_is_not_carried_out() {
     let server = Server::new(Contents::Worlds);
     for name in ["../copies", "/etc", ".nightshift/store"] {
-        let done = Restored { at: at(0), id: "x".into(), set_aside: ".nightshift/set-aside/x".into(), request: None };
+        let set_aside = ".nightshift/set-aside/x".into();
+        let done = Restored { at: at(0), id: "x".into(), set_aside, request: None, everything: false };
         let journal = Journal { done, aside: vec![name.into()], comes: vec![] };
         Disk::new(Unhindered).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
         let failed = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap_err();

@@ -9,7 +9,7 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::CheckedServer;
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{BACKUP_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, SHARED_DIR};
+use super::{BACKUP_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
 use crate::Config;
 
 /// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
@@ -115,6 +115,7 @@ pub(super) fn way_back(server: &CheckedServer) -> Vec<EnvVar> {
     if server.keep_plugin_data > 0 {
         variables.push(plain(KEEP_PLUGIN_DATA, &server.keep_plugin_data.to_string()));
     }
+    variables.extend(server.mounts_apart().map(|_| plain("NIGHTSHIFT_RESTORE_SHELVES", RESTORE_DIR)));
     variables
 }
 

@@ -201,3 +201,42 @@ fn a_server_keeps_its_plugins_data_and_can_be_ordered_to_put_them_back_unless_it
     let kept = |spec| crate::server::observe::keeps_data(&template(spec));
     assert!(kept(json!({})) && !kept(none));
 }
+
+#[test]
+fn a_first_start_mounts_the_claim_of_another_server_to_read_and_the_own_copies_need_nothing_more() {
+    let mounted = |template: &PodTemplateSpec| {
+        let spec = template.spec.as_ref().unwrap();
+        let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
+        let mount = prepare.volume_mounts.iter().flatten().find(|mount| mount.name == RESTORE_VOLUME);
+        let volume = spec.volumes.iter().flatten().find(|volume| volume.name == RESTORE_VOLUME);
+        let claim = volume.map(|volume| volume.persistent_volume_claim.as_ref().unwrap().claim_name.clone());
+        (
+            mount.and_then(|mount| mount.read_only),
+            claim,
+            variable(prepare, "NIGHTSHIFT_RESTORE_SHELVES").map(str::to_owned),
+        )
+    };
+    let other = json!({"backup": {}, "restoreFrom": {"server": "survival"}});
+    let expected = (Some(true), Some("backup-survival-0".to_owned()), Some("/restore".to_owned()));
+    assert_eq!(mounted(&template(other.clone())), expected);
+    let settled = check(&server(other)).unwrap().past_its_first_start();
+    let settled = build_template(&settled, &lock(), &files(), &Config::parse_from(["operator"]));
+    assert_eq!(settled, template(json!({"backup": {}})), "who has settled mounts nothing that may be deleted some day");
+    assert_eq!(
+        template(json!({"backup": {}, "restoreFrom": {}})),
+        template(json!({"backup": {}})),
+        "it restarts nobody"
+    );
+}
+
+#[test]
+fn the_order_for_a_new_volume_stands_while_the_spec_has_it() {
+    let order = |spec: Value| super::super::orders::build_new_volume_map(&check(&server(spec)).unwrap()).data;
+    let data = order(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
+    let order_in = |text: &String| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(
+        order_in(&data["new-volume.json"]),
+        json!({"server": "lobby", "copy": "20261122T030000Z-1a2b3c4d", "claim": "backup-lobby-0", "apart": false})
+    );
+    assert_eq!(order(json!({"backup": {}})), None);
+}

@@ -1,0 +1,131 @@
+//! Pure. The copy that a volume without a world gets (`spec.restoreFrom`): where it lies, and whether that is mounted.
+
+use crds::PaperMCServer;
+use kube::ResourceExt;
+use scheduler::protocol::restore::{LATEST, NewVolumeOrder};
+
+use super::{CheckedBackup, CheckedServer, Complaints};
+
+/// What a volume without a world gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CheckedRestoreFrom {
+    pub(crate) order: NewVolumeOrder,
+    /// False: the server has settled, and mounts no claim that is not its own. One that is deleted some day would keep it from starting.
+    first_start: bool,
+}
+
+impl CheckedServer {
+    /// The same, where something of it has settled before.
+    pub(crate) fn past_its_first_start(mut self) -> Self {
+        if let Some(wish) = &mut self.restore_from {
+            wish.first_start = false;
+        }
+        self
+    }
+
+    /// The claim that is mounted for the copy alone, beside that of the server's own copies.
+    pub(crate) fn mounts_apart(&self) -> Option<&str> {
+        let wish = self.restore_from.as_ref()?;
+        (wish.order.apart && wish.first_start).then_some(wish.order.claim.as_str())
+    }
+}
+
+/// Reads the field. `backup`: where the server's own copies lie.
+pub(super) fn check_restore_from(
+    server: &PaperMCServer,
+    backup: Option<&CheckedBackup>,
+    complaints: &mut Complaints,
+) -> Option<CheckedRestoreFrom> {
+    let wish = server.spec.restore_from.as_ref()?;
+    // Both become parts of a path.
+    if !is_copy(&wish.copy) {
+        complaints.add(
+            "spec.restoreFrom.copy",
+            format_args!(
+                "`{}` is no copy's name: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`",
+                wish.copy
+            ),
+        );
+    }
+    let name = server.name_any();
+    let whose = wish.server.as_ref().unwrap_or(&name);
+    if !is_name(whose) {
+        complaints.add("spec.restoreFrom.server", format_args!("`{whose}` is no name of a server"));
+    }
+    let of_its_own = format!("backup-{name}-0");
+    let own = backup.map(|backup| backup.existing_claim.as_ref().unwrap_or(&of_its_own));
+    let claim = match (&wish.claim, own) {
+        (Some(claim), _) => claim.clone(),
+        (None, Some(own)) if *whose == name => own.clone(),
+        (None, Some(_) | None) => format!("backup-{whose}-0"),
+    };
+    let apart = own != Some(&claim);
+    let order = NewVolumeOrder { server: whose.clone(), copy: wish.copy.clone(), claim, apart };
+    Some(CheckedRestoreFrom { order, first_start: true })
+}
+
+/// Whether it is written as copies are named, or `latest`.
+pub(crate) fn is_copy(text: &str) -> bool {
+    let is_name = text.len() <= 64
+        && text.starts_with(|first: char| first.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    text == LATEST || is_name
+}
+
+fn is_name(text: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    text.bytes().all(|byte| letter(byte) || byte == b'-' || byte == b'.') && text.bytes().next().is_some_and(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::check;
+    use super::super::tests::server;
+    use super::*;
+
+    fn order(spec: Value) -> NewVolumeOrder {
+        check(&server(spec)).unwrap().restore_from.unwrap().order
+    }
+
+    #[test]
+    fn a_copy_lies_where_the_own_ones_lie_or_where_those_of_another_server_do_unless_a_claim_is_named() {
+        let of = |backup: Value, from: Value| {
+            let NewVolumeOrder { server, copy, claim, apart } = order(json!({"backup": backup, "restoreFrom": from}));
+            assert_eq!(copy, "latest");
+            (server, claim, apart)
+        };
+        let is = |server: &str, claim: &str, apart: bool| (server.to_owned(), claim.to_owned(), apart);
+        let nas = json!({"storage": {"existingClaim": "nas"}});
+        assert_eq!(of(json!({}), json!({})), is("lobby", "backup-lobby-0", false));
+        assert_eq!(of(nas.clone(), json!({})), is("lobby", "nas", false));
+        assert_eq!(of(json!(null), json!({})), is("lobby", "backup-lobby-0", true), "no copies of its own are taken");
+        assert_eq!(of(json!({}), json!({"server": "survival"})), is("survival", "backup-survival-0", true));
+        assert_eq!(of(nas.clone(), json!({"server": "survival"})), is("survival", "backup-survival-0", true));
+        assert_eq!(of(nas, json!({"server": "survival", "claim": "nas"})), is("survival", "nas", false));
+        assert_eq!(of(json!({}), json!({"claim": "old"})), is("lobby", "old", true));
+    }
+
+    #[test]
+    fn what_would_lead_out_of_the_directory_of_copies_is_named() {
+        for (from, path) in [
+            (json!({"copy": "../lobby"}), "spec.restoreFrom.copy"),
+            (json!({"copy": "newest"}), "spec.restoreFrom.copy"),
+            (json!({"server": "../lobby"}), "spec.restoreFrom.server"),
+            (json!({"server": ""}), "spec.restoreFrom.server"),
+        ] {
+            let complaints = check(&server(json!({"restoreFrom": from}))).unwrap_err();
+            assert_eq!(complaints.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), [path], "{from}");
+        }
+    }
+
+    #[test]
+    fn another_claim_is_mounted_for_the_first_start_alone() {
+        let another = check(&server(json!({"backup": {}, "restoreFrom": {"server": "survival"}}))).unwrap();
+        assert_eq!(another.mounts_apart(), Some("backup-survival-0"));
+        assert_eq!(another.past_its_first_start().mounts_apart(), None);
+        let own = check(&server(json!({"backup": {}, "restoreFrom": {}}))).unwrap();
+        assert_eq!(own.mounts_apart(), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Pure. Which copy an order for a new volume means, and what is written down of it.
+
+use super::*;
+use crate::backup::{Contents, FORMAT, Seal, Trigger};
+use crate::world::tests::set;
+
+fn order(copy: &str) -> NewVolumeOrder {
+    NewVolumeOrder { server: "lobby".into(), copy: copy.into(), claim: "backup-lobby-0".into(), apart: false }
+}
+
+fn good(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> Shelved {
+    let seal = Seal { files: 1, bytes: 1, archive_bytes: 1, archive_sha256: String::new(), list_sha256: String::new() };
+    let folders = if contents.has_worlds() { vec!["world".to_owned()] } else { Vec::new() };
+    let backup = Backup {
+        format: FORMAT,
+        id: id.into(),
+        started_at: Timestamp::UNIX_EPOCH,
+        completed_at: Timestamp::UNIX_EPOCH,
+        trigger: Trigger::OnDemand,
+        contents,
+        lock: Some("a".repeat(64)),
+        before: None,
+        request: None,
+        minecraft: Some(minecraft.into()),
+        data_version: Some(data_version),
+        folders,
+        left_out: Vec::new(),
+        changed: Vec::new(),
+        seal,
+    };
+    Shelved { id: id.into(), state: Ok(backup) }
+}
+
+/// Oldest first, as a shelf lists them.
+fn shelf() -> Vec<Shelved> {
+    vec![
+        good("20261120T030000Z-a", Contents::Everything, 4556, "1.21.10"),
+        good("20261121T030000Z-a", Contents::Worlds, 4556, "1.21.10"),
+        good("20261122T030000Z-a", Contents::ServerFiles, 4556, "1.21.10"),
+    ]
+}
+
+fn chosen(copy: &str, listed: &[Shelved]) -> Result<String, String> {
+    let chosen = choose(&order(copy), listed, &set("1.21.10", Some(4556)));
+    chosen.map(|backup| backup.id).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_newest_copy_with_worlds_is_meant_or_the_one_that_is_named() {
+    assert_eq!(chosen("latest", &shelf()).unwrap(), "20261121T030000Z-a");
+    assert_eq!(chosen("20261120T030000Z-a", &shelf()).unwrap(), "20261120T030000Z-a");
+    let why = chosen("20261119T030000Z-a", &shelf()).unwrap_err();
+    assert_eq!(
+        why,
+        "there is no copy `20261119T030000Z-a` of `lobby` on the claim `backup-lobby-0`; the newest ones with worlds are: \
+         20261121T030000Z-a, 20261120T030000Z-a"
+    );
+    let why = chosen("20261122T030000Z-a", &shelf()).unwrap_err();
+    assert!(why.contains("holds no worlds; the newest ones that do are: 20261121T030000Z-a"), "{why}");
+}
+
+#[test]
+fn a_newest_copy_that_is_damaged_is_not_passed_over_in_silence() {
+    let mut listed = shelf();
+    let id = "20261123T030000Z-a".to_owned();
+    listed.push(Shelved { id, state: Err("`archive.tar.gz` has 3 bytes".into()) });
+    for copy in ["latest", "20261123T030000Z-a"] {
+        let why = chosen(copy, &listed).unwrap_err();
+        assert!(why.contains("`20261123T030000Z-a` cannot be used: `archive.tar.gz` has 3 bytes"), "{why}");
+        assert!(why.ends_with("are: 20261121T030000Z-a, 20261120T030000Z-a"), "{why}");
+    }
+    assert_eq!(chosen("20261121T030000Z-a", &listed).unwrap(), "20261121T030000Z-a", "by its name it is had");
+}
+
+#[test]
+fn an_older_minecraft_is_never_started_on_a_copy_of_a_newer_one() {
+    let mut listed = shelf();
+    listed.push(good("20261123T030000Z-b", Contents::Worlds, 4671, "1.21.11"));
+    let why = chosen("latest", &listed).unwrap_err();
+    assert!(why.starts_with("Minecraft 1.21.10 is to start"), "{why}");
+    assert!(why.contains("Choose 1.21.11 or newer"), "{why}");
+}
+
+#[test]
+fn what_came_of_an_order_is_written_once_and_a_copy_that_was_put_there_is_not_forgotten() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let filled = || {
+        let request = Some(NEW_VOLUME.to_owned());
+        Some(Restored { at: at(5), id: "x".into(), set_aside: String::new(), request, everything: true })
+    };
+    let left_alone = came_of(order("latest"), None, None, at(7)).unwrap();
+    assert_eq!((left_alone.copy.as_deref(), left_alone.at), (None, at(7)));
+    let was_filled = came_of(order("latest"), None, filled(), at(7)).unwrap();
+    assert_eq!((was_filled.copy.as_deref(), was_filled.at), (Some("x"), at(5)));
+    let earlier = NewVolume { at: at(4), ..left_alone.clone() };
+    let then_filled = came_of(order("20261120T030000Z-a"), Some(&earlier), filled(), at(7)).unwrap();
+    assert_eq!(then_filled.copy.as_deref(), Some("x"), "its world was taken away, and another order came");
+    for known in [&left_alone, &was_filled] {
+        assert_eq!(came_of(order("latest"), Some(known), filled(), at(9)), None);
+        let another = came_of(order("20261120T030000Z-a"), Some(known), filled(), at(9)).unwrap();
+        assert_eq!(another.copy, None, "the volume had its world when that was asked for");
+    }
+}
