@@ -23,7 +23,7 @@ pub use backup::{
 };
 pub use blackout::Blackout;
 pub use follows::Follows;
-pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
+pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion, PLACES};
 pub use plugin_data::{KeepPluginData, PluginDataStatus};
 pub use restart::{Restart, RestartOnlyIf};
 pub use settings::{
@@ -136,6 +136,9 @@ pub struct PaperMCServerSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub notify: Vec<NotifyChannel>,
+    /// Whether the channels that the operator was given for all servers are told about this one, too.
+    #[serde(default = "yes")]
+    pub notify_cluster: bool,
     /// How the server is stopped.
     #[serde(default)]
     pub graceful_shutdown: GracefulShutdown,
@@ -313,4 +316,7 @@ fn utc() -> String {
 }
 fn one() -> i32 {
     1
+}
+fn yes() -> bool {
+    true
 }

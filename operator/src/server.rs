@@ -292,7 +292,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
-    Ok(look_again::in_time(server, &plan, &seen, (step, &done), at))
+    Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {

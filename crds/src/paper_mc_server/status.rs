@@ -95,7 +95,7 @@ pub struct PaperMCServerStatus {
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<LastHandled>,
-    /// What the channels of `spec.notify` are told and were told lately.
+    /// What the channels, the server's own and those of the cluster, are told and were told lately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["occasion", "about"]))]
     pub notices: Vec<Notice>,
