@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
+use crate::countdown::places;
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
 use plugin_data::PluginData;
 use restore::{ListedCopy, RestoreRefused};
@@ -407,7 +408,7 @@ pub struct Announce {
     pub act: String,
     /// When the server will be stopped.
     pub ends: Timestamp,
-    /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`.
+    /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`. So is `{in:de}`, in its language.
     pub text: String,
     /// The same for where a line has less room than in the chat. None: the first line of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -418,6 +419,19 @@ pub struct Announce {
     /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_empty: bool,
+    /// The text has places such as `{in:de}`. Nothing follows from it but that an agent which would say them as they stand refuses it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_languages: bool,
+}
+
+impl Announce {
+    /// The same for an agent that knows English only.
+    #[must_use]
+    pub fn in_english(self) -> Self {
+        let Self { act, ends, text, short, show, only_empty, in_languages: _ } = self;
+        let (text, short) = (places::in_english(&text), short.as_deref().map(places::in_english));
+        Self { act, ends, text, short, show, only_empty, in_languages: false }
+    }
 }
 
 /// Where players read a line.

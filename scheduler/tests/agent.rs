@@ -90,6 +90,7 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
         short: None,
         show: in_the_chat(),
         only_empty: false,
+        in_languages: false,
     };
     for _ in 0..3 {
         assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
@@ -121,6 +122,7 @@ async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_fr
         short: Some("In {in}".into()),
         show: [Place::Chat, Place::ActionBar, Place::Title].into(),
         only_empty: false,
+        in_languages: false,
     };
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     assert_eq!(pod.report().await.announced, Some(announce));
@@ -151,6 +153,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
         short: None,
         show: in_the_chat(),
         only_empty: true,
+        in_languages: false,
     };
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
