@@ -18,7 +18,7 @@ use super::check::CheckedServer;
 use super::follows::look::tell_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, WhatRuns};
-use super::rollout::Done;
+use super::rollout::{Done, Proven};
 use crate::chain::cut;
 use crate::context::Context;
 use crate::k8s::events::Note;
@@ -28,6 +28,7 @@ use crate::requeue::Outcome;
 
 mod backup;
 mod conditions;
+mod cost;
 mod notes;
 pub(crate) mod notices;
 mod plugin_data;
@@ -107,6 +108,9 @@ pub(crate) async fn report(
         ctx.events.publish(server, &note, report.now).await;
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
+    }
+    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(report.seen.report.as_deref())) {
+        ctx.metrics.update_down_seconds.observe(down.as_secs_f64());
     }
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;

@@ -69,6 +69,7 @@ pub(crate) struct Metrics {
     pub(crate) store_hits: Gauge,
     pub(crate) notices: Notices,
     pub(crate) backup_oldest_at: Gauge,
+    pub(crate) update_down_seconds: Histogram,
 }
 
 impl Default for Metrics {
@@ -88,6 +89,8 @@ impl Default for Metrics {
             store_hits: Gauge::default(),
             notices: Notices::default(),
             backup_oldest_at: Gauge::default(),
+            // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
+            update_down_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
             registry: Arc::default(),
         };
         registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
@@ -123,6 +126,11 @@ impl Default for Metrics {
             "backup_oldest_at_seconds",
             "Of servers that run and have a schedule for copies, the oldest newest good copy, unix time",
             metrics.backup_oldest_at.clone(),
+        );
+        registry.register(
+            "update_down_seconds",
+            "How long servers were down for updates that were proven",
+            metrics.update_down_seconds.clone(),
         );
         Self { registry: Arc::new(registry), ..metrics }
     }

@@ -11,6 +11,7 @@ use scheduler::rollout::{Step, WaitingOn};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART, failed_for};
 use super::conditions::refusal;
+use super::cost::behind;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
 use super::{Report, in_words, is_open};
@@ -79,9 +80,10 @@ impl Situation {
         let plan = report.plan;
         let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }));
         let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
+        let cost = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
         let planned = status.update.as_ref().filter(|_| !is_held).map(|what| Planned {
             revision: plan.goal.revision.to_string(),
-            what: what.clone(),
+            what: with_cost(what, &behind(cost)),
             when: status.next_window.clone().unwrap_or_else(|| "no window opens by itself".to_owned()),
             opens,
             opens_at: opens.map(|at| for_people(at, &server.zone, report.now)).unwrap_or_default(),
@@ -148,6 +150,11 @@ pub(super) fn next_notices(
         !notice.pending.is_empty() || !notice.given_up.is_empty() || before.iter().any(|old| same(old, notice))
     });
     trim(notices)
+}
+
+/// What changes, and behind it what that costs, which is never what is cut off.
+fn with_cost(what: &str, cost: &str) -> String {
+    format!("{}{cost}", cut(what, LONGEST.saturating_sub(cost.len())))
 }
 
 /// What was told stays known. Channels that are gone are told nothing, and what is old by now nobody.
@@ -301,7 +308,7 @@ fn at_instant(revision: &str, at: Timestamp) -> String {
 }
 
 /// `21 s`, `2 min 10 s`.
-fn duration_in_words(duration: SignedDuration) -> String {
+pub(super) fn duration_in_words(duration: SignedDuration) -> String {
     match (duration.as_secs() / 60, duration.as_secs() % 60) {
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),
