@@ -24,7 +24,7 @@ pub use backup::{
 };
 pub use blackout::Blackout;
 pub use follows::Follows;
-pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion};
+pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion, PLACES};
 pub use plugin_data::{KeepPluginData, PluginDataStatus};
 pub use restart::{Restart, RestartOnlyIf};
 pub use restore_from::RestoreFrom;
@@ -138,6 +138,9 @@ pub struct PaperMCServerSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub notify: Vec<NotifyChannel>,
+    /// Whether the channels that the operator was given for all servers are told about this one, too.
+    #[serde(default = "yes")]
+    pub notify_cluster: bool,
     /// How the server is stopped.
     #[serde(default)]
     pub graceful_shutdown: GracefulShutdown,
@@ -318,4 +321,7 @@ fn utc() -> String {
 }
 fn one() -> i32 {
     1
+}
+fn yes() -> bool {
+    true
 }

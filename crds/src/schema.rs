@@ -52,6 +52,23 @@ pub fn instant(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time", "pattern": PATTERN})
 }
 
+/// The languages of `{in:de}`. The agent has the words; a test of the operator holds the two lists together.
+pub const LANGUAGES: [&str; 26] = [
+    "cs", "da", "de", "el", "en", "es", "fi", "fr", "hu", "id", "it", "ja", "ko", "nb", "nl", "pl", "pt", "ro", "ru",
+    "sk", "sv", "tr", "uk", "vi", "zh", "zh-TW",
+];
+
+/// What players read. A brace is a letter like any other, but `{in:` begins a place whose language has to be known: read out in a
+/// pattern letter by letter, because the API server's patterns have no "not followed by".
+pub fn announcement(_: &mut SchemaGenerator) -> Schema {
+    // Of a `{in` that goes no further a brace may be the next letter, and begin another.
+    const UNDONE: &str = "(\\{(in?)?)*";
+    let languages = LANGUAGES.join("|");
+    let ends = format!("([^{{i]|i[^{{n]|in[^{{:]|in:({languages})\\}})");
+    let pattern = format!("^([^{{]|{UNDONE}\\{{{ends})*{UNDONE}$");
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 256, "pattern": pattern})
+}
+
 /// A Minecraft version: two or three numbers, and what a pre-release adds to them.
 pub fn minecraft(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[0-9]+\\.[0-9]+(\\.[0-9]+)?(-[0-9A-Za-z.-]+)?$"})

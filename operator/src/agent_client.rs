@@ -73,14 +73,20 @@ impl Agent<'_> {
         self.tell("staging", "/v1/stage", files).await
     }
 
-    /// Tell the players. An agent from before there was a choice of places refuses it: then the chat it is, rather than no update.
+    /// Tell the players. An agent from before there were languages, or a choice of places, refuses what it does not know: then it is
+    /// English, or the chat, rather than no update.
     pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
-        let told = self.tell("the announcement", "/v1/announce", announce).await;
-        if !matches!(told, Err(AgentError::Refused { .. })) || announce.show == in_the_chat() {
-            return told;
+        let english = announce.clone().in_english();
+        let in_the_chat = Announce { short: None, show: in_the_chat(), ..english.clone() };
+        let mut last = announce;
+        let mut told = self.tell("the announcement", "/v1/announce", last).await;
+        for simpler in [&english, &in_the_chat] {
+            if matches!(told, Err(AgentError::Refused { .. })) && simpler != last {
+                told = self.tell("the announcement", "/v1/announce", simpler).await;
+                last = simpler;
+            }
         }
-        let in_the_chat = Announce { short: None, show: in_the_chat(), ..announce.clone() };
-        self.tell("the announcement", "/v1/announce", &in_the_chat).await
+        told
     }
 
     /// Bring the world to the disk.

@@ -57,7 +57,12 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_FACTS", value_name = "FILE")]
     pub facts: Option<PathBuf>,
 
-    /// Origins (scheme, host, port) that webhooks of `spec.notify` may have beside public addresses over https, such as
+    /// A file with the channels that are told about all servers: `docs/guides/notify.md`. Their Secrets are in the operator's own
+    /// namespace. Read once, at the start.
+    #[arg(long, env = "NIGHTSHIFT_NOTIFY", value_name = "FILE")]
+    pub notify: Option<PathBuf>,
+
+    /// Origins (scheme, host, port) that webhooks may have beside public addresses over https, such as
     /// `http://mattermost.chat.svc:8065`; commas between them.
     #[arg(long, env = "NIGHTSHIFT_NOTIFY_ORIGINS", value_name = "URL", value_delimiter = ',')]
     pub notify_origins: Vec<String>,

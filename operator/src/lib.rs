@@ -49,7 +49,7 @@ use k8s::events::Publisher;
 use k8s::scope::scoped;
 use leader::Standing;
 use notify::office::Cluster;
-use notify::{Messenger, Post};
+use notify::{Channel, Messenger, Post};
 use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
@@ -65,6 +65,7 @@ const CRD_PAUSE: Duration = Duration::from_secs(2);
 pub async fn run(config: Config) -> anyhow::Result<()> {
     telemetry::logs::start(&config)?;
     let facts = read_facts(config.facts.as_deref())?;
+    let cluster_channels = read_channels(config.notify.as_deref(), &config.namespace)?;
     // First of all: it also gives the process the crypto provider that the Kubernetes client needs.
     let http = agent_http()?;
     let client = Client::try_default().await.context("no Kubernetes to talk to: set KUBECONFIG or run in a cluster")?;
@@ -87,7 +88,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let pause = Duration::from_secs(u64::from(config.refresh_seconds));
     tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
-    let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone())?;
+    let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
+    messenger.watch_cluster();
     let controllers = Controllers::new(&client, &config);
     let ctx = Arc::new(Context {
         events: Publisher::new(client.clone(), config.identity.clone()),
@@ -121,6 +123,7 @@ fn messenger(
     fence: u64,
     metrics: &telemetry::metrics::Metrics,
     wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
+    cluster: Vec<Channel>,
 ) -> anyhow::Result<Messenger<Cluster>> {
     let standing = Standing { namespace: config.namespace.clone(), identity: config.identity.clone(), fence };
     let post = Post::new(config.notify_origins()?).context("could not make the client for webhooks")?;
@@ -128,15 +131,26 @@ fn messenger(
         // Nobody listens any more only when the process ends.
         drop(wake.send(ObjectRef::new(name).within(namespace)));
     });
-    Ok(Messenger::new(Cluster { client: client.clone(), standing }, post, wake, metrics.tolds.clone()))
+    let office = Cluster { client: client.clone(), standing };
+    Ok(Messenger::new(office, post, wake, metrics.notices.clone(), cluster))
 }
 
 /// The cluster's facts. An operator that went on without them would install what they rule out, so it stops at a mistake.
 fn read_facts(file: Option<&Path>) -> anyhow::Result<Facts> {
     let Some(file) = file else { return Ok(Facts::default()) };
-    let name = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("could not read `{name}` (--facts)"))?;
-    Facts::read(&text).with_context(|| format!("{name} (--facts, `facts` of the chart)"))
+    let facts = Facts::read(&read(file, "--facts")?);
+    facts.with_context(|| format!("{} (--facts, `facts` of the chart)", file.display()))
+}
+
+/// The channels that are told about all servers. A mistake stops the operator too: nobody misses a message that never came.
+fn read_channels(file: Option<&Path>, namespace: &str) -> anyhow::Result<Vec<Channel>> {
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let channels = notify::cluster::read(&read(file, "--notify")?, namespace);
+    channels.with_context(|| format!("{} (--notify, `notify.channels` of the chart)", file.display()))
+}
+
+fn read(file: &Path, flag: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(file).with_context(|| format!("could not read `{}` ({flag})", file.display()))
 }
 
 async fn wait_for_crds(client: &Client, config: &Config) {

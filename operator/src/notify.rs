@@ -2,20 +2,23 @@
 //!
 //! What is to be told stands in the status of a server, in the same write as the facts that it follows from, until it is
 //! noted there as told. So it survives this process. Each channel of each server has a worker of its own while something is
-//! to be told, and tells one thing after the other.
+//! to be told, and tells one thing after the other. The workers of a channel of the cluster take turns.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crds::paper_mc_server::{Notice, NotifyChannel, Occasion};
+use crds::PaperMCServer;
+use crds::paper_mc_server::Notice;
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
 use crate::memory::Key;
-use crate::telemetry::metrics::{Told, Tolds};
+use crate::telemetry::metrics::{Notices, Told};
 
+mod channel;
+pub(crate) mod cluster;
+mod desks;
 mod fault;
 mod message;
 pub(crate) mod office;
@@ -23,6 +26,8 @@ mod pace;
 mod post;
 mod webhook;
 
+pub(crate) use channel::{Channel, Whose};
+use desks::{Desks, End, Lane, Seat, name_of};
 pub(crate) use fault::Fault;
 use message::build_body;
 use office::Office;
@@ -34,28 +39,17 @@ use post::Setback;
 const AT_ONCE: usize = 16;
 /// A Secret that was just looked at is not looked at again: an update has a pass each second.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(60);
+/// How often the Secrets of the cluster's channels are looked at, whether or not a server has a pass.
+const LOOK_EVERY: Duration = Duration::from_mins(1);
 
 /// Called when something is to be noted about a server.
 pub(crate) type Wake = Box<dyn Fn(&Key) + Send + Sync>;
 
-/// A channel of a server, by its name.
-type Seat = (Key, String);
-
-/// One of the things a server tells, by what it is about.
-type Name = (Occasion, String);
-
 /// A channel that cannot be told now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    pub(crate) channel: NotifyChannel,
+    pub(crate) channel: Channel,
     pub(crate) fault: Fault,
-}
-
-/// How telling something ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Told,
-    GivenUp,
 }
 
 /// A try that failed.
@@ -71,81 +65,15 @@ impl From<Setback> for Failed {
     }
 }
 
-/// What is to be told in one channel, and how that goes.
-struct Desk {
-    /// A desk that was removed and made again is another one.
-    id: u64,
-    channel: NotifyChannel,
-    queue: Vec<Notice>,
-    /// Not yet noted in the status.
-    ended: BTreeMap<Name, End>,
-    /// Why the last try failed.
-    fault: Option<Fault>,
-    /// What the Secret looked like, and when.
-    looked: Option<(Timestamp, Option<Fault>)>,
-    is_busy: bool,
-    /// Something has changed that makes another try worth it.
-    news: Arc<Notify>,
-}
-
-#[derive(Default)]
-struct Desks {
-    made: u64,
-    /// By server, then by channel: a pass over one server costs what this server has.
-    of: BTreeMap<Key, BTreeMap<String, Desk>>,
-}
-
-impl Desks {
-    /// The desk of a channel, as the spec has it now.
-    fn open(&mut self, server: &Key, channel: &NotifyChannel) -> &mut Desk {
-        self.made += 1;
-        let fresh = || Desk {
-            id: self.made,
-            channel: channel.clone(),
-            queue: Vec::new(),
-            ended: BTreeMap::new(),
-            fault: None,
-            looked: None,
-            is_busy: false,
-            news: Arc::default(),
-        };
-        let of_server = self.of.entry(server.clone()).or_default();
-        let desk = of_server.entry(channel.name.clone()).or_insert_with(fresh);
-        if desk.channel != *channel {
-            desk.channel = channel.clone();
-            (desk.fault, desk.looked) = (None, None);
-            desk.news.notify_one();
-        }
-        desk
-    }
-
-    fn busy(&mut self, (server, channel): &Seat, id: u64) -> Option<&mut Desk> {
-        self.of.get_mut(server)?.get_mut(channel).filter(|desk| desk.id == id)
-    }
-
-    /// Removes the desks of channels that the spec does not have any more. Whoever works there is told.
-    fn close_all_but(&mut self, server: &Key, channels: &[NotifyChannel]) {
-        let Some(of_server) = self.of.get_mut(server) else { return };
-        of_server.retain(|name, desk| {
-            let stays = channels.iter().any(|channel| channel.name == *name);
-            if !stays {
-                desk.news.notify_one();
-            }
-            stays
-        });
-        if of_server.is_empty() {
-            self.of.remove(server);
-        }
-    }
-}
-
 struct Inner<O> {
     office: O,
     post: Post,
     pace: Pace,
     wake: Wake,
-    tolds: Tolds,
+    metrics: Notices,
     at_once: Semaphore,
+    /// Those that are told about all servers.
+    cluster: Vec<Channel>,
     desks: Mutex<Desks>,
 }
 
@@ -153,17 +81,37 @@ struct Inner<O> {
 pub(crate) struct Messenger<O>(Arc<Inner<O>>);
 
 impl<O: Office> Messenger<O> {
-    pub(crate) fn new(office: O, post: Post, wake: Wake, tolds: Tolds) -> Self {
-        Self::with_pace(office, post, wake, tolds, Pace::default())
+    /// `cluster` are the channels that are told about all servers.
+    pub(crate) fn new(office: O, post: Post, wake: Wake, metrics: Notices, cluster: Vec<Channel>) -> Self {
+        Self::with_pace(office, post, wake, metrics, cluster, Pace::default())
     }
 
-    fn with_pace(office: O, post: Post, wake: Wake, tolds: Tolds, pace: Pace) -> Self {
+    fn with_pace(office: O, post: Post, wake: Wake, metrics: Notices, cluster: Vec<Channel>, pace: Pace) -> Self {
         let at_once = Semaphore::new(AT_ONCE);
-        Self(Arc::new(Inner { office, post, pace, wake, tolds, at_once, desks: Mutex::default() }))
+        Self(Arc::new(Inner { office, post, pace, wake, metrics, at_once, cluster, desks: Mutex::default() }))
+    }
+
+    /// Everybody who is told about a server.
+    pub(crate) fn channels_of(&self, server: &PaperMCServer) -> Vec<Channel> {
+        channel::channels_of(server, &self.0.cluster)
+    }
+
+    /// Looks at the channels of the cluster for ever: what is wrong with one is told by day, although no server has a pass.
+    pub(crate) fn watch_cluster(&self) {
+        let inner = Arc::clone(&self.0);
+        if inner.cluster.is_empty() {
+            return;
+        }
+        tokio::spawn(async move {
+            loop {
+                inner.look_at_cluster().await;
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        });
     }
 
     /// Takes over what a server's status says is to be told, as it was written last. What is under way already goes on.
-    pub(crate) fn offer(&self, server: &Key, channels: &[NotifyChannel], notices: &[Notice]) {
+    pub(crate) fn offer(&self, server: &Key, channels: &[Channel], notices: &[Notice]) {
         let mut desks = self.0.desks();
         desks.close_all_but(server, channels);
         for channel in channels {
@@ -203,27 +151,11 @@ impl<O: Office> Messenger<O> {
 
     /// Looks at the channels' Secrets, so that what is wrong with them is told by day. And says what was in the way of the
     /// last message.
-    pub(crate) async fn look(&self, server: &Key, channels: &[NotifyChannel], now: Timestamp) -> Vec<Trouble> {
+    pub(crate) async fn look(&self, server: &Key, channels: &[Channel], now: Timestamp) -> Vec<Trouble> {
         let mut troubles = Vec::new();
         for channel in channels {
-            let known = self.0.desks().open(server, channel).looked.clone();
-            let (looked_at, fault) = match known.filter(|(at, _)| now < *at + LOOK_COUNTS) {
-                Some(known) => known,
-                None => match self.0.office.address(&server.0, &channel.secret).await {
-                    Some(found) => (now, found.and_then(|webhook| self.0.post.check(&webhook).map(drop)).err()),
-                    None => continue,
-                },
-            };
-            let mut desks = self.0.desks();
-            let desk = desks.open(server, channel);
-            let was_wrong = desk.looked.as_ref().is_some_and(|(_, fault)| fault.is_some());
-            desk.looked = Some((looked_at, fault.clone()));
-            // Not for what only a connection shows: it would be tried again with each pass.
-            if was_wrong && fault.is_none() {
-                desk.fault = None;
-                desk.news.notify_one();
-            }
-            if let Some(fault) = fault.or_else(|| desk.fault.clone()) {
+            let lane = self.0.desks().open(server, channel).lane.clone();
+            if let Some(fault) = self.0.look_at(&lane, channel, now).await {
                 troubles.push(Trouble { channel: channel.clone(), fault });
             }
         }
@@ -242,32 +174,85 @@ impl<O: Office> Inner<O> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells all that is to be told in one channel, and ends.
+    async fn look_at_cluster(&self) {
+        let mut failing = 0;
+        for channel in &self.cluster {
+            let lane = self.desks().lane(channel);
+            self.look_at(&lane, channel, self.office.now()).await;
+            failing += i64::from(lane.known().in_the_way().is_some());
+        }
+        self.metrics.cluster_failing.set(failing);
+    }
+
+    /// What is in the way of telling a channel: its Secret as it is now, else what the last message met. None also where the cluster
+    /// cannot be asked.
+    async fn look_at(&self, lane: &Arc<Lane>, channel: &Channel, now: Timestamp) -> Option<Fault> {
+        let known = lane.known().looked.clone();
+        if let Some((at, _)) = known
+            && now < at + LOOK_COUNTS
+        {
+            return lane.known().in_the_way().cloned();
+        }
+        let found = self.office.address(&channel.namespace, &channel.written.secret).await?;
+        let fault = found.and_then(|webhook| self.post.check(&webhook).map(drop)).err();
+        let (is_news, in_the_way) = {
+            let mut known = lane.known();
+            let was = known.looked.replace((now, fault.clone())).and_then(|(_, was)| was);
+            // Not for what only a connection shows: it would be tried again with each pass.
+            if was.is_some() && fault.is_none() {
+                known.fault = None;
+                lane.news.notify_one();
+            }
+            (was != fault, known.in_the_way().cloned())
+        };
+        if is_news && channel.whose == Whose::Cluster {
+            match &fault {
+                Some(fault) => warn!(error = fault.in_words(channel), "a channel of the cluster cannot be told"),
+                None => info!(channel = channel.name, "a channel of the cluster can be told again"),
+            }
+            self.wake_users(lane);
+        }
+        in_the_way
+    }
+
+    /// What is known of a way is said of each server that is told of over it.
+    fn wake_users(&self, lane: &Arc<Lane>) {
+        let users = self.desks().users(lane);
+        users.iter().for_each(|server| (self.wake)(server));
+    }
+
+    /// Tells all that is to be told about one server in one channel, and ends.
     async fn work(self: Arc<Self>, seat: Seat, id: u64) {
-        let mut failures = 0;
-        while let Some((channel, notice, news)) = self.next(&seat, id) {
+        while let Some(lane) = self.lane_of(&seat, id) {
+            let mut failures = lane.turn.lock().await;
+            let Some((channel, notice)) = self.next(&seat, id) else { return };
             let Err(Failed { fault, asked }) = self.tell(&seat.0, &channel, &notice).await else {
-                failures = 0;
+                *failures = 0;
                 self.end(&seat, id, &notice, End::Told);
                 continue;
             };
             if fault.as_ref().is_some_and(Fault::is_of_the_message) {
-                self.note_fault(&seat, id, &channel, fault);
+                self.note_fault(&seat, &lane, &channel, fault);
                 self.end(&seat, id, &notice, End::GivenUp);
                 continue;
             }
-            failures += 1;
-            let pause = self.pace.pause(failures, fault.as_ref(), asked);
-            self.note_fault(&seat, id, &channel, fault);
+            *failures += 1;
+            let pause = self.pace.pause(*failures, fault.as_ref(), asked);
+            self.note_fault(&seat, &lane, &channel, fault);
+            // With the turn in hand: nobody else tries meanwhile what has just failed.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = news.notified() => failures = 0,
+                () = lane.news.notified() => *failures = 0,
             }
         }
     }
 
+    fn lane_of(&self, seat: &Seat, id: u64) -> Option<Arc<Lane>> {
+        self.desks().busy(seat, id).map(|desk| desk.lane.clone())
+    }
+
     /// What is to be told next. None: nothing, and whoever asked has to end.
-    fn next(&self, seat: &Seat, id: u64) -> Option<(NotifyChannel, Notice, Arc<Notify>)> {
+    fn next(&self, seat: &Seat, id: u64) -> Option<(Channel, Notice)> {
         let now = self.office.now();
         let late: Vec<Notice> = {
             let mut desks = self.desks();
@@ -281,18 +266,18 @@ impl<O: Office> Inner<O> {
         let desk = desks.busy(seat, id)?;
         let next = desk.queue.first().cloned();
         desk.is_busy = next.is_some();
-        Some((desk.channel.clone(), next?, desk.news.clone()))
+        Some((desk.channel.clone(), next?))
     }
 
     /// One try.
-    async fn tell(&self, server: &Key, channel: &NotifyChannel, notice: &Notice) -> Result<(), Failed> {
+    async fn tell(&self, server: &Key, channel: &Channel, notice: &Notice) -> Result<(), Failed> {
         const NOT_OURS: Failed = Failed { fault: None, asked: None };
         // Never closed: it lives as long as this.
         let _permit = self.at_once.acquire().await;
-        let address = self.office.address(&server.0, &channel.secret).await.ok_or(NOT_OURS)?;
+        let address = self.office.address(&channel.namespace, &channel.written.secret).await.ok_or(NOT_OURS)?;
         let webhook = address.map_err(Setback::from)?;
         self.post.check(&webhook).map_err(Setback::from)?;
-        let body = build_body(channel, &server.0, &server.1, notice);
+        let body = build_body(&channel.written, &server.0, &server.1, notice);
         // Last, right before the message goes: another leader tells what is left.
         if !self.office.leads().await {
             return Err(NOT_OURS);
@@ -318,36 +303,32 @@ impl<O: Office> Inner<O> {
                 "given-up"
             }
         };
-        let mut desks = self.desks();
-        let Some(desk) = desks.busy(seat, id) else { return };
-        desk.queue.retain(|waiting| name_of(waiting) != name_of(notice));
-        desk.ended.insert(name_of(notice), end);
-        if end == End::Told {
-            desk.fault = None;
+        let mended = {
+            let mut desks = self.desks();
+            let Some(desk) = desks.busy(seat, id) else { return };
+            desk.queue.retain(|waiting| name_of(waiting) != name_of(notice));
+            desk.ended.insert(name_of(notice), end);
+            self.metrics.told.get_or_create(&Told { channel: desk.channel.written.kind.as_str(), outcome }).inc();
+            let was_wrong = end == End::Told && desk.lane.known().fault.take().is_some();
+            was_wrong.then(|| desk.lane.clone())
+        };
+        match mended {
+            Some(lane) => self.wake_users(&lane),
+            None => (self.wake)(&seat.0),
         }
-        self.tolds.get_or_create(&Told { channel: desk.channel.kind.as_str(), outcome }).inc();
-        drop(desks);
-        (self.wake)(&seat.0);
     }
 
-    fn note_fault(&self, seat: &Seat, id: u64, channel: &NotifyChannel, fault: Option<Fault>) {
+    fn note_fault(&self, seat: &Seat, lane: &Arc<Lane>, channel: &Channel, fault: Option<Fault>) {
         let Some(fault) = fault else { return };
-        self.tolds.get_or_create(&Told { channel: channel.kind.as_str(), outcome: "failed" }).inc();
-        let mut desks = self.desks();
-        let Some(desk) = desks.busy(seat, id) else { return };
-        let is_news = desk.fault.as_ref() != Some(&fault);
-        desk.fault = Some(fault.clone());
-        drop(desks);
+        self.metrics.told.get_or_create(&Told { channel: channel.written.kind.as_str(), outcome: "failed" }).inc();
+        let words = fault.in_words(channel);
+        let is_news = lane.known().fault.replace(fault.clone()).as_ref() != Some(&fault);
         if is_news {
             let (namespace, server) = &seat.0;
-            warn!(namespace, server, error = fault.in_words(channel), "could not tell a channel");
-            (self.wake)(&seat.0);
+            warn!(namespace, server, error = words, "could not tell a channel");
+            self.wake_users(lane);
         }
     }
-}
-
-fn name_of(notice: &Notice) -> Name {
-    (notice.occasion, notice.about.clone())
 }
 
 #[cfg(test)]

@@ -291,7 +291,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
-    Ok(look_again::in_time(server, &plan, &seen, (step, &done), at))
+    Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
 }
 
 /// The spec as every later step can rely on it, or why nothing can be begun with it.

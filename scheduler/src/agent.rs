@@ -21,6 +21,7 @@ mod plugin_data;
 pub mod settings;
 mod shared;
 pub mod sidecar;
+mod sizes;
 mod stage;
 pub mod stop;
 mod stopping;

@@ -11,6 +11,8 @@ pub mod contents;
 #[cfg(feature = "edge")]
 pub mod due;
 #[cfg(feature = "edge")]
+pub mod measure;
+#[cfg(feature = "edge")]
 pub mod restore;
 pub mod retention;
 #[cfg(feature = "edge")]

@@ -3,6 +3,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+pub mod language;
+pub mod places;
+
 /// The times left, in seconds, at which a line is said, most first. Far apart while there is time to finish a fight, each
 /// second while there is only time to stand still. Those above five minutes are for countdowns that are set to be longer.
 const MARKS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];

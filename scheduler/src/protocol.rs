@@ -12,21 +12,25 @@
 //!
 //! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
 
+pub mod announce;
 pub mod hot_copy;
 pub mod plugin_data;
 pub mod restore;
 #[cfg(feature = "edge")]
 pub mod signature;
+pub mod sizes;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
+pub use announce::{Announce, Place, in_the_chat};
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
 use plugin_data::PluginData;
 use restore::{ListedCopy, NewVolume, RestoreRefused};
+use sizes::Sizes;
 
 /// The first words of what the init container leaves behind when a volume without a world is to get that of a copy, and does not.
 pub const NOT_RESTORED: &str = "NOT RESTORED: ";
@@ -182,6 +186,8 @@ pub struct BackupsSeen {
     pub listed: Option<Vec<ListedCopy>>,
     /// It can put back all that a copy holds, not the worlds alone.
     pub puts_back_everything: bool,
+    /// What the next one would hold; None: nobody has measured it yet, or the agent does not.
+    pub sizes: Option<Sizes>,
     /// Why they could not be looked at.
     pub problem: Option<String>,
 }
@@ -364,6 +370,17 @@ pub enum Players {
     },
 }
 
+impl Players {
+    /// How many, if that is known.
+    pub const fn count(self) -> Option<u32> {
+        match self {
+            Self::Unknown { since: _ } => None,
+            Self::Nobody => Some(0),
+            Self::Some { count } => Some(count),
+        }
+    }
+}
+
 /// A download of one lock's files to the volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -408,48 +425,9 @@ pub struct LastStop {
     pub saved: bool,
     /// In words: what asked for the stop, and what went wrong if anything did.
     pub why: String,
-}
-
-/// Tell the players, with true times, until `ends`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Announce {
-    /// The act this belongs to, as the operator names it. The same act is never announced twice.
-    pub act: String,
-    /// When the server will be stopped.
-    pub ends: Timestamp,
-    /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`.
-    pub text: String,
-    /// The same for where a line has less room than in the chat. None: the first line of `text`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub short: Option<String>,
-    /// Where they read it. Left out where it is the chat alone: an agent that knows of nothing else refuses the word.
-    #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
-    pub show: BTreeSet<Place>,
-    /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub only_empty: bool,
-}
-
-/// Where players read a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Place {
-    /// The chat.
-    Chat,
-    /// Above the hotbar.
-    ActionBar,
-    /// Across the screen.
-    Title,
-}
-
-/// The chat alone.
-pub fn in_the_chat() -> BTreeSet<Place> {
-    BTreeSet::from([Place::Chat])
-}
-
-fn is_the_chat(show: &BTreeSet<Place>) -> bool {
-    *show == in_the_chat()
+    /// How many were on when it was asked for; None: nobody asked this agent, or it could not be known.
+    #[serde(default)]
+    pub players: Option<u32>,
 }
 
 /// Bring the world to the disk now.

@@ -75,6 +75,7 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
     assert_eq!(report.server, Server::Absent);
     let last_stop = report.last_stop.unwrap();
     assert!(last_stop.saved, "{last_stop:?}");
+    assert_eq!(last_stop.players, Some(3), "by the last ping before they were disconnected");
     assert_eq!(read_last_stop(pod.data.path()), last_stop);
     assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (503, 503));
 }
@@ -92,6 +93,7 @@ async fn a_countdown_says_true_times_over_one_connection_and_once_per_act() {
         short: None,
         show: in_the_chat(),
         only_empty: false,
+        in_languages: false,
     };
     for _ in 0..3 {
         assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
@@ -114,29 +116,33 @@ async fn a_countdown_is_shown_in_each_place_and_one_that_fails_keeps_no_other_fr
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
     pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
-    let chat = r#"minecraft:tellraw @a {"color":"yellow","text":"Restart in 2 seconds.\nNeustart."}"#;
+    let chat = r#"minecraft:tellraw @a {"color":"yellow","text":"Restart in 2 seconds.\nNeustart in 2 Sekunden."}"#;
     paper.heard.lock().unwrap().unanswered.insert(chat);
     let announce = Announce {
         act: "update-1".into(),
         ends: clock::now() + SignedDuration::from_millis(1900),
-        text: "Restart in {in}.\nNeustart.".into(),
-        short: Some("In {in}".into()),
+        text: "Restart in {in}.\nNeustart in {in:de}.".into(),
+        short: Some("In {in:de}".into()),
         show: [Place::Chat, Place::ActionBar, Place::Title].into(),
         only_empty: false,
+        in_languages: true,
     };
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     assert_eq!(pod.report().await.announced, Some(announce));
-    let last = r#"minecraft:title @a title {"color":"yellow","text":"1 second"}"#;
+    let last = r#"minecraft:title @a title {"color":"yellow","text":"1 Sekunde"}"#;
     until("the last line", || async { paper.commands().iter().any(|command| command == last) }).await;
-    let expected = |left: &str| {
+    let expected = |left: &str, german: &str| {
         [
-            format!(r#"minecraft:tellraw @a {{"color":"yellow","text":"Restart in {left}.\nNeustart."}}"#),
-            format!(r#"minecraft:title @a actionbar {{"color":"yellow","text":"In {left}"}}"#),
-            format!(r#"minecraft:title @a subtitle {{"color":"yellow","text":"In {left}"}}"#),
-            format!(r#"minecraft:title @a title {{"color":"yellow","text":"{left}"}}"#),
+            format!(r#"minecraft:tellraw @a {{"color":"yellow","text":"Restart in {left}.\nNeustart in {german}."}}"#),
+            format!(r#"minecraft:title @a actionbar {{"color":"yellow","text":"In {german}"}}"#),
+            format!(r#"minecraft:title @a subtitle {{"color":"yellow","text":"In {german}"}}"#),
+            format!(r#"minecraft:title @a title {{"color":"yellow","text":"{german}"}}"#),
         ]
     };
-    assert_eq!(paper.commands()[1..], [expected("2 seconds"), expected("1 second")].concat());
+    assert_eq!(
+        paper.commands()[1..],
+        [expected("2 seconds", "2 Sekunden"), expected("1 second", "1 Sekunde")].concat()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,6 +159,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
         short: None,
         show: in_the_chat(),
         only_empty: true,
+        in_languages: false,
     };
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();

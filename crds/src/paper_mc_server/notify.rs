@@ -145,10 +145,13 @@ impl NoticeTexts {
     }
 }
 
+/// What a text may have in braces, to be replaced.
+pub const PLACES: [&str; 6] = ["namespace", "server", "what", "when", "down", "why"];
+
 /// A text with the places that are known, and no other brace: a misspelt place is refused where it is written.
 fn text(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    const PATTERN: &str = r"^([^{}]|\{(namespace|server|what|when|down|why)\})+$";
-    schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": 1000, "pattern": PATTERN})
+    let pattern = format!(r"^([^{{}}]|\{{({})\}})+$", PLACES.join("|"));
+    schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": 1000, "pattern": pattern})
 }
 
 /// Something that channels are told, and how far that is. What was told stays here, so that it is told once.
@@ -181,12 +184,12 @@ pub struct Notice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub why: Option<String>,
-    /// The channels that are still to be told.
+    /// The channels that are still to be told: `team` of `spec.notify`, `cluster/team` of the operator's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(max = 40)))]
+    #[schemars(length(max = 8), inner(length(max = 48)))]
     pub pending: Vec<String>,
     /// The channels that could not be told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(max = 40)))]
+    #[schemars(length(max = 8), inner(length(max = 48)))]
     pub given_up: Vec<String>,
 }

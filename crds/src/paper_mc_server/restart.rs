@@ -23,9 +23,9 @@ pub struct Restart {
     /// What must be true of the server; a restart for which it is not is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_if: Option<RestartOnlyIf>,
-    /// What players read before it, when it is not `players.text`; `{in}` becomes the time that is left.
+    /// What players read before it, when it is not `players.text`; `{in}` and `{in:de}` become the time that is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 256))]
+    #[schemars(schema_with = "schema::announcement")]
     pub text: Option<String>,
 }
 

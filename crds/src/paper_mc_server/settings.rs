@@ -114,10 +114,10 @@ pub struct PlayersPolicy {
     #[serde(default = "ten_seconds")]
     #[schemars(schema_with = "schema::duration")]
     pub empty_notice: String,
-    /// What they read; `{in}` becomes the time that is left. Several languages are several lines: in the chat they stand under one
-    /// another. The action bar and a title hold the first of them.
+    /// What they read; `{in}` becomes the time that is left, `{in:de}` the same in German. Several languages are several lines: in the
+    /// chat they stand under one another. The action bar and a title hold the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 256))]
+    #[schemars(schema_with = "schema::announcement")]
     pub text: Option<String>,
     /// Where they read it. The chat holds what was said, the other two are seen by who does not look there.
     #[serde(default = "chat")]

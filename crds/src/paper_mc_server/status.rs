@@ -95,7 +95,7 @@ pub struct PaperMCServerStatus {
     /// Requests by annotation that were served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled: Option<LastHandled>,
-    /// What the channels of `spec.notify` are told and were told lately.
+    /// What the channels, the server's own and those of the cluster, are told and were told lately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["occasion", "about"]))]
     pub notices: Vec<Notice>,
@@ -189,6 +189,10 @@ pub struct AvailableUpdate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200))]
     pub plugins: Vec<PlannedPlugin>,
+    /// How long the server is down for it, and how long for the copy before it, as far as that can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub cost: Option<String>,
     /// All its files lie on the server's volume, verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub staged: bool,
@@ -225,6 +229,12 @@ pub struct LastUpdate {
     /// What happened, in words.
     #[schemars(schema_with = "schema::text1024")]
     pub message: String,
+    /// How long the server was down for it, in seconds, with the copy before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_seconds: Option<u32>,
+    /// How many players were on when the server was stopped for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
 }
 
 /// A set that was proven here.
@@ -240,6 +250,9 @@ pub struct PastSet {
     /// When it was proven last.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub settled_at: Timestamp,
+    /// How long the server was down when it came, in seconds, without the copy before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_seconds: Option<u32>,
 }
 
 /// Values of request annotations that were served. The annotations themselves are never removed by us: git would put

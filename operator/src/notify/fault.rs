@@ -1,6 +1,6 @@
 //! Pure. Why a channel could not be told. The address is not in it: whoever reads an Event may not write to the channel.
 
-use crds::paper_mc_server::NotifyChannel;
+use super::channel::{Channel, Whose};
 
 /// Why a channel could not be told. A closed set, and no part of the address: what a connection or a receiver says may
 /// repeat it.
@@ -64,18 +64,27 @@ impl Fault {
     }
 
     /// The place, what is wrong there, and what to do.
-    pub(crate) fn in_words(&self, channel: &NotifyChannel) -> String {
-        let NotifyChannel { name, kind, secret, occasions: _, texts: _ } = channel;
-        let place = format!("key `{}` of Secret `{}`", secret.key, secret.name);
+    pub(crate) fn in_words(&self, channel: &Channel) -> String {
+        let Channel { whose, name, namespace, written } = channel;
+        let (kind, secret) = (written.kind, &written.secret);
+        // Where it is somebody else's Secret, and who can mend it.
+        let (of_namespace, by_whom) = match whose {
+            Whose::Server => (String::new(), ""),
+            Whose::Cluster => (format!(" in namespace `{namespace}`"), ", for whoever installed the operator to mend"),
+        };
+        let place = format!("key `{}` of Secret `{}`{of_namespace}", secret.key, secret.name);
         let why = match self {
             Self::SecretMissing => {
                 format!(
-                    "there is no Secret `{}`: make it, with the webhook's address at key `{}`",
+                    "there is no Secret `{}`{of_namespace}: make it, with the webhook's address at key `{}`",
                     secret.name, secret.key
                 )
             }
             Self::KeyMissing => {
-                format!("Secret `{}` has no key `{}`: write the webhook's address there", secret.name, secret.key)
+                format!(
+                    "Secret `{}`{of_namespace} has no key `{}`: write the webhook's address there",
+                    secret.name, secret.key
+                )
             }
             Self::NotAnAddress => format!("{place} holds no address: write the whole URL of the webhook there"),
             Self::NotHttps => format!(
@@ -108,6 +117,6 @@ impl Fault {
                 format!("there is no connection: check the network, and the host in the address at {place}")
             }
         };
-        format!("channel `{name}` ({}): {why}", kind.as_str())
+        format!("channel `{name}` ({}{by_whom}): {why}", kind.as_str())
     }
 }

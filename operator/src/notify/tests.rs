@@ -1,14 +1,14 @@
 //! Edge (writes). The messenger against a receiver in process, over real sockets.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use crds::paper_mc_server::SecretKey;
+use crds::paper_mc_server::{NotifyChannel, SecretKey};
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use super::webhook::Webhook;
 use super::*;
 
+mod of_the_cluster;
 mod troubles;
 
 /// What nobody may ever read.
@@ -88,17 +89,19 @@ async fn respond(answer: Option<Answer>) -> Response {
 
 /// The cluster, as far as the messenger asks it.
 struct Desktop {
-    secrets: Mutex<BTreeMap<(String, String), String>>,
+    /// By namespace, name and key.
+    secrets: Mutex<BTreeMap<[String; 3], String>>,
+    looks: AtomicU32,
     leads: AtomicBool,
     now: Timestamp,
 }
 
 impl Office for Arc<Desktop> {
     async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, Fault>> {
-        assert_eq!(namespace, "games", "a Secret of the server's namespace");
+        self.looks.fetch_add(1, Ordering::SeqCst);
         let secrets = self.secrets.lock().unwrap();
-        let there = secrets.keys().any(|(name, _)| *name == secret.name);
-        let found = secrets.get(&(secret.name.clone(), secret.key.clone()));
+        let there = secrets.keys().any(|[space, name, _]| (space.as_str(), name) == (namespace, &secret.name));
+        let found = secrets.get(&[namespace.to_owned(), secret.name.clone(), secret.key.clone()]);
         Some(match found {
             Some(text) => Webhook::parse(text),
             None if there => Err(Fault::KeyMissing),
@@ -120,7 +123,7 @@ struct Process {
     messenger: Messenger<Arc<Desktop>>,
     office: Arc<Desktop>,
     woken: mpsc::UnboundedReceiver<Key>,
-    tolds: Tolds,
+    metrics: Notices,
 }
 
 /// Quick, and never again for what a person must mend.
@@ -134,18 +137,24 @@ const QUICK: Pace = Pace {
 impl Process {
     /// The Secret `chat` holds `address` at key `address`; `allowed` is what an admin wrote.
     fn new(address: &str, allowed: &[&Url]) -> Self {
-        let key = ("chat".to_owned(), "address".to_owned());
+        let secrets = BTreeMap::from([(["games", "chat", "address"].map(str::to_owned), address.to_owned())]);
+        Self::with(secrets, allowed, Vec::new())
+    }
+
+    /// The same with these Secrets, and these channels of the cluster.
+    fn with(secrets: BTreeMap<[String; 3], String>, allowed: &[&Url], cluster: Vec<Channel>) -> Self {
         let office = Arc::new(Desktop {
-            secrets: Mutex::new(BTreeMap::from([(key, address.to_owned())])),
+            secrets: Mutex::new(secrets),
+            looks: AtomicU32::new(0),
             leads: AtomicBool::new(true),
             now: at("2026-11-22T03:00:30Z"),
         });
         let (wake, woken) = mpsc::unbounded_channel();
-        let tolds = Tolds::default();
+        let metrics = Notices::default();
         let post = Post::with_deadline(allowed.iter().copied().cloned().collect(), Duration::from_millis(500)).unwrap();
         let wake = Box::new(move |key: &Key| drop(wake.send(key.clone())));
-        let messenger = Messenger::with_pace(Arc::clone(&office), post, wake, tolds.clone(), QUICK);
-        Self { messenger, office, woken, tolds }
+        let messenger = Messenger::with_pace(Arc::clone(&office), post, wake, metrics.clone(), cluster, QUICK);
+        Self { messenger, office, woken, metrics }
     }
 
     fn to(receiver: &Receiver) -> Self {
@@ -153,11 +162,11 @@ impl Process {
     }
 
     fn set_secret(&self, name: &str, key: &str, value: &str) {
-        self.office.secrets.lock().unwrap().insert((name.to_owned(), key.to_owned()), value.to_owned());
+        self.office.secrets.lock().unwrap().insert(["games", name, key].map(str::to_owned), value.to_owned());
     }
 
     /// What a pass does: notes what was told, and hands on what is to be told.
-    fn pass(&self, server: &Key, channels: &[NotifyChannel], notices: &mut [Notice]) {
+    fn pass(&self, server: &Key, channels: &[Channel], notices: &mut [Notice]) {
         self.messenger.note(server, notices);
         self.messenger.offer(server, channels, notices);
     }
@@ -184,7 +193,7 @@ impl Process {
     }
 
     fn counted(&self, outcome: &'static str) -> u64 {
-        self.tolds.get_or_create(&Told { channel: "Slack", outcome }).get()
+        self.metrics.told.get_or_create(&Told { channel: "Slack", outcome }).get()
     }
 }
 
@@ -196,11 +205,15 @@ fn lobby() -> Key {
     ("games".to_owned(), "lobby".to_owned())
 }
 
-fn team() -> NotifyChannel {
+fn written() -> NotifyChannel {
     serde_json::from_value(json!({
         "name": "team", "type": "Slack", "secret": {"name": "chat", "key": "address"}, "texts": {"done": "{what}"},
     }))
     .unwrap()
+}
+
+fn team() -> Channel {
+    Channel::of_a_server("games", written())
 }
 
 /// Something that the channel `team` is to be told.
@@ -278,7 +291,7 @@ async fn a_receiver_that_hangs_is_left_after_a_while_and_keeps_no_other_channel_
     let mut process = Process::new(&hangs.hook(), &[&hangs.base, &works.base]);
     process.set_secret("other", "address", &works.hook());
     let mut other = team();
-    (other.name, other.secret.name) = ("other".to_owned(), "other".to_owned());
+    (other.name, other.written.secret.name) = ("other".to_owned(), "other".to_owned());
     let mut status = vec![done("one")];
     status[0].pending.push("other".to_owned());
     let channels = [team(), other];

@@ -12,6 +12,8 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use scheduler::backup::Contents;
+use scheduler::countdown::language::LANGUAGES;
+use scheduler::countdown::places::unknown;
 use scheduler::gate::{Copies, Restarts, Windows};
 use scheduler::protocol;
 use scheduler::seen::Policy;
@@ -246,6 +248,9 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     let pod_template = spec.pod_template.clone().unwrap_or_default();
     check_pod_template(&pod_template, &mut complaints);
     let backup = check_backup(server, &mut complaints);
+    check_languages("spec.players.text", spec.players.text.as_ref(), &mut complaints);
+    let of_restart = spec.restart.as_ref().and_then(|restart| restart.text.as_ref());
+    check_languages("spec.restart.text", of_restart, &mut complaints);
     let checked = CheckedServer {
         name: server.name_any(),
         namespace: server.namespace().unwrap_or_default(),
@@ -311,6 +316,16 @@ fn check_follows(server: &PaperMCServer, complaints: &mut Complaints) -> Option<
     }
     let soak = complaints.duration("spec.follows.soak", &follows.soak);
     Some(CheckedFollows { server: follows.server.clone(), soak })
+}
+
+/// Players would read the place as it stands.
+fn check_languages(path: &str, text: Option<&String>, complaints: &mut Complaints) {
+    let Some(place) = text.and_then(|text| unknown(text)) else { return };
+    let known = LANGUAGES.map(|language| language.code).join(", ");
+    complaints.add(
+        path,
+        format_args!("`{place}` names no language that is known: write `{{in}}`, or `{{in:…}}` with one of {known}"),
+    );
 }
 
 fn check_places(show: &[Place], complaints: &mut Complaints) -> BTreeSet<protocol::Place> {

@@ -1,6 +1,5 @@
 //! Pure. When a server is looked at again after a pass.
 
-use crds::PaperMCServer;
 use jiff::Timestamp;
 use scheduler::rollout::{Step, WaitingOn};
 
@@ -9,11 +8,12 @@ use super::plan::Plan;
 use super::report::notices::in_time_to_tell;
 use super::rollout::Done;
 use super::staging::in_time_to_ask_again;
+use crate::notify::Channel;
 use crate::requeue::Outcome;
 
 /// When to look again: nothing that the clock brings is found minutes late.
 pub(super) fn in_time(
-    server: &PaperMCServer,
+    channels: &[Channel],
     plan: &Plan,
     seen: &Observed,
     (step, done): (Step, &Done),
@@ -21,7 +21,7 @@ pub(super) fn in_time(
 ) -> Outcome {
     let is_staging = *done == Done::StagingAsked || plan.is_staging(seen);
     let outcome = in_time_to_ask_again(outcome_of(step, is_staging), step, plan.staging_problem(seen), at);
-    let outcome = in_time_to_tell(outcome, &server.spec.notify, at);
+    let outcome = in_time_to_tell(outcome, channels, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
     plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
 }

@@ -18,7 +18,7 @@ use super::check::CheckedServer;
 use super::follows::look::tell_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, WhatRuns};
-use super::rollout::Done;
+use super::rollout::{Done, Proven};
 use crate::chain::cut;
 use crate::context::Context;
 use crate::k8s::events::Note;
@@ -28,6 +28,7 @@ use crate::requeue::Outcome;
 
 mod backup;
 mod conditions;
+mod cost;
 mod new_volume;
 mod notes;
 pub(crate) mod notices;
@@ -105,14 +106,17 @@ pub(crate) async fn report(
     status.basis = basis(ctx, report.seen);
     status.conditions = conditions::build_conditions(server, checked, report, &before);
     let situation = Situation::of(checked, report, &before, &status);
-    let channels = &server.spec.notify;
-    status.notices = next_notices(&before.notices, channels, &situation, report.now);
-    let troubles = ctx.messenger.look(&key_of(server), channels, report.now).await;
+    let channels = ctx.messenger.channels_of(server);
+    status.notices = next_notices(&before.notices, &channels, &situation, report.now);
+    let troubles = ctx.messenger.look(&key_of(server), &channels, report.now).await;
     if let Some((reason, message)) = what_is_in_the_way(&troubles, &status.notices, report.now) {
         let note = Note { reason: "NotifyFailed", warning: true, text: message.clone() };
         ctx.events.publish(server, &note, report.now).await;
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
+    }
+    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(report.seen.report.as_deref())) {
+        ctx.metrics.update_down_seconds.observe(down.as_secs_f64());
     }
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
@@ -133,7 +137,7 @@ pub(crate) async fn report_trouble(
     status.observed_generation = server.metadata.generation;
     status.rollout = status::rollout_facts(&seen.facts).or(status.rollout);
     let situation = Situation::of_the_end(seen, &before);
-    status.notices = next_notices(&before.notices, &server.spec.notify, &situation, now);
+    status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, now);
     status.basis = basis(ctx, seen);
     let (reason, message) = match trouble {
         Trouble::Spec(words) => ("SpecInvalid", words.clone()),
@@ -181,7 +185,8 @@ fn key_of(server: &PaperMCServer) -> Key {
 
 /// Lets the channels be told what the status says is to be told, as it was written last.
 pub(crate) fn tell(ctx: &Context, server: &PaperMCServer) {
-    ctx.messenger.offer(&key_of(server), &server.spec.notify, &status_before(ctx, server).notices);
+    let channels = ctx.messenger.channels_of(server);
+    ctx.messenger.offer(&key_of(server), &channels, &status_before(ctx, server).notices);
 }
 
 /// The status as we wrote it last: newer than any cache.

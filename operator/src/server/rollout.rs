@@ -9,6 +9,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, Preconditions};
+use scheduler::countdown::places::has_languages;
 use scheduler::protocol::restore::ASKED_ORDER;
 use scheduler::protocol::{Announce, FileSet, RestoreOrder, Save, in_the_chat};
 use scheduler::rollout::Step;
@@ -238,7 +239,8 @@ impl Hand<'_> {
         // Only who shows it elsewhere than in the chat is asked for something that older agents do not know.
         let short = (show != in_the_chat()).then_some(short);
         let only_empty = self.only_empty && matches!(act, Act::Update { .. });
-        Announce { act: act.to_string(), ends, text, short, show, only_empty }
+        let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
+        Announce { act: act.to_string(), ends, text, short, show, only_empty, in_languages }
     }
 
     /// This pod and no other, with its whole grace period: its stop hook saves once more.

@@ -37,8 +37,14 @@ pub(crate) struct Told {
     pub(crate) outcome: &'static str,
 }
 
-/// How often channels were told.
-pub(crate) type Tolds = Family<Told, Counter>;
+/// What becomes of telling channels.
+#[derive(Clone, Default)]
+pub(crate) struct Notices {
+    /// How often channels were told.
+    pub(crate) told: Family<Told, Counter>,
+    /// How many channels of the cluster cannot be told now.
+    pub(crate) cluster_failing: Gauge,
+}
 
 /// How long solving takes.
 #[derive(Clone)]
@@ -61,8 +67,9 @@ pub(crate) struct Metrics {
     pub(crate) fetch_failures: Family<Fetch, Counter>,
     pub(crate) store_downloads: Gauge,
     pub(crate) store_hits: Gauge,
-    pub(crate) tolds: Tolds,
+    pub(crate) notices: Notices,
     pub(crate) backup_oldest_at: Gauge,
+    pub(crate) update_down_seconds: Histogram,
 }
 
 impl Default for Metrics {
@@ -80,8 +87,10 @@ impl Default for Metrics {
             fetch_failures: Family::default(),
             store_downloads: Gauge::default(),
             store_hits: Gauge::default(),
-            tolds: Family::default(),
+            notices: Notices::default(),
             backup_oldest_at: Gauge::default(),
+            // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
+            update_down_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
             registry: Arc::default(),
         };
         registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
@@ -106,11 +115,22 @@ impl Default for Metrics {
         registry.register("fetch_failures", "Files that could not be brought", metrics.fetch_failures.clone());
         registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
         registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
-        registry.register("notices", "Messages to channels of a chat by what became of them", metrics.tolds.clone());
+        let Notices { told, cluster_failing } = metrics.notices.clone();
+        registry.register("notices", "Messages to channels of a chat by what became of them", told);
+        registry.register(
+            "cluster_channels_failing",
+            "Channels of the cluster that cannot be told now",
+            cluster_failing,
+        );
         registry.register(
             "backup_oldest_at_seconds",
             "Of servers that run and have a schedule for copies, the oldest newest good copy, unix time",
             metrics.backup_oldest_at.clone(),
+        );
+        registry.register(
+            "update_down_seconds",
+            "How long servers were down for updates that were proven",
+            metrics.update_down_seconds.clone(),
         );
         Self { registry: Arc::new(registry), ..metrics }
     }

@@ -22,7 +22,10 @@ async fn a_newer_minecraft_that_fails_leaves_the_world_that_was_copied_before_it
         world.upstream.set_now(NEWER_MINECRAFT).await;
         lobby.planned(&["-> 1.21.11"]).await;
         let plans = world.notes(LOBBY, "UpdatePlanned").await;
-        assert!(plans.iter().any(|plan| plan.contains("the worlds are copied first")), "{plans:?}");
+        assert!(plans.iter().any(|plan| plan.contains(" for the copy of the worlds (")), "{plans:?}");
+        let planned = lobby.object().await.status.unwrap().available_update.unwrap();
+        let cost = planned.cost.unwrap_or_default();
+        assert!(cost.contains("MB; a guess, no copy was timed here yet"), "measured by the agent: {cost}");
         lobby.set_window(ALWAYS).await;
 
         until("the worlds are put back", AN_UPDATE, async || {

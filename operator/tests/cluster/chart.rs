@@ -55,9 +55,31 @@ async fn the_api_server_accepts_the_chart_as_it_is_for_one_namespace_and_with_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_operator_may_read_the_secrets_of_the_clusters_channels_where_it_is_itself_and_no_other_there() {
+    let channel = |at: usize| {
+        ["name=team", "type=Slack", "secret.name=chat", "secret.key=address"]
+            .map(|value| format!("notify.channels[{at}].{value}"))
+    };
+    let values = [channel(0), channel(1)].concat();
+    let values: Vec<&str> = values.iter().map(String::as_str).chain(["watchNamespace=games"]).collect();
+    let objects = template("home", &values).await;
+    let role =
+        objects.split("\n---\n").find(|object| object.contains("kind: Role\n") && object.contains("nightshift-notify"));
+    let role = role.expect("there is a role of its own");
+    assert!(role.contains("namespace: home") && role.contains("verbs: [get]"), "{role}");
+    assert_eq!(role.matches("- \"chat\"").count(), 1, "each Secret once:\n{role}");
+    let none = template("home", &["watchNamespace=games"]).await;
+    assert!(!none.contains("nightshift-notify") && !none.contains("NIGHTSHIFT_NOTIFY"), "{none}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_value_that_the_chart_does_not_know_is_refused_with_its_name() {
     let output = ask("helm", &["template", RELEASE, CHART, "--set", "watchNamespaces=games"], "").await;
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("watchNamespaces"), "{said}");
+    let misspelt =
+        ask("helm", &["template", RELEASE, CHART, "--set", r"notify.channels[0].texts.done=\{sever\}"], "").await;
+    let said = String::from_utf8_lossy(&misspelt.stderr);
+    assert!(!misspelt.status.success() && said.contains("texts") && said.contains("sever"), "{said}");
 }

@@ -1,4 +1,5 @@
-//! Edge (writes). A channel is told of an update once, whatever happens to the operator, and its missing Secret is told before.
+//! Edge (writes). Channels, a server's own and one of the cluster, are told of an update once, whatever happens to the operator, and a missing
+//! Secret is told before.
 
 use std::time::Duration;
 
@@ -11,12 +12,22 @@ use super::server::{Server, is_ready};
 use super::update::updated;
 use super::upstream::base_url;
 use super::wait::{A_START, until};
-use super::world::{World, in_a_world};
+use super::world::{World, in_a_world_with};
 
 /// A missing Secret is looked for each minute.
 const A_MESSAGE: Duration = Duration::from_mins(3);
 
-/// What the channel was told so far.
+/// A channel that is told about all servers. Here its Secret is beside that of the server: the operator is in the same namespace.
+const OF_THE_CLUSTER: [&str; 6] = [
+    "notify.channels[0].name=team",
+    "notify.channels[0].type=Slack",
+    "notify.channels[0].secret.name=staff",
+    "notify.channels[0].secret.key=address",
+    "notify.channels[0].occasions={Done}",
+    r"notify.channels[0].texts.done=staff hear of \{server\}",
+];
+
+/// What the channels were told so far.
 async fn said(world: &World) -> Vec<String> {
     let answer = reqwest::get(format!("{}/chat", world.upstream.url)).await.unwrap();
     let said: Vec<Value> = answer.error_for_status().unwrap().json().await.unwrap();
@@ -53,7 +64,7 @@ async fn another_operator(world: &World, lobby: &Server<'_>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_is_told_of_an_update_once_also_by_an_operator_that_is_killed_in_between() {
-    in_a_world("notify", BEFORE, async |world| {
+    in_a_world_with("notify", BEFORE, &OF_THE_CLUSTER, async |world| {
         let mut object = server(LOBBY, FAR);
         object["spec"]["notify"] =
             json!([{"name": "team", "type": "Slack", "secret": {"name": "chat", "key": "address"}}]);
@@ -62,6 +73,8 @@ async fn a_channel_is_told_of_an_update_once_also_by_an_operator_that_is_killed_
         lobby.settled().await;
         let why = lobby.condition_is("NotifyFailed", "True", "SecretMissing").await;
         assert!(why.contains("there is no Secret `chat`"), "{why}");
+        let of_the_cluster = format!("there is no Secret `staff` in namespace `{}`", world.namespace);
+        assert!(why.contains("channel `cluster/team`") && why.contains(&of_the_cluster), "{why}");
         world.note(LOBBY, "NotifyFailed").await;
 
         world.upstream.set_now(AFTER).await;
@@ -72,10 +85,10 @@ async fn a_channel_is_told_of_an_update_once_also_by_an_operator_that_is_killed_
             "a first start is no update, and a plan cannot be told yet"
         );
         let address = format!("{}/chat/hooks/geheimnis", base_url(&world.namespace));
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chat"}, "stringData": {"address": address},
-        });
-        world.apply(&[secret]).await;
+        let secret = |name: &str| {
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"address": address}})
+        };
+        world.apply(&[secret("chat"), secret("staff")]).await;
         let planned = all_said(world, &lobby, 1).await;
         let begins = format!("{}/{LOBBY}: update planned, ", world.namespace);
         assert!(planned[0].starts_with(&begins) && planned[0].contains("29 Feb"), "{planned:?}");
@@ -84,9 +97,11 @@ async fn a_channel_is_told_of_an_update_once_also_by_an_operator_that_is_killed_
         another_operator(world, &lobby).await;
         lobby.set_window(ALWAYS).await;
         updated(world, &lobby).await;
-        let done = all_said(world, &lobby, 2).await;
-        assert!(done[1].starts_with(&format!("{}/{LOBBY}: updated, down for ", world.namespace)), "{done:?}");
-        assert!(done[1].contains("ViaVersion 5.7.0 -&gt; 5.7.1"), "{done:?}");
+        let done = all_said(world, &lobby, 3).await;
+        let own = done.iter().rfind(|text| text.starts_with(&format!("{}/{LOBBY}: ", world.namespace))).unwrap();
+        assert!(own.contains(": updated, down for ") && own.contains("ViaVersion 5.7.0 -&gt; 5.7.1"), "{done:?}");
+        let to_staff = done[1..].iter().filter(|text| **text == format!("staff hear of {LOBBY}")).count();
+        assert_eq!(to_staff, 1, "{done:?}");
 
         another_operator(world, &lobby).await;
         assert_eq!(said(world).await, done, "nothing is told again");

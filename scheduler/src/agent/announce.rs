@@ -8,6 +8,7 @@ use tracing::{info, warn};
 use super::desk::Act;
 use super::shared::Shared;
 use super::{Chain, clock};
+use crate::countdown::places::{alone, fill};
 use crate::countdown::{self, Line};
 use crate::protocol::{Announce, Place};
 use crate::rcon::{Error, Online};
@@ -76,13 +77,11 @@ async fn call_off(act: &Act, announce: &Announce, was_begun: bool) {
 async fn say(act: &Act, announce: &Announce, line: Line, place: Place) -> Result<(), Error> {
     let mut console = act.console().await;
     let Some(left) = line.left_at(announce.ends, clock::now()) else { return Ok(()) };
-    let left = countdown::in_words(left);
-    let with_time = |text: &str| text.replace("{in}", &left);
-    let short = || with_time(announce.short.as_ref().unwrap_or(&announce.text));
+    let short = announce.short.as_ref().unwrap_or(&announce.text);
     match place {
-        Place::Chat => console.tellraw_all(&with_time(&announce.text), LINE).await,
-        Place::ActionBar => console.action_bar_all(&short(), LINE).await,
-        Place::Title if line.is_big => console.title_all(&left, &short(), LINE).await,
+        Place::Chat => console.tellraw_all(&fill(&announce.text, left), LINE).await,
+        Place::ActionBar => console.action_bar_all(&fill(short, left), LINE).await,
+        Place::Title if line.is_big => console.title_all(&alone(short, left), &fill(short, left), LINE).await,
         Place::Title => Ok(()),
     }
 }

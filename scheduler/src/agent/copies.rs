@@ -258,6 +258,7 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         last_of_worlds,
         // Of the agent that is asked, not of the shelf.
         hot: None,
+        sizes: None,
         restored: read_record(&volume.restored_path()).unwrap_or(None),
         restore_refused: read_record(&volume.restore_refused_path()).unwrap_or(None),
         listed: Some(asked_restore::listed(&listed)),

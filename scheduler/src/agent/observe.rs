@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::shared::{Shared, StartFacts};
 use super::watch::{Change, Look, Pinged};
-use super::{Chain, clock, copies, hot_copy, log};
+use super::{Chain, clock, copies, hot_copy, log, sizes};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, PluginSeen};
 use crate::staging::disk::{Disk, Unhindered};
@@ -121,7 +121,11 @@ fn began(shared: &Arc<Shared>) {
     info!("the server answers");
     shared.state().start = StartFacts::default();
     let shared = Arc::clone(shared);
-    tokio::spawn(async move { tokio::join!(hot_copy::server_began(&shared), read_start(&shared)) });
+    tokio::spawn(async move {
+        tokio::join!(hot_copy::server_began(&shared), read_start(&shared));
+        // Last: nothing waits for it, and the disk is busy with the start.
+        sizes::keep(&shared).await;
+    });
 }
 
 async fn read_start(shared: &Arc<Shared>) {
@@ -205,11 +209,14 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
         let mut state = shared.state();
         state.start = StartFacts::default();
         let stop = state.stop.take();
-        let (saved, why) = match stop {
-            Some(stop) => (stop.saved, stop.why),
-            None => (false, "the process ended and nobody had asked this agent: a crash, a kill, or /stop".to_owned()),
+        let (saved, why, players) = match stop {
+            Some(stop) => (stop.saved, stop.why, stop.players),
+            None => {
+                let why = "the process ended and nobody had asked this agent: a crash, a kill, or /stop".to_owned();
+                (false, why, None)
+            }
         };
-        LastStop { at: look.at, saved, why }
+        LastStop { at: look.at, saved, why, players }
     };
     info!("the server is gone, saved: {}: {}", record.saved, record.why);
     let (path, content) = (shared.volume.last_stop_path(), record.clone());

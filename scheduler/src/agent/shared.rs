@@ -15,6 +15,7 @@ use super::hot_copy::Copying;
 use super::settings;
 use super::watch::Witness;
 use crate::protocol::signature::Guard;
+use crate::protocol::sizes::Sizes;
 use crate::protocol::{
     Announce, BackupsSeen, HotCopySeen, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar,
 };
@@ -67,6 +68,8 @@ pub(super) struct State {
     pub(super) hot: Option<HotCopySeen>,
     /// The copy of the running server that is being taken.
     pub(super) copying: Option<Copying>,
+    /// What a copy would hold, as it was measured last.
+    pub(super) sizes: Option<Sizes>,
 }
 
 /// What is read once after each start.
@@ -83,6 +86,8 @@ pub(super) struct StartFacts {
 pub(super) struct StopSent {
     pub(super) saved: bool,
     pub(super) why: String,
+    /// How many it disconnects.
+    pub(super) players: Option<u32>,
 }
 
 impl Shared {
@@ -105,6 +110,7 @@ impl Shared {
             life: 0,
             hot: None,
             copying: None,
+            sizes: None,
         };
         Self {
             store: Store::new(volume.clone()),
@@ -129,8 +135,11 @@ impl Shared {
     /// The copies, read now; None on a server that takes none.
     fn backups(&self) -> Option<BackupsSeen> {
         let backups = self.settings.backups.as_ref()?;
-        let hot = self.state().hot.clone();
-        Some(BackupsSeen { hot, ..copies::look(backups, &self.volume) })
+        let (hot, sizes) = {
+            let state = self.state();
+            (state.hot.clone(), state.sizes)
+        };
+        Some(BackupsSeen { hot, sizes, ..copies::look(backups, &self.volume) })
     }
 
     /// The report, with what was just read from the volume.

@@ -66,7 +66,8 @@ impl Sidecar {
             let mut state = shared.state();
             if !state.witness.is_absent() && state.stop.is_none() {
                 let why = "ended by SIGTERM; the hook had not asked this agent to save".to_owned();
-                state.stop = Some(StopSent { saved: false, why });
+                let players = state.witness.players(clock::now()).count();
+                state.stop = Some(StopSent { saved: false, why, players });
             }
             state.witness.stop_sent(clock::now());
         }

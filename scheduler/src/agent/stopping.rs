@@ -86,6 +86,8 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         }
     }
     hot_copy::server_stops(shared);
+    // Now: after the kick nobody is on.
+    let players = shared.state().witness.players(clock::now()).count();
     let act = shared.desk.act();
     if let Err(error) = act.console().await.open().await {
         warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
@@ -115,7 +117,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     // Noted before it is sent: the end may be seen before the answer is.
     {
         let mut state = shared.state();
-        state.stop = Some(StopSent { saved, why });
+        state.stop = Some(StopSent { saved, why, players });
         state.witness.stop_sent(clock::now());
     }
     let sent = act.console().await.stop(COMMAND).await;

@@ -39,8 +39,8 @@ async fn a_secret_that_is_missing_is_told_before_there_is_anything_to_tell() {
     let receiver = Receiver::start([]).await;
     let process = Process::to(&receiver);
     let mut wrong = [team(), team()];
-    (wrong[0].name, wrong[0].secret.name) = ("a".to_owned(), "chats".to_owned());
-    (wrong[1].name, wrong[1].secret.key) = ("b".to_owned(), "adress".to_owned());
+    (wrong[0].name, wrong[0].written.secret.name) = ("a".to_owned(), "chats".to_owned());
+    (wrong[1].name, wrong[1].written.secret.key) = ("b".to_owned(), "adress".to_owned());
     let troubles = process.messenger.look(&lobby(), &wrong, process.office.now).await;
     let words: Vec<String> = troubles.iter().map(|trouble| trouble.fault.in_words(&trouble.channel)).collect();
     assert_eq!(
@@ -98,7 +98,7 @@ async fn a_corrected_channel_is_tried_at_once() {
     process.pass(&lobby(), &[team()], &mut status);
     assert_eq!(process.trouble().await.fault, Fault::Status(404));
     let mut corrected = team();
-    corrected.secret.key = "new".to_owned();
+    corrected.written.secret.key = "new".to_owned();
     process.set_secret("chat", "new", &receiver.hook());
     process.pass(&lobby(), &[corrected], &mut status);
     assert_eq!(receiver.texts(2).await, ["one", "one"]);
@@ -175,9 +175,19 @@ fn every_fault_names_the_channel_the_place_and_a_way_out() {
         Fault::TimedOut,
         Fault::Unreachable,
     ];
+    let of_the_cluster = Channel::of_the_cluster("nightshift-system", written());
     for fault in codes.chain(others) {
         let words = fault.in_words(&team());
         assert!(words.starts_with("channel `team` (Slack): "), "{words}");
         assert!(words.contains("`chat`") && words.contains("`address`"), "{words}");
+        let words = fault.in_words(&of_the_cluster);
+        assert!(
+            words.starts_with("channel `cluster/team` (Slack, for whoever installed the operator to mend): "),
+            "{words}"
+        );
+        assert!(
+            words.contains("Secret `chat` in namespace `nightshift-system`") && words.contains("`address`"),
+            "{words}"
+        );
     }
 }

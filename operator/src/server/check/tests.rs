@@ -144,3 +144,23 @@ fn what_players_read_is_short_where_there_is_little_room_and_shown_somewhere() {
     assert_eq!(two.show, [protocol::Place::Chat, protocol::Place::Title].into());
     assert_eq!(paths(json!({"players": {"show": []}})), ["spec.players.show"]);
 }
+
+#[test]
+fn a_language_that_nobody_has_words_for_is_refused_where_it_stands_and_with_those_that_are_known() {
+    let text = json!({"text": "Restart in {in}\nNeustart in {in:ge}"});
+    let restart = json!({"cron": "@daily", "text": "{in:"});
+    let wrong = json!({"players": text, "restart": restart});
+    assert_eq!(paths(wrong.clone()), ["spec.players.text", "spec.restart.text"]);
+    let words = check(&server(wrong)).unwrap_err()[0].to_string();
+    assert!(
+        words.starts_with("spec.players.text: `{in:ge}` names no language") && words.contains("da, de, el"),
+        "{words}"
+    );
+    let good = json!({"players": {"text": "{in} {in:de} {in:zh-TW} {not a place}"}});
+    assert_eq!(paths(good), Vec::<String>::new());
+}
+
+#[test]
+fn the_schema_lets_in_the_languages_that_the_agent_has_words_for() {
+    assert_eq!(crds::schema::LANGUAGES, scheduler::countdown::language::LANGUAGES.map(|language| language.code));
+}

@@ -1,7 +1,7 @@
 //! Pure. What is said of the copies of a server: status, condition, Events.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, BeforeUpdate, LastBackup, LastRestore};
+use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, LastBackup, LastRestore};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::backup::{Contents, Trigger};
@@ -178,29 +178,6 @@ fn restored_in_words(restored: &Restored) -> String {
     }
 }
 
-/// What a plan says of the copy that comes before it; nothing, if there is nothing to come back from or nobody wants copies.
-pub(super) fn cost(server: &CheckedServer, report: &Report<'_>) -> String {
-    let one_way = report.plan.changes.iter().any(|change| change.one_way);
-    match server.backup.as_ref().map(|backup| backup.before_update) {
-        Some(BeforeUpdate::OneWay | BeforeUpdate::Always) if one_way => {
-            cost_of_worlds(copies(report.seen).and_then(|seen| seen.last_of_worlds.as_ref()))
-        }
-        Some(BeforeUpdate::Always) => "; settings and plugins are copied first".to_owned(),
-        Some(BeforeUpdate::OneWay | BeforeUpdate::Never) | None => String::new(),
-    }
-}
-
-fn cost_of_worlds(last: Option<&BackupSeen>) -> String {
-    let first = "; the worlds are copied first, while the server is down";
-    match last {
-        Some(last) => {
-            let took = last.completed_at.duration_since(last.started_at).as_secs();
-            format!("{first} (last time {} MB in {took} s)", last.bytes.div_ceil(1_000_000))
-        }
-        None => first.to_owned(),
-    }
-}
-
 /// What the roll-back may do to the worlds.
 pub(super) fn restore_ordered(report: &Report<'_>) -> String {
     let copy = match cold_copy(report.seen) {
@@ -342,14 +319,6 @@ mod tests {
         let (holds, reason, message) = of_request(&taken, "2026-11-22T03:03:10Z", &from_before);
         assert_eq!((holds, reason), (Some(false), NEEDS_RESTART));
         assert!(message.contains("next restart"), "{message}");
-    }
-
-    #[test]
-    fn a_plan_says_what_the_copy_of_the_worlds_cost_the_last_time() {
-        let last: BackupSeen = serde_json::from_value(copy()).unwrap();
-        let first = "; the worlds are copied first, while the server is down";
-        assert_eq!(cost_of_worlds(None), first);
-        assert_eq!(cost_of_worlds(Some(&last)), format!("{first} (last time 41000 MB in 190 s)"));
     }
 
     #[test]

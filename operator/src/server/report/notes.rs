@@ -6,6 +6,7 @@ use scheduler::protocol;
 use scheduler::rollout::Step;
 
 use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses, refusal};
+use super::cost::{Cost, behind};
 use super::status::for_people;
 use super::{Report, backup, in_words, is_open, new_volume, plugin_data};
 use crate::chain::cut;
@@ -27,7 +28,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
     if plan.is_update() && !matches!(report.step, Step::Wait(scheduler::rollout::WaitingOn::Held { .. })) {
         if known.is_none() {
-            notes.push(normal("UpdatePlanned", planned(server, report)));
+            notes.push(normal("UpdatePlanned", planned(server, report, before)));
         }
         if plan.seen.staged && known.is_some_and(|known| !known.staged) {
             notes.push(normal("UpdateStaged", staged(report)));
@@ -151,8 +152,9 @@ pub(super) fn waits_in_words(waits: &Waits, server: &CheckedServer, now: Timesta
     waits.in_words(|at| for_people(at, &server.zone, now))
 }
 
-fn planned(server: &CheckedServer, report: &Report<'_>) -> String {
-    let what = format!("{}{}", change::in_words(&report.plan.changes), backup::cost(server, report));
+fn planned(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> String {
+    let cost = behind(Cost::of(server, report, before).in_words().as_deref());
+    let what = format!("{}{cost}", change::in_words(&report.plan.changes));
     if report.plan.consent.needs_approval {
         return format!("needs approval: {what}");
     }
@@ -249,7 +251,7 @@ fn rolled_back(before: &PaperMCServerStatus) -> String {
     format!("going back to what ran before: {what} did not work here. Not tried again until it changes")
 }
 
-/// `running 1.21.11-132 with 6 plugins enabled; down for 21 s`
+/// `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`
 fn running(report: &Report<'_>, first: bool) -> String {
     let agent = report.seen.report.as_deref();
     let version =
@@ -258,9 +260,23 @@ fn running(report: &Report<'_>, first: bool) -> String {
     let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
     let text = format!("running {} with {plugins} enabled", version.unwrap_or_default());
     match downtime(agent) {
-        Some(down) if !first => format!("{text}; down for {} s", down.as_secs()),
+        Some(down) if !first => format!("{text}; down for {} s{}", down.as_secs(), who_was_on(interrupted(agent))),
         Some(_) | None => text,
     }
+}
+
+fn who_was_on(players: Option<u32>) -> String {
+    match players {
+        None => String::new(),
+        Some(0) => ", nobody was on".to_owned(),
+        Some(1) => ", 1 player was on".to_owned(),
+        Some(count) => format!(", {count} players were on"),
+    }
+}
+
+/// How many the last stop of the server has disconnected.
+pub(super) fn interrupted(agent: Option<&protocol::Report>) -> Option<u32> {
+    agent?.last_stop.as_ref()?.players
 }
 
 /// From the end of the old process to the first answer of the new one, both by the agent's clock.

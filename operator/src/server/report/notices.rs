@@ -1,21 +1,22 @@
-//! Pure. What the channels of `spec.notify` are to be told, from what the status said before and says now.
+//! Pure. What the channels of a server and those of the cluster are to be told, from what the status said before and says now.
 //!
 //! A change that is told (another settled set, a set that failed) is seen as a difference between the copy of the rollout's facts in
 //! the last status and the facts now. The same write that brings the copy up to date brings the notice, so that a crash at any point
 //! neither loses nor doubles it.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::{Notice, NotifyChannel, Occasion, RolloutFacts};
+use crds::paper_mc_server::{Notice, Occasion, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART, failed_for};
 use super::conditions::refusal;
+use super::cost::behind;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
 use super::{Report, in_words, is_open};
 use crate::chain::cut;
-use crate::notify::Trouble;
+use crate::notify::{Channel, Trouble};
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
 use crate::server::observe::Observed;
@@ -79,9 +80,10 @@ impl Situation {
         let plan = report.plan;
         let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }));
         let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
+        let cost = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
         let planned = status.update.as_ref().filter(|_| !is_held).map(|what| Planned {
             revision: plan.goal.revision.to_string(),
-            what: what.clone(),
+            what: with_cost(what, &behind(cost)),
             when: status.next_window.clone().unwrap_or_else(|| "no window opens by itself".to_owned()),
             opens,
             opens_at: opens.map(|at| for_people(at, &server.zone, report.now)).unwrap_or_default(),
@@ -117,7 +119,7 @@ impl Situation {
 /// All notices, old and new. `before` are those of the last status.
 pub(super) fn next_notices(
     before: &[Notice],
-    channels: &[NotifyChannel],
+    channels: &[Channel],
     situation: &Situation,
     now: Timestamp,
 ) -> Vec<Notice> {
@@ -150,8 +152,13 @@ pub(super) fn next_notices(
     trim(notices)
 }
 
+/// What changes, and behind it what that costs, which is never what is cut off.
+fn with_cost(what: &str, cost: &str) -> String {
+    format!("{}{cost}", cut(what, LONGEST.saturating_sub(cost.len())))
+}
+
 /// What was told stays known. Channels that are gone are told nothing, and what is old by now nobody.
-fn still_worth(before: &[Notice], channels: &[NotifyChannel], now: Timestamp) -> Vec<Notice> {
+fn still_worth(before: &[Notice], channels: &[Channel], now: Timestamp) -> Vec<Notice> {
     let is_there = |name: &String| channels.iter().any(|channel| channel.name == *name);
     let kept = before.iter().cloned().map(|mut notice| {
         notice.pending.retain(is_there);
@@ -193,7 +200,7 @@ fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> 
 }
 
 /// A plan that was not told yet.
-fn plan_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, now: Timestamp) -> Option<Notice> {
+fn plan_notice(told: &[Notice], channels: &[Channel], planned: &Planned, now: Timestamp) -> Option<Notice> {
     let last = newest(told, Occasion::Planned);
     if let Some(last) = last {
         let has_ended = [Occasion::Done, Occasion::RolledBack, Occasion::Failed]
@@ -213,14 +220,14 @@ fn plan_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, n
 }
 
 /// Ten minutes before; not to those who have just read that it is planned.
-fn soon_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, now: Timestamp) -> Option<Notice> {
+fn soon_notice(told: &[Notice], channels: &[Channel], planned: &Planned, now: Timestamp) -> Option<Notice> {
     let opens = planned.opens.filter(|opens| now < *opens && *opens <= now + SOON)?;
     let about = at_instant(&planned.revision, opens);
     if told.iter().any(|notice| notice.occasion == Occasion::Soon && notice.about == about) {
         return None;
     }
     let just_told = newest(told, Occasion::Planned).is_some_and(|plan| now < plan.at + SOON);
-    let knows = |channel: &&NotifyChannel| just_told && channel.wants(Occasion::Planned);
+    let knows = |channel: &&Channel| just_told && channel.wants(Occasion::Planned);
     let pending = channels.iter().filter(|channel| channel.wants(Occasion::Soon) && !knows(channel));
     Some(Notice {
         pending: pending.map(|channel| channel.name.clone()).collect(),
@@ -232,7 +239,7 @@ fn soon_notice(told: &[Notice], channels: &[NotifyChannel], planned: &Planned, n
 /// Something that has lasted since then: once for each time.
 fn lasting_notice(
     told: &[Notice],
-    channels: &[NotifyChannel],
+    channels: &[Channel],
     occasion: Occasion,
     lasts: Option<&(Timestamp, String)>,
     now: Timestamp,
@@ -276,7 +283,7 @@ fn same(a: &Notice, b: &Notice) -> bool {
     a.occasion == b.occasion && a.about == b.about
 }
 
-fn who_wants(channels: &[NotifyChannel], occasion: Occasion) -> Vec<String> {
+fn who_wants(channels: &[Channel], occasion: Occasion) -> Vec<String> {
     channels.iter().filter(|channel| channel.wants(occasion)).map(|channel| channel.name.clone()).collect()
 }
 
@@ -301,7 +308,7 @@ fn at_instant(revision: &str, at: Timestamp) -> String {
 }
 
 /// `21 s`, `2 min 10 s`.
-fn duration_in_words(duration: SignedDuration) -> String {
+pub(super) fn duration_in_words(duration: SignedDuration) -> String {
     match (duration.as_secs() / 60, duration.as_secs() % 60) {
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),
@@ -310,7 +317,7 @@ fn duration_in_words(duration: SignedDuration) -> String {
 }
 
 /// When a server that waits for its window has to be looked at: what is told before the window is told in time.
-pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[NotifyChannel], now: Timestamp) -> Outcome {
+pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[Channel], now: Timestamp) -> Outcome {
     match outcome {
         Outcome::Waiting { until: Some(opens) } if !channels.is_empty() && now < opens - SOON => {
             outcome.no_later_than(opens - SOON, now)

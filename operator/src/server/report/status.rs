@@ -10,10 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::explain::{Explanation, Unfollowed};
 use resolver::lock::{Lock, LockReason};
-use scheduler::protocol;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::Facts;
 
+use super::cost::{Cost, down_without_copy};
+use super::notes::{downtime, interrupted};
 use super::{Report, backup, in_words as in_words_of, is_open, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
@@ -95,11 +96,12 @@ pub(super) fn build_status(
             summary: cut(&in_words(&plan.changes), 1_024),
             found_at: known.map_or(Some(report.now), |known| known.found_at),
             plugins: planned_plugins(&plan.changes),
+            cost: Cost::of(checked, report, before).in_words().map(|cost| cut(&cost, 253)),
             staged: plan.seen.staged,
         }),
         update_blocked: blocked(report),
         last_update: last_update(report, before),
-        history: history(&before.history, report.seen.settled_lock.as_deref(), report.now),
+        history: history(&before.history, report.seen.settled_lock.as_deref(), down_without_copy(agent), report.now),
         backup: backup::build_status(checked, agent, before, plan.copies.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
@@ -108,11 +110,7 @@ pub(super) fn build_status(
         rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
         // The same for every end of a pass, so it is added there.
         basis: None,
-        players: match agent.map(|agent| agent.players) {
-            Some(protocol::Players::Some { count }) => Some(count),
-            Some(protocol::Players::Nobody) => Some(0),
-            Some(protocol::Players::Unknown { .. }) | None => None,
-        },
+        players: agent.and_then(|agent| agent.players.count()),
         replicas: Some(i32::from(report.seen.pod.is_some())),
         selector: Some(selector(&checked.name)),
         conditions: Vec::new(),
@@ -244,6 +242,7 @@ fn runs(running: Option<&Lock>, name: &str) -> bool {
 
 fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
     let version = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
+    let agent = report.seen.report.as_deref();
     match report.done {
         Done::Closed(Proven::Update) => Some(LastUpdate {
             applied_at: report.now,
@@ -251,6 +250,8 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
             successful: true,
             message: cut(&before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes)), 1_024),
+            down_seconds: downtime(agent).and_then(|down| u32::try_from(down.as_secs()).ok()),
+            players: interrupted(agent),
         }),
         Done::RolledBack { .. } => Some(LastUpdate {
             applied_at: report.now,
@@ -258,6 +259,9 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
             successful: false,
             message: cut(&report.plan.proof.problem, 1_024),
+            // It is not over: what ran before has to come up.
+            down_seconds: None,
+            players: interrupted(agent),
         }),
         Done::Created
         | Done::StagingAsked

@@ -20,14 +20,14 @@ fn minutes(count: i64) -> SignedDuration {
     SignedDuration::from_mins(count)
 }
 
-fn channel(name: &str, occasions: &[&str]) -> NotifyChannel {
-    serde_json::from_value(json!({
+fn channel(name: &str, occasions: &[&str]) -> Channel {
+    let written = json!({
         "name": name, "type": "Discord", "secret": {"name": "chat", "key": "address"}, "occasions": occasions,
-    }))
-    .unwrap()
+    });
+    Channel::of_a_server("games", serde_json::from_value(written).unwrap())
 }
 
-fn team() -> Vec<NotifyChannel> {
+fn team() -> Vec<Channel> {
     vec![channel("team", &[])]
 }
 

@@ -1,0 +1,122 @@
+//! Edge (writes). A channel that is told about all servers: whose Secret it needs, and that many servers are one to it.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Where the operator is.
+const HOME: &str = "nightshift-system";
+
+fn staff() -> Channel {
+    Channel::of_the_cluster(HOME, written())
+}
+
+fn at_home(address: &str) -> BTreeMap<[String; 3], String> {
+    BTreeMap::from([([HOME, "chat", "address"].map(str::to_owned), address.to_owned())])
+}
+
+fn server(number: usize) -> Key {
+    ("games".to_owned(), format!("lobby{number}"))
+}
+
+/// Something that the channel of the cluster is to be told.
+fn news(what: &str) -> Notice {
+    Notice { pending: vec!["cluster/team".to_owned()], ..done(what) }
+}
+
+impl Process {
+    fn with_staff(receiver: &Receiver) -> Self {
+        Self::with(at_home(&receiver.hook()), &[&receiver.base], vec![staff()])
+    }
+
+    /// Who was woken until now.
+    fn woken_now(&mut self) -> Vec<Key> {
+        std::iter::from_fn(|| self.woken.try_recv().ok()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_channel_of_the_cluster_and_a_servers_own_of_the_same_name_are_told_apart_and_each_once() {
+    let (home, games) = (Receiver::start([]).await, Receiver::start([]).await);
+    let mut secrets = at_home(&home.hook());
+    secrets.insert(["games", "chat", "address"].map(str::to_owned), games.hook());
+    let mut process = Process::with(secrets, &[&home.base, &games.base], vec![staff()]);
+    let mut status = vec![done("one")];
+    status[0].pending.push("cluster/team".to_owned());
+    let channels = [team(), staff()];
+    process.pass(&lobby(), &channels, &mut status);
+    while !all_told(&status) {
+        tokio::time::timeout(PATIENCE, process.woken.recv()).await.unwrap().unwrap();
+        process.pass(&lobby(), &channels, &mut status);
+    }
+    assert_eq!((home.texts(1).await, games.texts(1).await), (vec!["one".to_owned()], vec!["one".to_owned()]));
+    // The next process finds nothing to tell.
+    let next = Process::with_staff(&home);
+    next.pass(&lobby(), &channels, &mut status);
+    assert_eq!((home.texts(1).await.len(), games.texts(1).await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn many_servers_ask_a_receiver_that_is_away_as_often_as_one_would_and_all_are_told_when_it_is_back() {
+    let receiver = Receiver::start([(); 4].map(|()| Answer::Status(503))).await;
+    let mut process = Process::with_staff(&receiver);
+    let mut all: Vec<(Key, Vec<Notice>)> =
+        (0..100).map(|number| (server(number), vec![news(&format!("of {number}"))])).collect();
+    for (server, status) in &mut all {
+        process.pass(server, &[staff()], status);
+    }
+    while !all.iter().all(|(_, status)| all_told(status)) {
+        let woken = tokio::time::timeout(PATIENCE, process.woken.recv()).await.unwrap().unwrap();
+        let (server, status) = all.iter_mut().find(|(server, _)| *server == woken).unwrap();
+        process.pass(server, &[staff()], status);
+    }
+    let texts = receiver.texts(104).await;
+    assert_eq!(texts.len(), 104, "four tries that failed, and each server once");
+    let told: BTreeSet<&String> = texts[4..].iter().collect();
+    assert_eq!(told.len(), 100);
+}
+
+#[tokio::test]
+async fn what_one_server_meets_is_known_of_all_and_so_is_its_end() {
+    let receiver = Receiver::start([Answer::Status(404)]).await;
+    let mut process = Process::with_staff(&receiver);
+    let now = process.office.now;
+    assert_eq!(process.messenger.look(&server(2), &[staff()], now).await, []);
+    let mut status = vec![news("one")];
+    process.pass(&server(1), &[staff()], &mut status);
+    let mut woken = Vec::new();
+    while woken.len() < 2 {
+        woken.push(tokio::time::timeout(PATIENCE, process.woken.recv()).await.unwrap().unwrap());
+    }
+    assert_eq!(woken, [server(1), server(2)]);
+    let trouble = process.messenger.look(&server(2), &[staff()], now).await.pop().unwrap();
+    assert_eq!(trouble.fault, Fault::Status(404));
+    // It is mended: whoever waits there begins at once, not in a quarter of an hour.
+    process.office.secrets.lock().unwrap().clear();
+    process.messenger.look(&server(1), &[staff()], now + LOOK_COUNTS).await;
+    *process.office.secrets.lock().unwrap() = at_home(&receiver.hook());
+    process.messenger.look(&server(1), &[staff()], now + LOOK_COUNTS + LOOK_COUNTS).await;
+    assert_eq!(receiver.texts(2).await, ["one", "one"]);
+    assert_eq!(process.messenger.look(&server(2), &[staff()], now + LOOK_COUNTS + LOOK_COUNTS).await, []);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_missing_is_looked_for_once_for_all_servers_and_counted_without_any() {
+    let receiver = Receiver::start([]).await;
+    let mut process = Process::with_staff(&receiver);
+    process.office.secrets.lock().unwrap().clear();
+    process.messenger.0.look_at_cluster().await;
+    assert_eq!(process.metrics.cluster_failing.get(), 1);
+    let now = process.office.now;
+    for number in 0..10 {
+        let trouble = process.messenger.look(&server(number), &[staff()], now).await.pop().unwrap();
+        assert_eq!(trouble.fault, Fault::SecretMissing);
+    }
+    assert_eq!(process.office.looks.load(Ordering::SeqCst), 1);
+    assert_eq!(process.woken_now(), []);
+    *process.office.secrets.lock().unwrap() = at_home(&receiver.hook());
+    assert_eq!(process.messenger.look(&server(3), &[staff()], now + LOOK_COUNTS).await, []);
+    assert_eq!(process.woken_now().len(), 10, "each says that it is well again");
+    process.messenger.0.look_at_cluster().await;
+    assert_eq!(process.metrics.cluster_failing.get(), 0);
+}

@@ -1,0 +1,91 @@
+//! Edge (reads). How much a copy would hold: each file is looked at, as a copy would, and none of a world is read.
+
+use std::io;
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::contents::{self, Source};
+use super::{Contents, Reading};
+use crate::protocol::sizes::Sizes;
+use crate::world::Worlds;
+
+/// There is no figure.
+#[derive(Debug, thiserror::Error)]
+pub enum Unmeasured {
+    /// The worlds could not be looked for.
+    #[error("could not look for the worlds")]
+    Worlds(#[source] io::Error),
+    /// A place could not be looked at.
+    #[error(transparent)]
+    Contents(#[from] contents::Error),
+    /// There are too many files for the time. Half a figure would be read as a whole one.
+    #[error("not all files were looked at within {} s", .0.as_secs())]
+    TooLong(SignedDuration),
+}
+
+/// Looks at all that a copy of everything would hold, `within` this time.
+pub fn measure(data: &Path, within: SignedDuration, now: impl Fn() -> Timestamp) -> Result<Sizes, Unmeasured> {
+    let at = now();
+    let worlds = Worlds::read(data).map_err(Unmeasured::Worlds)?;
+    let size = |contents| {
+        let mut bytes: u64 = 0;
+        // The server runs, or may: what is gone meanwhile does not count.
+        let source = Source { data, worlds: &worlds, contents, reading: Reading::Live };
+        source.each(|item| {
+            bytes = bytes.saturating_add(item.content.size());
+            if now().duration_since(at) > within { Err(Unmeasured::TooLong(within)) } else { Ok(()) }
+        })?;
+        Ok::<u64, Unmeasured>(bytes)
+    };
+    Ok(Sizes { at, worlds: size(Contents::Worlds)?, server_files: size(Contents::ServerFiles)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs;
+
+    use super::*;
+
+    fn a_server() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, size) in [
+            ("world/level.dat", 100),
+            ("world/region/r.0.0.mca", 8_192),
+            ("world_nether/level.dat", 50),
+            ("world_nether/session.lock", 3),
+            ("plugins/A.jar", 1_000),
+            ("plugins/A/config.yml", 20),
+            ("cache/mojang.jar", 50_000),
+            (".nightshift/manifest.json", 700),
+        ] {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![0; size]).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn what_a_copy_would_hold_is_counted_and_nothing_else() {
+        let server = a_server();
+        let sizes = measure(server.path(), SignedDuration::from_secs(60), || Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!((sizes.worlds, sizes.server_files), (8_342, 1_020));
+        assert_eq!(sizes.of(Contents::Everything), 9_362);
+        assert_eq!([Contents::Worlds, Contents::ServerFiles].map(|contents| sizes.of(contents)), [8_342, 1_020]);
+    }
+
+    #[test]
+    fn a_server_of_too_many_files_has_no_figure_rather_than_half_of_one() {
+        let server = a_server();
+        let seconds = Cell::new(0);
+        let slow = || {
+            seconds.set(seconds.get() + 10);
+            Timestamp::from_second(seconds.get()).unwrap()
+        };
+        let problem = measure(server.path(), SignedDuration::from_secs(60), slow).unwrap_err();
+        assert_eq!(problem.to_string(), "not all files were looked at within 60 s");
+        assert!(seconds.get() <= 80, "and is left at once: {}", seconds.get());
+    }
+}

@@ -1,0 +1,185 @@
+//! Pure. Hours, minutes and seconds in other languages: the form that the number asks for, in the case that follows the word which
+//! that language has for `in`.
+
+/// Which form of a word a number asks for, where there are several. As Unicode's CLDR has it for whole numbers from 1 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// The same for all.
+    None,
+    /// 1; all others.
+    One,
+    /// 1; 2 to 4; all others (Czech, Slovak).
+    Few,
+    /// 1; those that end in 2 to 4, but not in 12 to 14; all others (Polish).
+    FewByEnding,
+    /// Those that end in 1, but not in 11; in 2 to 4, but not in 12 to 14; all others (Russian, Ukrainian).
+    OneAndFewByEnding,
+    /// 1; those whose last two digits are 1 to 19; all others (Romanian).
+    UpToNineteen,
+}
+
+impl Rule {
+    /// Which of the forms; one that a language does not have is the last that it has.
+    fn form(self, count: i64) -> usize {
+        let ends_in_few = matches!(count % 10, 2..=4) && !matches!(count % 100, 12..=14);
+        match self {
+            Self::None => 0,
+            Self::One => usize::from(count != 1),
+            Self::Few => match count {
+                1 => 0,
+                2..=4 => 1,
+                _ => 2,
+            },
+            Self::FewByEnding if count == 1 => 0,
+            Self::OneAndFewByEnding if count % 10 == 1 && count % 100 != 11 => 0,
+            Self::FewByEnding | Self::OneAndFewByEnding if ends_in_few => 1,
+            Self::FewByEnding | Self::OneAndFewByEnding => 2,
+            Self::UpToNineteen if count == 1 => 0,
+            Self::UpToNineteen if matches!(count % 100, 1..=19) => 1,
+            Self::UpToNineteen => 2,
+        }
+    }
+}
+
+/// A language and its words.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Language {
+    /// As BCP 47 has it; what stands in `{in:de}`.
+    pub code: &'static str,
+    rule: Rule,
+    hours: &'static [&'static str],
+    minutes: &'static [&'static str],
+    seconds: &'static [&'static str],
+    /// Between a number and its word, and between one pair and the next.
+    spaces: (&'static str, &'static str),
+}
+
+impl Language {
+    /// The language of this code.
+    pub fn of(code: &str) -> Option<&'static Self> {
+        LANGUAGES.iter().find(|language| language.code == code)
+    }
+
+    /// So many seconds in words; a moment that is over is a second.
+    pub(super) fn words(&self, seconds: i64) -> String {
+        let seconds = seconds.max(1);
+        let parts = [(seconds / 3600, self.hours), (seconds / 60 % 60, self.minutes), (seconds % 60, self.seconds)];
+        let (inner, outer) = self.spaces;
+        let words = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, forms)| {
+            let form = forms.get(self.rule.form(count)).or(forms.last()).copied().unwrap_or_default();
+            format!("{count}{inner}{form}")
+        });
+        words.collect::<Vec<_>>().join(outer)
+    }
+}
+
+const SPACED: (&str, &str) = (" ", " ");
+
+const fn language(
+    code: &'static str,
+    rule: Rule,
+    hours: &'static [&'static str],
+    minutes: &'static [&'static str],
+    seconds: &'static [&'static str],
+) -> Language {
+    Language { code, rule, hours, minutes, seconds, spaces: SPACED }
+}
+
+const fn close(language: Language, spaces: (&'static str, &'static str)) -> Language {
+    Language { spaces, ..language }
+}
+
+/// All that are known, by their code. Each with the words around it that its forms are made for.
+pub const LANGUAGES: [Language; 26] = [
+    // za 5 minut
+    language(
+        "cs",
+        Rule::Few,
+        &["hodinu", "hodiny", "hodin"],
+        &["minutu", "minuty", "minut"],
+        &["sekundu", "sekundy", "sekund"],
+    ),
+    // om 5 minutter
+    language("da", Rule::One, &["time", "timer"], &["minut", "minutter"], &["sekund", "sekunder"]),
+    // in 5 Minuten
+    language("de", Rule::One, &["Stunde", "Stunden"], &["Minute", "Minuten"], &["Sekunde", "Sekunden"]),
+    // σε 5 λεπτά
+    language("el", Rule::One, &["ώρα", "ώρες"], &["λεπτό", "λεπτά"], &["δευτερόλεπτο", "δευτερόλεπτα"]),
+    // in 5 minutes
+    language("en", Rule::One, &["hour", "hours"], &["minute", "minutes"], &["second", "seconds"]),
+    // en 5 minutos
+    language("es", Rule::One, &["hora", "horas"], &["minuto", "minutos"], &["segundo", "segundos"]),
+    // 5 minuutin kuluttua
+    language("fi", Rule::None, &["tunnin"], &["minuutin"], &["sekunnin"]),
+    // dans 5 minutes
+    language("fr", Rule::One, &["heure", "heures"], &["minute", "minutes"], &["seconde", "secondes"]),
+    // 5 perc múlva
+    language("hu", Rule::None, &["óra"], &["perc"], &["másodperc"]),
+    // dalam 5 menit
+    language("id", Rule::None, &["jam"], &["menit"], &["detik"]),
+    // tra 5 minuti
+    language("it", Rule::One, &["ora", "ore"], &["minuto", "minuti"], &["secondo", "secondi"]),
+    // 5分後
+    close(language("ja", Rule::None, &["時間"], &["分"], &["秒"]), ("", "")),
+    // 5분 후
+    close(language("ko", Rule::None, &["시간"], &["분"], &["초"]), ("", " ")),
+    // om 5 minutter
+    language("nb", Rule::One, &["time", "timer"], &["minutt", "minutter"], &["sekund", "sekunder"]),
+    // over 5 minuten
+    language("nl", Rule::One, &["uur"], &["minuut", "minuten"], &["seconde", "seconden"]),
+    // za 5 minut
+    language(
+        "pl",
+        Rule::FewByEnding,
+        &["godzinę", "godziny", "godzin"],
+        &["minutę", "minuty", "minut"],
+        &["sekundę", "sekundy", "sekund"],
+    ),
+    // em 5 minutos
+    language("pt", Rule::One, &["hora", "horas"], &["minuto", "minutos"], &["segundo", "segundos"]),
+    // peste 5 minute
+    language(
+        "ro",
+        Rule::UpToNineteen,
+        &["oră", "ore", "de ore"],
+        &["minut", "minute", "de minute"],
+        &["secundă", "secunde", "de secunde"],
+    ),
+    // через 5 минут
+    language(
+        "ru",
+        Rule::OneAndFewByEnding,
+        &["час", "часа", "часов"],
+        &["минуту", "минуты", "минут"],
+        &["секунду", "секунды", "секунд"],
+    ),
+    // o 5 minút
+    language(
+        "sk",
+        Rule::Few,
+        &["hodinu", "hodiny", "hodín"],
+        &["minútu", "minúty", "minút"],
+        &["sekundu", "sekundy", "sekúnd"],
+    ),
+    // om 5 minuter
+    language("sv", Rule::One, &["timme", "timmar"], &["minut", "minuter"], &["sekund", "sekunder"]),
+    // 5 dakika sonra
+    language("tr", Rule::None, &["saat"], &["dakika"], &["saniye"]),
+    // через 5 хвилин
+    language(
+        "uk",
+        Rule::OneAndFewByEnding,
+        &["годину", "години", "годин"],
+        &["хвилину", "хвилини", "хвилин"],
+        &["секунду", "секунди", "секунд"],
+    ),
+    // trong 5 phút
+    language("vi", Rule::None, &["giờ"], &["phút"], &["giây"]),
+    // 5分钟后
+    close(language("zh", Rule::None, &["小时"], &["分钟"], &["秒"]), ("", "")),
+    // 5分鐘後
+    close(language("zh-TW", Rule::None, &["小時"], &["分鐘"], &["秒"]), ("", "")),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Pure. What players are told before their server stops, and where.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::countdown::places;
+
+/// Tell the players, with true times, until `ends`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Announce {
+    /// The act this belongs to, as the operator names it. The same act is never announced twice.
+    pub act: String,
+    /// When the server will be stopped.
+    pub ends: Timestamp,
+    /// `{in}` is replaced by the time that is really left: `5 minutes`, `30 seconds`. So is `{in:de}`, in its language.
+    pub text: String,
+    /// The same for where a line has less room than in the chat. None: the first line of `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
+    /// Where they read it. Left out where it is the chat alone: an agent that knows of nothing else refuses the word.
+    #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
+    pub show: BTreeSet<Place>,
+    /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_empty: bool,
+    /// The text has places such as `{in:de}`. Nothing follows from it but that an agent which would say them as they stand refuses it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_languages: bool,
+}
+
+impl Announce {
+    /// The same for an agent that knows English only.
+    #[must_use]
+    pub fn in_english(self) -> Self {
+        let Self { act, ends, text, short, show, only_empty, in_languages: _ } = self;
+        let (text, short) = (places::in_english(&text), short.as_deref().map(places::in_english));
+        Self { act, ends, text, short, show, only_empty, in_languages: false }
+    }
+}
+
+/// Where players read a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Place {
+    /// The chat.
+    Chat,
+    /// Above the hotbar.
+    ActionBar,
+    /// Across the screen.
+    Title,
+}
+
+/// The chat alone.
+pub fn in_the_chat() -> BTreeSet<Place> {
+    BTreeSet::from([Place::Chat])
+}
+
+fn is_the_chat(show: &BTreeSet<Place>) -> bool {
+    *show == in_the_chat()
+}
