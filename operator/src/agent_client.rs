@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
+use scheduler::protocol::{Announce, CallOff, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -55,6 +55,11 @@ impl Agent<'_> {
         }
         let in_the_chat = Announce { short: None, show: in_the_chat(), ..announce.clone() };
         self.tell("the announcement", "/v1/announce", &in_the_chat).await
+    }
+
+    /// End a countdown whose act does not come.
+    pub(crate) async fn call_off(&self, call_off: &CallOff) -> Result<(), AgentError> {
+        self.tell("the end of a countdown", "/v1/call-off", call_off).await
     }
 
     /// Bring the world to the disk.

@@ -28,6 +28,7 @@ mod choose;
 mod company;
 pub(crate) mod consent;
 pub(crate) mod copies;
+pub(crate) mod drain;
 pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
@@ -198,6 +199,10 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     if !checked.eula {
         return unread(ctx, server, &seen, Trouble::Eula(NO_EULA.to_owned()), at).await;
     }
+    let drain = match drain::look(ctx, &checked, &seen) {
+        Ok(drain) => drain,
+        Err(complaint) => return unread(ctx, server, &seen, Trouble::Spec(complaint.to_string()), at).await,
+    };
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
     if let Some(until) = plan::too_young(server, &seen, at) {
@@ -262,7 +267,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let key = (checked.namespace.clone(), checked.name.clone());
     let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
     let mut plan =
-        Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at).with_restores(restores);
+        Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at).with_restores(restores).with_drain(drain);
     plan.files_problem = files_problem;
     plan.undo = undo;
     (plan.alone, plan.alone_until) = (alone, alone_until);
@@ -273,6 +278,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
+    apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = Hand {
         ctx,
         server: &checked,

@@ -6,6 +6,7 @@
 //! | `GET /v1/report` | operator | [`Report`] |
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
 //! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end |
+//! | `POST /v1/call-off` with [`CallOff`] | operator | 204; another act, or none, is left alone |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
 //! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
 //! | `POST /v1/players` | operator | [`Players`], asked over RCON now |
@@ -418,6 +419,16 @@ pub struct Announce {
     /// The server stops only if nobody joins until then: the countdown ends when somebody does, who is told that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_empty: bool,
+}
+
+/// End the countdown of an act that does not come, and tell whoever may have read of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallOff {
+    /// The act that was announced.
+    pub act: String,
+    /// What players read.
+    pub text: String,
 }
 
 /// Where players read a line.

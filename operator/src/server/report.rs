@@ -28,6 +28,7 @@ use crate::requeue::Outcome;
 
 mod backup;
 mod conditions;
+mod drain;
 mod notes;
 pub(crate) mod notices;
 mod plugin_data;
