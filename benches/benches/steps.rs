@@ -13,8 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Window, Windows};
 use scheduler::rollout::{Step, next_step};
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy, Revision, Saved,
-    Seen, Set, Settled, Verdict, World,
+    Act, Announced, DataVersion, Door, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy, Revision,
+    Saved, Seen, Set, Settled, Verdict, World,
 };
 
 const SERVERS: usize = 1_000;

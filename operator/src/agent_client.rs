@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, CallOff, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
+use scheduler::protocol::{
+    Announce, CallOff, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1;
 use kube::api::Api;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt as _};
 use tracing::warn;
 

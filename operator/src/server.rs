@@ -266,8 +266,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let follows = follows.filter(|_| asked.is_none() && !is_asked_for && checked.changes_by_itself());
     let key = (checked.namespace.clone(), checked.name.clone());
     let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
-    let mut plan =
-        Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at).with_restores(restores).with_drain(drain);
+    let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at)
+        .with_restores(restores)
+        .with_drain(drain);
     plan.files_problem = files_problem;
     plan.undo = undo;
     (plan.alone, plan.alone_until) = (alone, alone_until);

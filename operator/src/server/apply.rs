@@ -132,11 +132,16 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
         ApplyError::Write { verb, kind, name: server.name.clone(), source }
     };
     let found = api.get_metadata_opt(&server.name).await.map_err(|source| failed("read", source))?;
-    let is_ours = |labels: &BTreeMap<String, String>| labels.get(labels::MANAGED_BY.0).is_some_and(|by| by == labels::MANAGED_BY.1);
+    let is_ours = |labels: &BTreeMap<String, String>| {
+        labels.get(labels::MANAGED_BY.0).is_some_and(|by| by == labels::MANAGED_BY.1)
+    };
     if let Some(ours) = found.filter(|found| is_ours(found.labels())) {
         let only_this = Preconditions { uid: ours.uid(), resource_version: None };
         ctx.metrics.api_writes.inc();
-        match api.delete(&server.name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
+        match api
+            .delete(&server.name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() })
+            .await
+        {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
             Err(source) => return Err(failed("delete", source)),

@@ -36,8 +36,8 @@ const RESTART_ANNOUNCEMENT: &str = "The server restarts in {in} and is back afte
 const SHORT_ANNOUNCEMENT: &str = "Restart in {in}";
 
 /// The same before a node is emptied. Who empties it may take their time, or think better of it: it is from then on that the server can go.
-const DRAIN_ANNOUNCEMENT: &str = "The machine of this server is being emptied. From in {in} on the server may move to another one, and is back \
-                                  after about a minute. Everything is saved.";
+const DRAIN_ANNOUNCEMENT: &str = "The machine of this server is being emptied: in {in}, or later, the server may move to another one. It is back \
+                                  about a minute after that. Everything is saved.";
 const SHORT_DRAIN_ANNOUNCEMENT: &str = "May move in {in}";
 
 /// Something that is wrong with a spec.
@@ -130,10 +130,7 @@ impl Announcement {
     /// What the user wrote, whose first line is the short text; or `ours`.
     fn of(written: Option<&String>, ours: &str, ours_in_short: &str) -> Self {
         let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
-        Self {
-            text: written.map_or(ours, String::as_str).to_owned(),
-            short: first.unwrap_or(ours_in_short).to_owned(),
-        }
+        Self { text: written.map_or(ours, String::as_str).to_owned(), short: first.unwrap_or(ours_in_short).to_owned() }
     }
 }
 
@@ -263,11 +260,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         kick_text: spec.players.kick_text.clone(),
         restart,
         eviction: spec.eviction,
-        drain_announcement: Announcement::of(
-            spec.players.text.as_ref(),
-            DRAIN_ANNOUNCEMENT,
-            SHORT_DRAIN_ANNOUNCEMENT,
-        ),
+        drain_announcement: Announcement::of(spec.players.text.as_ref(), DRAIN_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT),
         stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,

@@ -12,7 +12,9 @@ use kube::api::{Api, DeleteParams, Patch, Preconditions};
 use scheduler::protocol::restore::ASKED_ORDER;
 use scheduler::protocol::{Announce, CallOff, FileSet, RestoreOrder, Save, in_the_chat};
 use scheduler::rollout::Step;
-use scheduler::seen::{Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled};
+use scheduler::seen::{
+    Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
+};
 use serde_json::{Value, json};
 
 use super::build::orders::{ORDER_KEY, orders_map_name};

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
 use scheduler::rollout::{Step, next_step, opportunity};
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy, Restart,
-    Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
+    Act, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy,
+    Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
 use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};

@@ -43,8 +43,16 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         b("opportunistic, one-way: B good", Good, Scenario { opportunistic: true, ..one_way }),
         Scenario { restarts: true, ..b("opportunistic, with a restart by the clock: B bad", Bad, opportunistic) },
         Scenario { drains: true, ..b("the node is emptied: B flaky", Flaky, plain) },
-        Scenario { drains: true, policy: Asking::EmptyFirst, ..b("the node is emptied, empty first: B good", Good, plain) },
-        Scenario { drains: true, restarts: true, ..b("the node is emptied, with a restart by the clock: B good", Good, plain) },
+        Scenario {
+            drains: true,
+            policy: Asking::EmptyFirst,
+            ..b("the node is emptied, empty first: B good", Good, plain)
+        },
+        Scenario {
+            drains: true,
+            restarts: true,
+            ..b("the node is emptied, with a restart by the clock: B good", Good, plain)
+        },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use scheduler::backup::Trigger;
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set, Settled, Verdict, World,
+    Act, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set, Settled, Verdict,
+    World,
 };
 use serde_json::{Value, json};
 

@@ -23,17 +23,21 @@ pub(super) fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<(&
     let (node, mark) = drain.marked()?;
     let (reason, what) = match drain.eviction {
         Eviction::Always => return None,
-        Eviction::Never => (NEVER, format!("`spec.eviction` is `Never`, so evictions are refused. {}", way_out(server))),
-        Eviction::Announced => what_is_waited_for(server, report),
+        Eviction::Never => {
+            (NEVER, format!("`spec.eviction` is `Never`, so evictions are refused. {}", way_out(server)))
+        }
+        Eviction::Announced => {
+            let seen = &report.plan.seen;
+            let is_told = seen.draining_since().is_some_and(|since| seen.told(Act::Drain { since }).is_some());
+            what_is_waited_for(server, report.step, is_told)
+        }
     };
     Some((reason, format!("node `{node}` {}: {what}", mark.in_words())))
 }
 
-/// How far the server is on its way to being let go.
-fn what_is_waited_for(server: &CheckedServer, report: &Report<'_>) -> (&'static str, String) {
-    let seen = &report.plan.seen;
-    let is_told = seen.draining_since().is_some_and(|since| seen.told(Act::Drain { since }).is_some());
-    match report.step {
+/// How far the server is on its way to being let go. `is_told`: the countdown, if there is one, is for that.
+fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'static str, String) {
+    match step {
         Step::BeginDrain { .. }
         | Step::Announce { act: Act::Drain { .. }, .. }
         | Step::Save { act: Act::Drain { .. }, .. } => {
@@ -48,7 +52,8 @@ fn what_is_waited_for(server: &CheckedServer, report: &Report<'_>) -> (&'static 
             ("WaitingForPlayers", words)
         }
         Step::Wait(WaitingOn::Countdown { ends }) if is_told => {
-            let words = format!("players are warned; evictions are refused until {ends}, and until the world is saved then");
+            let words =
+                format!("players are warned; evictions are refused until {ends}, and until the world is saved then");
             ("Countdown", words)
         }
         Step::Wait(WaitingOn::Agent { until }) => {
@@ -81,7 +86,8 @@ fn what_is_waited_for(server: &CheckedServer, report: &Report<'_>) -> (&'static 
         | Step::EndDrain
         | Step::Settled
         | Step::Wait(_) => {
-            let words = "what is under way is finished first (see Updating); a pod that is not ready may be evicted meanwhile";
+            let words =
+                "what is under way is finished first (see Updating); a pod that is not ready may be evicted meanwhile";
             ("UnderWay", words.to_owned())
         }
     }
@@ -89,7 +95,9 @@ fn what_is_waited_for(server: &CheckedServer, report: &Report<'_>) -> (&'static 
 
 /// What moves the server now: the stop of any pod that is deleted, and a new pod that finds another node.
 fn way_out(CheckedServer { name, namespace, .. }: &CheckedServer) -> String {
-    format!("To move it now, players warned for seconds and the world saved: `kubectl -n {namespace} delete pod {name}-0`")
+    format!(
+        "To move it now, players warned for seconds and the world saved: `kubectl -n {namespace} delete pod {name}-0`"
+    )
 }
 
 /// Events, each once for each drain.
@@ -111,4 +119,38 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
         notes.push(Note { reason: ALLOWED, warning: false, text });
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use scheduler::seen::PodUid;
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+
+    #[test]
+    fn who_drains_reads_why_it_waits_until_when_and_how_to_wait_no_longer() {
+        let server = check(&server(json!({"players": {"notice": "90s"}}))).unwrap();
+        let until = Timestamp::constant(1_795_348_800, 0);
+        let words = |step| what_is_waited_for(&server, step, true);
+        let way_out =
+            "To move it now, players warned for seconds and the world saved: `kubectl -n games delete pod lobby-0`";
+        let players = format!(
+            "evictions are refused while somebody is on, until 2026-11-22T12:00:00Z at most; then players are warned for \
+             1 minute 30 seconds. {way_out}"
+        );
+        assert_eq!(words(Step::Wait(WaitingOn::Players { until })), ("WaitingForPlayers", players));
+        let refused = words(Step::Wait(WaitingOn::SaveRefused { again: until }));
+        assert!(refused.0 == "SaveRefused" && refused.1.ends_with(way_out), "{refused:?}");
+        assert_eq!(words(Step::Wait(WaitingOn::Eviction)).0, "EvictionAllowed");
+        let countdown = Step::Wait(WaitingOn::Countdown { ends: until });
+        assert_eq!(words(countdown).0, "Countdown");
+        assert_eq!(what_is_waited_for(&server, countdown, false).0, "UnderWay", "it is that of an update");
+        let save = |act| Step::Save { act, pod: PodUid(7), not_after: until };
+        assert_eq!(words(save(Act::Drain { since: until })).0, "MakingReady");
+        assert_eq!(words(save(Act::Restart { due: until })).0, "UnderWay");
+    }
 }

@@ -44,7 +44,10 @@ impl Moves<'_> {
             return;
         }
         let for_this = |f: &F| f.act == For::Drain && f.pod && f.good;
-        self.must(w.announced.is_some_and(|f| for_this(&f)), "12 let go before its players were told and had their time");
+        self.must(
+            w.announced.is_some_and(|f| for_this(&f)),
+            "12 let go before its players were told and had their time",
+        );
         let saved = w.saved.is_some_and(|f| f.act == For::Drain && f.pod && f.ok);
         self.must(saved, "12 let go before its world was saved");
     }
