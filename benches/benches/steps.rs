@@ -13,8 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Window, Windows};
 use scheduler::rollout::{Step, next_step};
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Facts, Goal, Life, Players, Pod, PodUid, Policy, Revision, Saved, Seen, Set,
-    Settled, Verdict, World,
+    Act, Announced, DataVersion, Door, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy, Revision,
+    Saved, Seen, Set, Settled, Verdict, World,
 };
 
 const SERVERS: usize = 1_000;
@@ -33,6 +33,7 @@ const GOAL: Goal = Goal {
     empty_notice: SignedDuration::from_secs(10),
     patience: SignedDuration::from_mins(3),
     restart: None,
+    eviction: Eviction::Always,
 };
 
 /// The moments of an update that a server can be found in, each with what comes next then.
@@ -46,6 +47,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
         empty_since: None,
         verdict: Verdict::Passed,
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: true },
+        node: Node::Stays,
         staged: true,
         data_ordered: true,
         facts,

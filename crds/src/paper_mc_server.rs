@@ -134,6 +134,10 @@ pub struct PaperMCServerSpec {
     /// What players are told, and how much say they have.
     #[serde(default)]
     pub players: PlayersPolicy,
+    /// What may be done to the server by whoever empties its node, with `kubectl drain` or as an autoscaler. When absent: `OnUpgrade` with
+    /// `players.policy: WaitForEmpty` where the operator may read nodes, else `Always`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eviction: Option<Eviction>,
     /// Channels of a chat that are told what happens to the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -223,6 +227,17 @@ impl Software {
             Self::Velocity => "Velocity",
         }
     }
+}
+
+/// When a server may be evicted from its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Eviction {
+    /// At any time: the stop itself warns players for seconds, and saves.
+    Always,
+    /// When its players had their `notice` and the world is saved. That begins when the node is cordoned or marked; until then evictions are refused.
+    OnUpgrade,
+    /// Not at all: a person deletes the pod.
+    Never,
 }
 
 /// Consent to the Minecraft EULA.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
-use scheduler::protocol::{Announce, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat};
+use scheduler::protocol::{
+    Announce, CallOff, FileSet, HotCopy, PORT, Players, Refusal, Report, Save, Saved, in_the_chat,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -87,6 +89,11 @@ impl Agent<'_> {
             }
         }
         told
+    }
+
+    /// End a countdown whose act does not come.
+    pub(crate) async fn call_off(&self, call_off: &CallOff) -> Result<(), AgentError> {
+        self.tell("the end of a countdown", "/v1/call-off", call_off).await
     }
 
     /// Bring the world to the disk.

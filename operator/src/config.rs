@@ -21,6 +21,10 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_WATCH_NAMESPACE", default_value = "")]
     pub watch_namespace: String,
 
+    /// Watch the cluster's nodes, which needs the right to list and watch them: `spec.eviction: OnUpgrade` does.
+    #[arg(long, env = "NIGHTSHIFT_WATCH_NODES", action = clap::ArgAction::Set, default_value_t = false)]
+    pub watch_nodes: bool,
+
     /// The namespace the operator itself runs in: its Lease lives there.
     #[arg(long, env = "NIGHTSHIFT_NAMESPACE", default_value = "nightshift-system")]
     pub namespace: String,

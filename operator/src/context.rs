@@ -13,6 +13,7 @@ use crate::Config;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::k8s::events::Publisher;
 use crate::memory::Memory;
+use crate::nodes::Nodes;
 use crate::notify::Messenger;
 use crate::notify::office::Cluster;
 use crate::solver::Solver;
@@ -40,6 +41,8 @@ pub(crate) struct Context {
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.
     pub(crate) servers: Reflector<PaperMCServer>,
+    /// Nodes that are to be emptied.
+    pub(crate) nodes: Nodes,
     /// How many servers are updated at the same time.
     pub(crate) turns: Turns,
     /// Wakes a server at the instant its window opens.

@@ -27,6 +27,7 @@ mod controllers;
 mod k8s;
 mod leader;
 mod memory;
+mod nodes;
 mod notify;
 mod plugin;
 mod quantity;
@@ -48,6 +49,7 @@ use controllers::Controllers;
 use k8s::events::Publisher;
 use k8s::scope::scoped;
 use leader::Standing;
+use nodes::Nodes;
 use notify::office::Cluster;
 use notify::{Channel, Messenger, Post};
 use solver::Solver;
@@ -97,6 +99,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         plugins: controllers.plugins.store(),
         servers: controllers.servers.store(),
         alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
+        nodes: Nodes::new(config.watch_nodes),
         turns: Turns::new(config.limits()),
         fence: lease.fence,
         client,
@@ -110,6 +113,9 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         metrics,
         wake,
     });
+    if ctx.nodes.are_watched() {
+        tokio::spawn(nodes::watch(ctx.clone()));
+    }
     tokio::select! {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
         () = lease.lost => anyhow::bail!("the Lease is lost: another replica leads, and two must not write"),

@@ -46,6 +46,14 @@ impl<K: Eq + Hash, V: Clone> Shared<K, V> {
         self.lock().values().min().cloned()
     }
 
+    /// The keys of the values that are meant.
+    pub(crate) fn keys_of(&self, is_meant: impl Fn(&V) -> bool) -> Vec<K>
+    where
+        K: Clone,
+    {
+        self.lock().iter().filter(|(_, value)| is_meant(value)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// Drops what `keep` refuses.
     pub(crate) fn retain(&self, keep: impl Fn(&K) -> bool) {
         self.lock().retain(|key, _| keep(key));
@@ -105,6 +113,10 @@ pub(crate) struct Memory {
     pub(crate) too_old: Shared<String, ()>,
     /// When the newest good copy was taken, of each server that has a schedule and runs.
     pub(crate) copied: Shared<Key, Timestamp>,
+    /// The node that each server was on when it was looked at last.
+    pub(crate) placed: Shared<Key, String>,
+    /// Servers of which no `PodDisruptionBudget` of ours is left.
+    pub(crate) unbudgeted: Shared<Key, ()>,
     /// Failures in a row, by server.
     pub(crate) attempts: Shared<Key, u32>,
 }
@@ -128,6 +140,8 @@ impl Memory {
         self.status.retain(|key| !of(key));
         self.cleaned.retain(|key| !of(key));
         self.copied.retain(|key| !of(key));
+        self.placed.retain(|key| !of(key));
+        self.unbudgeted.retain(|key| !of(key));
         self.applied.retain(|key| {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))

@@ -28,6 +28,7 @@ mod choose;
 mod company;
 pub(crate) mod consent;
 pub(crate) mod copies;
+pub(crate) mod drain;
 pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
@@ -197,6 +198,10 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         Ok(checked) => checked,
         Err(trouble) => return unread(ctx, server, &seen, trouble, at).await,
     };
+    let drain = match drain::look(ctx, &checked, &seen) {
+        Ok(drain) => drain,
+        Err(complaint) => return unread(ctx, server, &seen, Trouble::Spec(complaint.to_string()), at).await,
+    };
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
     if let Some(until) = plan::too_young(server, &seen, at) {
@@ -262,7 +267,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
     let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at)
         .with_restores(restores)
-        .with_alone(alone, alone_until);
+        .with_alone(alone, alone_until)
+        .with_drain(drain);
     plan.files_problem = files_problem;
     plan.undo = undo;
     let handled = before.last_handled.as_ref();
@@ -272,6 +278,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
+    apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = Hand {
         ctx,
         server: &checked,

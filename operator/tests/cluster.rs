@@ -12,6 +12,7 @@ mod cluster {
     mod chart;
     mod crash;
     mod definitions;
+    mod drain;
     mod dump;
     mod facts;
     mod first_start;

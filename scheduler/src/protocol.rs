@@ -6,6 +6,7 @@
 //! | `GET /v1/report` | operator | [`Report`] |
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202; progress is in the next report |
 //! | `POST /v1/announce` with [`Announce`] | operator | 202; idempotent for the same act and end |
+//! | `POST /v1/call-off` with [`CallOff`] | operator | 204; another act, or none, is left alone |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
 //! | `POST /v1/backup` with [`HotCopy`] | operator | 202; idempotent for the same request; progress is in the next report |
 //! | `POST /v1/players` | operator | [`Players`], asked over RCON now |
@@ -26,7 +27,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::backup;
-pub use announce::{Announce, Place, in_the_chat};
+pub use announce::{Announce, CallOff, Place, in_the_chat};
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
 use plugin_data::PluginData;
 use restore::{ListedCopy, NewVolume, RestoreRefused};

@@ -10,6 +10,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 mod clearance;
+mod drain;
 mod opportunity;
 mod step;
 
@@ -30,6 +31,11 @@ const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(30);
 
 /// The next safe step from what is seen towards the goal. Total: any combination has an answer.
 pub fn next_step(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
+    drain::before_an_eviction(goal, seen, towards_the_goal(goal, seen, gate, now), now)
+}
+
+/// The same, on a node that stays.
+fn towards_the_goal(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
     let settled = seen.facts.settled;
     let Some(set) = &seen.set else {
         return match settled {

@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 mod facts;
 
 pub use facts::{
-    Act, Announced, DataVersion, Facts, ParsePodUidError, ParseRevisionError, PodUid, Restarted, Revision, Saved,
-    Settled,
+    Act, Announced, DataVersion, Draining, Facts, ParsePodUidError, ParseRevisionError, PodUid, Restarted, Revision,
+    Saved, Settled,
 };
 
 use crate::protocol;
@@ -33,6 +33,19 @@ pub struct Goal {
     pub patience: SignedDuration,
     /// A restart of what runs, by the clock, where one is due.
     pub restart: Option<Restart>,
+    /// Whether the pod may be evicted from a node that is to be emptied.
+    pub eviction: Eviction,
+}
+
+/// Whether a pod may be evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eviction {
+    /// At any time. The hook that stops the server warns and saves.
+    Always,
+    /// When players were told, in the time that they have before an update, and the world is on the disk.
+    Announced,
+    /// Not at all.
+    Never,
 }
 
 /// A restart without an update that is due for the server that runs.
@@ -77,6 +90,8 @@ pub struct Seen {
     pub verdict: Verdict,
     /// The world on the volume.
     pub world: World,
+    /// The node that the pod is on.
+    pub node: Node,
     /// The files of the goal lie on the volume, verified.
     pub staged: bool,
     /// The order under which the settled revision puts the plugins' data back stands. Whoever kept none says true: there is nothing to
@@ -91,6 +106,12 @@ impl Seen {
     pub fn told(&self, act: Act) -> Option<Announced> {
         let pod = self.pod?;
         self.facts.announced.filter(|it| it.act == act && it.pod == pod.uid)
+    }
+
+    /// Since when the node of the pod of now has been marked, as far as that is recorded.
+    pub fn draining_since(&self) -> Option<Timestamp> {
+        let pod = self.pod?;
+        self.facts.draining.filter(|it| it.pod == pod.uid).map(|it| it.since)
     }
 
     /// The pod of now came after a restart by the clock, and has not proven itself yet.
@@ -137,6 +158,17 @@ pub struct Pod {
     pub world: DataVersion,
     /// How far it got.
     pub life: Life,
+}
+
+/// Whether the node of a pod is to be emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Node {
+    /// Nodes cannot be read, or have not been read yet. Nothing is begun and nothing is ended on that.
+    Unknown,
+    /// It is not, or there is no pod on one.
+    Stays,
+    /// It is cordoned, or an autoscaler has marked it.
+    Leaves,
 }
 
 /// How far a pod got. Says nothing about players: a server whose ping is late is still [`Life::Up`].

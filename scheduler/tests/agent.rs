@@ -31,7 +31,7 @@ use paper::Paper;
 use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
 use scheduler::agent::{clock, settings, stop};
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{Announce, Place, Players, PluginSeen, Report, Save, Saved, Server, in_the_chat};
+use scheduler::protocol::{Announce, CallOff, Place, Players, PluginSeen, Report, Save, Saved, Server, in_the_chat};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
@@ -171,6 +171,39 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
     assert_eq!(pod.report().await.empty_since, None);
     stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     assert_eq!((said("Restart in"), said("The server is stopping now.")), (lines, 1), "{:?}", paper.commands());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_that_is_called_off_says_so_once_and_no_line_more_and_another_act_goes_on() {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
+    let announce = Announce {
+        act: "drain-1".into(),
+        ends: clock::now() + SignedDuration::from_secs(4),
+        text: "Move in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: false,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
+    until("the first line", || async { said("Move in") >= 1 }).await;
+    let call_off = |act: &str| CallOff { act: act.to_owned(), text: "It stays.".to_owned() };
+    assert_eq!(pod.ask("POST", "/v1/call-off", &call_off("drain-2")).await.status(), 204);
+    assert_eq!(pod.report().await.announced, Some(announce.clone()), "that is another one");
+    for _ in 0..2 {
+        assert_eq!(pod.ask("POST", "/v1/call-off", &call_off("drain-1")).await.status(), 204);
+    }
+    let lines = said("Move in");
+    assert_eq!(pod.report().await.announced, None);
+    // A countdown that begins after it has run out would have said its last lines by then.
+    let next = Announce { act: "update-1".into(), text: "Restart in {in}".into(), ..announce };
+    let ends = next.ends + SignedDuration::from_secs(1);
+    assert_eq!(pod.ask("POST", "/v1/announce", &Announce { ends, ..next }).await.status(), 202);
+    until("the other countdown is over", || async { said("Restart in 1 second") == 1 }).await;
+    assert_eq!((said("Move in"), said("It stays.")), (lines, 1), "{:?}", paper.commands());
 }
 
 #[tokio::test(flavor = "multi_thread")]

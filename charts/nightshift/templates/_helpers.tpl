@@ -15,6 +15,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "nightshift.clusterName" -}}
 {{ .Release.Namespace }}-{{ .Release.Name }}
 {{- end -}}
+{{- define "nightshift.watchesNodes" -}}
+{{ or .Values.watchNodes (not .Values.watchNamespace) }}
+{{- end -}}
 {{/* What the operator may do where servers are. No pods/exec. For an update the StatefulSet controller deletes the pod; the operator
      does it for a restart by the clock only (docs/adr/0020). */}}
 {{- define "nightshift.rules" -}}
@@ -46,6 +49,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create]
+# Who may be evicted when.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, create, patch, delete]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create]

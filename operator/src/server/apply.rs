@@ -1,12 +1,14 @@
 //! Edge (writes). Brings the children of a server to the API server, in the order in which they need each other. A child
 //! that would not change is not sent: a settled fleet writes nothing.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crds::paper_mc_server::PastSet;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTemplateSpec, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
 use scheduler::seen::{Door, Facts};
@@ -15,11 +17,13 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::build::Bundle;
+use super::build::budget::build_budget;
 use super::build::lock_map::lock_map_name;
 use super::build::orders::orders_map_name;
 use super::build::secret::build_secret;
 use super::build::stateful_set::build_stateful_set;
 use super::check::CheckedServer;
+use super::drain::Budget;
 use super::observe::Observed;
 use super::record::{lock_map_of, settled_map_name};
 use crate::context::Context;
@@ -122,6 +126,49 @@ async fn apply_new_volume(ctx: &Context, server: &CheckedServer, order: &ConfigM
 
 fn key_of<K: Resource<DynamicType = ()>>(namespace: &str, object: &K) -> Key {
     (namespace.to_owned(), format!("{}/{}", K::kind(&()), object.name_any()))
+}
+
+/// Whether the pod may be evicted: written when the step is known, and before it is taken.
+pub(crate) async fn apply_budget(ctx: &Context, server: &CheckedServer, budget: Budget) -> Result<(), ApplyError> {
+    let lets_through = match budget {
+        Budget::AsItStands => return Ok(()),
+        Budget::None => return delete_budget(ctx, server).await,
+        Budget::Shut => false,
+        Budget::Open => true,
+    };
+    ctx.memory.unbudgeted.remove(&(server.namespace.clone(), server.name.clone()));
+    apply(ctx, &server.namespace, &build_budget(server, lets_through)).await
+}
+
+/// Looked for once by each process. One that somebody made under this name is theirs.
+async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
+    let key = (server.namespace.clone(), server.name.clone());
+    if ctx.memory.unbudgeted.get(&key).is_some() {
+        return Ok(());
+    }
+    let api: Api<PodDisruptionBudget> = Api::namespaced(ctx.client.clone(), &server.namespace);
+    let failed = |verb, source| {
+        let kind = "PodDisruptionBudget".to_owned();
+        ApplyError::Write { verb, kind, name: server.name.clone(), source }
+    };
+    let found = api.get_metadata_opt(&server.name).await.map_err(|source| failed("read", source))?;
+    let is_ours = |labels: &BTreeMap<String, String>| {
+        labels.get(labels::MANAGED_BY.0).is_some_and(|by| by == labels::MANAGED_BY.1)
+    };
+    if let Some(ours) = found.filter(|found| is_ours(found.labels())) {
+        let only_this = Preconditions { uid: ours.uid(), resource_version: None };
+        ctx.metrics.api_writes.inc();
+        match api
+            .delete(&server.name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() })
+            .await
+        {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
+            Err(source) => return Err(failed("delete", source)),
+        }
+    }
+    ctx.memory.unbudgeted.put(key, ());
+    Ok(())
 }
 
 /// Server-side apply, unless the last one said the same and nobody has changed the object since.

@@ -10,6 +10,7 @@ use super::check::CheckedServer;
 use crate::Config;
 use crate::k8s::labels;
 
+pub(crate) mod budget;
 pub(crate) mod claim;
 pub(crate) mod heap;
 pub(crate) mod lock_map;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, Place, PolicyKind, ScheduledContents, Software};
-use crds::{PaperMCServer, duration};
+use crds::{PaperMCServer, duration, paper_mc_server};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -39,6 +39,11 @@ const RESTART_ANNOUNCEMENT: &str = "The server restarts in {in} and is back afte
 
 /// Both, where a line has less room than in the chat: about 80 letters above the hotbar, 40 below a title.
 const SHORT_ANNOUNCEMENT: &str = "Restart in {in}";
+
+/// The same before a node is emptied. Who empties it may take their time, or think better of it: it is from then on that the server can go.
+const DRAIN_ANNOUNCEMENT: &str = "The machine of this server is being emptied: in {in}, or later, the server may move to another one. It is back \
+                                  about a minute after that. Everything is saved.";
+const SHORT_DRAIN_ANNOUNCEMENT: &str = "May move in {in}";
 
 /// Something that is wrong with a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +88,10 @@ pub(crate) struct CheckedServer {
     pub(crate) kick_text: Option<String>,
     /// None: it is not restarted by the clock.
     pub(crate) restart: Option<CheckedRestart>,
+    /// Whether its pod may be evicted; None: the user says nothing, see [`super::drain::eviction_of`].
+    pub(crate) eviction: Option<paper_mc_server::Eviction>,
+    /// What players read before that.
+    pub(crate) drain_announcement: Announcement,
     pub(crate) stop_timeout: SignedDuration,
     pub(crate) rcon: CheckedRcon,
     pub(crate) heap: Heap,
@@ -126,12 +135,9 @@ pub(crate) struct Announcement {
 
 impl Announcement {
     /// What the user wrote, whose first line is the short text; or `ours`.
-    fn of(written: Option<&String>, ours: &str) -> Self {
+    fn of(written: Option<&String>, ours: &str, ours_in_short: &str) -> Self {
         let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
-        Self {
-            text: written.map_or(ours, String::as_str).to_owned(),
-            short: first.unwrap_or(SHORT_ANNOUNCEMENT).to_owned(),
-        }
+        Self { text: written.map_or(ours, String::as_str).to_owned(), short: first.unwrap_or(ours_in_short).to_owned() }
     }
 }
 
@@ -266,10 +272,12 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         policy,
         notice,
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
-        announcement: Announcement::of(spec.players.text.as_ref(), ANNOUNCEMENT),
+        announcement: Announcement::of(spec.players.text.as_ref(), ANNOUNCEMENT, SHORT_ANNOUNCEMENT),
         show: check_places(&spec.players.show, &mut complaints),
         kick_text: spec.players.kick_text.clone(),
         restart,
+        eviction: spec.eviction,
+        drain_announcement: Announcement::of(spec.players.text.as_ref(), DRAIN_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT),
         stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,

@@ -131,6 +131,8 @@ pub(crate) fn may_be_taken(goal: &Goal, seen: &Seen, report: Option<&Report>, ga
                     | WaitingOn::Players { .. }
                     | WaitingOn::Held { .. }
                     | WaitingOn::BelowFloor { .. }
+                    // It may wait for days, and a stop cancels a copy.
+                    | WaitingOn::Eviction
             )
     );
     let is_up = seen.pod.is_some_and(|pod| pod.life == Life::Up)

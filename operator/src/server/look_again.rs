@@ -33,7 +33,9 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             // Staging is followed until it is done, so that the plan can say so.
             WaitingOn::Window { .. } if is_staging => Outcome::Under { until: None },
             WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
-            WaitingOn::Asleep
+            // Pods and nodes are watched.
+            WaitingOn::Eviction
+            | WaitingOn::Asleep
             | WaitingOn::Held { .. }
             | WaitingOn::BelowFloor { .. }
             | WaitingOn::NoBackup
@@ -65,6 +67,8 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         | Step::RollBack { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
-        | Step::EndRestart => Outcome::Acted,
+        | Step::EndRestart
+        | Step::BeginDrain { .. }
+        | Step::EndDrain => Outcome::Acted,
     }
 }

@@ -279,6 +279,7 @@ fn kept_facts(kept: &RolloutFacts) -> Facts {
         announced: None,
         saved: None,
         restarted: None,
+        draining: None,
     }
 }
 

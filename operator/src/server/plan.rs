@@ -15,12 +15,13 @@ use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::{Gate, Windows};
 use scheduler::protocol;
-use scheduler::seen::{Door, Goal, Revision, Seen};
+use scheduler::seen::{Door, Eviction, Goal, Node, Revision, Seen};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
 use super::consent::{Consent, whole_second};
 use super::copies::{data_ordered, look_at_world};
+use super::drain::Drain;
 use super::follows::Waits;
 use super::hot_copies::HotCopies;
 use super::in_place::proof_began;
@@ -39,6 +40,7 @@ use super::undo::Undo;
 use crate::Config;
 use crate::k8s::labels;
 use crate::memory::Rendered;
+use crate::nodes::Look;
 use crate::turns::NotYet;
 
 /// What runs, as far as a solve must know it.
@@ -253,6 +255,8 @@ pub(crate) struct Plan {
     pub(crate) copies: HotCopies,
     /// The worlds of a copy that a person wants back.
     pub(crate) restores: Restores,
+    /// The server's node.
+    pub(crate) drain: Drain,
     /// The instant of a request to apply now that a blackout refuses.
     pub(crate) refused: Option<Timestamp>,
     /// Others come first.
@@ -285,6 +289,7 @@ impl Plan {
             empty_notice: server.empty_notice,
             patience: server.stop_timeout,
             restart: restarts.due,
+            eviction: Eviction::Always,
         };
         let settled_world = seen.facts.settled.map(|settled| settled.world);
         let one_way =
@@ -302,6 +307,7 @@ impl Plan {
             empty_since: seen.report.as_ref().and_then(|report| report.empty_since),
             verdict: proof.verdict,
             world: look_at_world(seen),
+            node: Node::Unknown,
             staged,
             data_ordered: data_ordered(seen),
             facts: seen.facts.clone(),
@@ -326,6 +332,7 @@ impl Plan {
             restarts,
             copies: HotCopies::default(),
             restores: Restores::default(),
+            drain: Drain { eviction: Eviction::Always, node: None, look: Look::Unknown },
             refused: None,
             not_yet: None,
             waits: None,
@@ -344,6 +351,12 @@ impl Plan {
     pub(crate) fn with_alone(mut self, alone: Alone, until: Option<Timestamp>) -> Self {
         self.outlook = self.outlook.with_window_of_a_plugin(alone.early().and_then(Early::next_opening));
         Self { alone, alone_until: until, ..self }
+    }
+
+    /// With what is known of the server's node.
+    pub(crate) fn with_drain(mut self, drain: Drain) -> Self {
+        (self.goal.eviction, self.seen.node) = (drain.eviction, drain.seen());
+        Self { drain, ..self }
     }
 
     /// The goal differs from what is settled.

@@ -29,6 +29,7 @@ use crate::requeue::Outcome;
 mod backup;
 mod conditions;
 mod cost;
+mod drain;
 mod new_volume;
 mod notes;
 pub(crate) mod notices;

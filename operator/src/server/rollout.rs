@@ -11,9 +11,11 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, Preconditions};
 use scheduler::countdown::places::has_languages;
 use scheduler::protocol::restore::ASKED_ORDER;
-use scheduler::protocol::{Announce, FileSet, RestoreOrder, Save, in_the_chat};
+use scheduler::protocol::{Announce, CallOff, FileSet, RestoreOrder, Save, in_the_chat};
 use scheduler::rollout::Step;
-use scheduler::seen::{Act, Announced, DataVersion, Door, Facts, PodUid, Restarted, Revision, Saved, Settled};
+use scheduler::seen::{
+    Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
+};
 use serde_json::{Value, json};
 
 use super::build::orders::{ORDER_KEY, orders_map_name};
@@ -25,6 +27,7 @@ use super::proof;
 use super::record::{self, RecordError, SettledRecord, settled_map_name};
 use super::restore::{DueRestore, act::give_order};
 use crate::agent_client::AgentError;
+use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::k8s::labels;
@@ -34,6 +37,9 @@ use crate::revision::{revision_of, template_of};
 
 /// `save-all flush` of a large world: longer than the worst tick stall, shorter than a decision would be retried.
 const SAVE_SECONDS: u32 = 60;
+
+/// What players read whose server may not go after all.
+const STAYS: &str = "The move is called off: the server stays where it is.";
 
 /// Why a step was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +107,8 @@ pub(crate) enum Done {
     Closed(Proven),
     Restarting { due: Timestamp, unasked: bool },
     Restarted,
+    DrainBegun,
+    DrainEnded,
     Nothing,
 }
 
@@ -213,6 +221,15 @@ impl Hand<'_> {
                 self.write("record the end of the restart on", &facts, Vec::new()).await?;
                 Ok(Done::Restarted)
             }
+            Step::BeginDrain { pod, since } => {
+                let facts = Facts { draining: Some(Draining { since, pod }), ..self.seen.facts.clone() };
+                self.write("record the mark of the node on", &facts, Vec::new()).await?;
+                Ok(Done::DrainBegun)
+            }
+            Step::EndDrain => {
+                self.end_drain().await?;
+                Ok(Done::DrainEnded)
+            }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
     }
@@ -232,6 +249,7 @@ impl Hand<'_> {
     fn announcement(&self, act: Act, ends: Timestamp) -> Announce {
         let announcement = match (act, &self.server.restart) {
             (Act::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
+            (Act::Drain { .. }, _) => &self.server.drain_announcement,
             (Act::Restart { .. } | Act::Update { .. } | Act::RollBack { .. }, _) => &self.server.announcement,
         };
         let Announcement { text, short } = announcement.clone();
@@ -241,6 +259,26 @@ impl Hand<'_> {
         let only_empty = self.only_empty && matches!(act, Act::Update { .. });
         let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
         Announce { act: act.to_string(), ends, text, short, show, only_empty, in_languages }
+    }
+
+    /// Players who were told that the server may go are told that it stays. An agent that cannot be asked keeps nobody from ending it.
+    async fn end_drain(&self) -> Result<(), ActError> {
+        let of_it = |act: Act| matches!(act, Act::Drain { .. });
+        let facts = &self.seen.facts;
+        let told = facts.announced.filter(|told| of_it(told.act));
+        if let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) {
+            let call_off = CallOff { act: told.act.to_string(), text: STAYS.to_owned() };
+            if let Err(error) = agent.call_off(&call_off).await {
+                tracing::info!(error = %Chain(&error), "players were not told that the server stays");
+            }
+        }
+        let facts = Facts {
+            draining: None,
+            announced: facts.announced.filter(|told| !of_it(told.act)),
+            saved: facts.saved.filter(|saved| !of_it(saved.act)),
+            ..facts.clone()
+        };
+        self.write("record the end of the drain on", &facts, Vec::new()).await
     }
 
     /// This pod and no other, with its whole grace period: its stop hook saves once more.
@@ -314,6 +352,7 @@ impl Hand<'_> {
             announced: None,
             saved: None,
             restarted: None,
+            draining: None,
             failed: self.seen.facts.failed.clone(),
         };
         self.write("close the door of", &facts, vec![set_door(Door::Closed)]).await?;

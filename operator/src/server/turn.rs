@@ -76,6 +76,8 @@ fn begins(step: Step) -> bool {
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart
+        | Step::BeginDrain { .. }
+        | Step::EndDrain
         | Step::Settled
         | Step::Wait(_) => false,
     }

@@ -45,12 +45,17 @@ async fn helm_finds_nothing_wrong_with_the_chart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_accepts_the_chart_as_it_is_for_one_namespace_and_with_a_standby() {
     client().await;
-    for values in [&[][..], &["watchNamespace=default"], &["replicas=2"]] {
+    for values in
+        [&[][..], &["watchNamespace=default"], &["watchNamespace=default", "watchNodes=true"], &["replicas=2"]]
+    {
         let objects = template("default", values).await;
         let said = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
         assert!(said.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {said}");
-        let cluster_wide = said.contains("clusterrole.rbac.authorization.k8s.io/");
-        assert_eq!(cluster_wide, !values.contains(&"watchNamespace=default"), "{said}");
+        let has_role = |name: &str| said.contains(&format!("clusterrole.rbac.authorization.k8s.io/{name} "));
+        let is_for_one = values.contains(&"watchNamespace=default");
+        assert_eq!(has_role("default-nightshift"), !is_for_one, "{said}");
+        let reads_nodes = !is_for_one || values.contains(&"watchNodes=true");
+        assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{said}");
     }
 }
 

@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::{Chain, clock};
 use crate::countdown::places::{alone, fill};
 use crate::countdown::{self, Line};
-use crate::protocol::{Announce, Place};
+use crate::protocol::{Announce, CallOff, Place};
 use crate::rcon::{Error, Online};
 
 /// How long one command may take. A tick stall must not eat the lines behind it.
@@ -32,6 +32,24 @@ pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) {
     state.announced = Some(announce.clone());
     let task = Arc::clone(shared);
     state.announcing = Some(tokio::spawn(async move { count_down(&task, &announce).await }));
+}
+
+/// Ends the countdown of an act that does not come, also one that has run out. Of another act nothing is ended.
+pub(super) async fn end(shared: &Arc<Shared>, call_off: &CallOff) {
+    {
+        let mut state = shared.state();
+        if state.announced.take_if(|known| known.act == call_off.act).is_none() {
+            return;
+        }
+        if let Some(task) = state.announcing.take() {
+            task.abort();
+        }
+    }
+    info!("{} is called off", call_off.act);
+    let act = shared.desk.act();
+    if let Err(error) = act.console().await.tellraw_all(&call_off.text, LINE).await {
+        warn!("nobody was told that it is called off: {}", Chain(&error));
+    }
 }
 
 async fn count_down(shared: &Arc<Shared>, announce: &Announce) {

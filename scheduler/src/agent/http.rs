@@ -15,7 +15,7 @@ use tracing::warn;
 use super::shared::Shared;
 use super::{Chain, announce, clock, hot_copy, stage};
 use crate::protocol::signature::{Headers, Received, Refused, verify};
-use crate::protocol::{Announce, FileSet, HotCopy, Players, Refusal, Save, Saved};
+use crate::protocol::{Announce, CallOff, FileSet, HotCopy, Players, Refusal, Save, Saved};
 use crate::rcon::{Online, text};
 use crate::staging::drift::unmanaged;
 use crate::world::Worlds;
@@ -26,6 +26,7 @@ const LIST: Duration = Duration::from_secs(20);
 const LONGEST_SAVE: u32 = 30 * 60;
 /// Texts longer than this are not for players; one RCON command has 1446 bytes.
 const LONGEST_TEXT: usize = 1000;
+const TOO_LONG: &str = "the text is longer than 1000 bytes";
 
 /// All routes.
 pub(super) fn routes(shared: Arc<Shared>) -> Router {
@@ -75,11 +76,19 @@ async fn signed(
         }),
         ("POST", "/v1/announce") => with_body(&body, |announce: Announce| {
             if announce.text.len().max(announce.short.as_ref().map_or(0, String::len)) > LONGEST_TEXT {
-                return Err(format!("the text is longer than {LONGEST_TEXT} bytes"));
+                return Err(TOO_LONG.to_owned());
             }
             announce::begin(&shared, announce);
             Ok(StatusCode::ACCEPTED.into_response())
         }),
+        ("POST", "/v1/call-off") => match serde_json::from_slice::<CallOff>(&body) {
+            Ok(call_off) if call_off.text.len() <= LONGEST_TEXT => {
+                announce::end(&shared, &call_off).await;
+                StatusCode::NO_CONTENT.into_response()
+            }
+            Ok(_) => refuse(StatusCode::BAD_REQUEST, TOO_LONG),
+            Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
+        },
         ("POST", "/v1/save") => match serde_json::from_slice(&body) {
             Ok(Save { timeout_seconds }) => Json(save(&shared, timeout_seconds).await).into_response(),
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),

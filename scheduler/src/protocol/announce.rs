@@ -41,6 +41,16 @@ impl Announce {
     }
 }
 
+/// End the countdown of an act that does not come, and tell whoever may have read of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallOff {
+    /// The act that was announced.
+    pub act: String,
+    /// What players read.
+    pub text: String,
+}
+
 /// Where players read a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

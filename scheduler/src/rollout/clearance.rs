@@ -60,7 +60,9 @@ fn announce(goal: &Goal, seen: &Seen, act: Act, pod: PodUid, not_after: Timestam
         Players::Some(_) | Players::Unknown { .. } => goal.notice,
     };
     let since = match act {
-        Act::Update { goal: _, window_opened_at: since } | Act::Restart { due: since } => Some(since),
+        Act::Update { goal: _, window_opened_at: since } | Act::Restart { due: since } | Act::Drain { since } => {
+            Some(since)
+        }
         Act::RollBack { .. } => None,
     };
     if let (Policy::WaitForEmpty { deadline }, Some(since), Players::Some(_)) = (goal.policy, since, seen.players)

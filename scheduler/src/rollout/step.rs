@@ -106,6 +106,15 @@ pub enum Step {
     },
     /// The pod that came after a restart has proven itself, or has not, which is told: the record of the restart goes.
     EndRestart,
+    /// The node of this pod is marked: when that was first seen is recorded.
+    BeginDrain {
+        /// This pod and no other.
+        pod: PodUid,
+        /// Now.
+        since: Timestamp,
+    },
+    /// The mark is taken away, or nobody asks any more: whoever was told is told so, and the record goes.
+    EndDrain,
     /// The goal runs behind a closed door. Nothing to do.
     Settled,
     /// Nothing can be done yet.
@@ -130,6 +139,8 @@ impl Step {
             Self::Close { .. } => "close",
             Self::Restart { .. } => "restart",
             Self::EndRestart => "endRestart",
+            Self::BeginDrain { .. } => "beginDrain",
+            Self::EndDrain => "endDrain",
             Self::Settled => "settled",
             Self::Wait(_) => "wait",
         }
@@ -178,6 +189,9 @@ pub enum WaitingOn {
         /// Then it is decided.
         until: Timestamp,
     },
+    /// Players were told and the world is saved: whoever empties the node may evict the pod. Elsewhere this is what opens the
+    /// `PodDisruptionBudget`.
+    Eviction,
     // From here on a person (or whoever put the server to sleep) must act; see `needs_a_person`.
     /// Scaled to 0.
     Asleep,
@@ -222,7 +236,8 @@ impl WaitingOn {
             | Self::PodMissing
             | Self::PodStopping { .. }
             | Self::Start { .. }
-            | Self::Proof { .. } => false,
+            | Self::Proof { .. }
+            | Self::Eviction => false,
             Self::Asleep
             | Self::NodeLost
             | Self::SaveRefused { .. }
@@ -249,6 +264,7 @@ impl WaitingOn {
             | Self::SaveRefused { again: until } => Some(until),
             Self::Controller
             | Self::PodMissing
+            | Self::Eviction
             | Self::Asleep
             | Self::NodeLost
             | Self::Held { .. }
@@ -273,6 +289,7 @@ impl WaitingOn {
             Self::PodStopping { .. } => "podStopping",
             Self::Start { .. } => "start",
             Self::Proof { .. } => "proof",
+            Self::Eviction => "eviction",
             Self::Asleep => "asleep",
             Self::NodeLost => "nodeLost",
             Self::SaveRefused { .. } => "saveRefused",

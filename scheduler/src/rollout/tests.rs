@@ -1,8 +1,9 @@
 //! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
 
 use super::*;
-use crate::seen::{Announced, DataVersion, Facts, PodUid, Policy, Saved, World};
+use crate::seen::{Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
 
+mod drains;
 mod opportunities;
 mod restarts;
 
@@ -17,6 +18,7 @@ const GOAL: Goal = Goal {
     empty_notice: SignedDuration::from_secs(10),
     patience: SignedDuration::from_mins(3),
     restart: None,
+    eviction: Eviction::Always,
 };
 /// When Sunday's window opens, in minutes.
 const SUNDAY: i64 = 100_000;
@@ -43,6 +45,7 @@ fn lobby() -> Seen {
         empty_since: None,
         verdict: Verdict::Passed,
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: false },
+        node: Node::Stays,
         staged: true,
         data_ordered: true,
         facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },

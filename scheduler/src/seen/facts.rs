@@ -115,6 +115,9 @@ pub struct Facts {
     /// The restart by the clock that is under way: the pod was deleted for it, or is just about to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarted: Option<Restarted>,
+    /// The node of a pod was found to be marked: the pod is being made ready to be evicted, or waits for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draining: Option<Draining>,
 }
 
 impl Facts {
@@ -162,6 +165,11 @@ pub enum Act {
         /// The instant of its schedule: what was said for another one counts for nothing.
         due: Timestamp,
     },
+    /// To let it be evicted from a node that is to be emptied. It needs no window, and it is not us who stop the server.
+    Drain {
+        /// When the node's mark was first seen: what was said for one that was taken away counts for nothing.
+        since: Timestamp,
+    },
 }
 
 /// The name of the act in requests to the agent, which announces no act twice.
@@ -171,6 +179,7 @@ impl fmt::Display for Act {
             Self::Update { goal, window_opened_at } => write!(f, "update/{goal}/{window_opened_at}"),
             Self::RollBack { failed } => write!(f, "roll-back/{failed}"),
             Self::Restart { due } => write!(f, "restart/{due}"),
+            Self::Drain { since } => write!(f, "drain/{since}"),
         }
     }
 }
@@ -209,6 +218,16 @@ pub struct Restarted {
     /// The instant of its schedule.
     pub due: Timestamp,
     /// The pod that went. Another one is the one that came.
+    pub pod: PodUid,
+}
+
+/// The mark of a node was seen while this pod was on it. Another pod is on another node, or on this one after the mark was taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Draining {
+    /// When it was first seen. The patience with players counts from here.
+    pub since: Timestamp,
+    /// The pod.
     pub pod: PodUid,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use scheduler::rollout::Step;
+use scheduler::rollout::{Step, WaitingOn};
 
 use crate::moves::{Kind, Moves};
 use crate::world::{Scenario, State};
@@ -51,7 +51,7 @@ const STUCK: &str = "7 no end can be reached any more";
 pub(crate) fn is_end(step: &Step) -> bool {
     match step {
         Step::Settled => true,
-        Step::Wait(why) => why.needs_a_person(),
+        Step::Wait(why) => why.needs_a_person() || *why == WaitingOn::Eviction,
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
@@ -65,7 +65,9 @@ pub(crate) fn is_end(step: &Step) -> bool {
         | Step::RollBack { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
-        | Step::EndRestart => false,
+        | Step::EndRestart
+        | Step::BeginDrain { .. }
+        | Step::EndDrain => false,
     }
 }
 

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
 use scheduler::rollout::{Step, next_step, opportunity};
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Facts, Goal, Life, Players, Pod, PodUid, Policy, Restart, Restarted, Revision,
-    Saved, Seen, Set, Settled, Verdict, World,
+    Act, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy,
+    Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
-use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, P, Rev, Rule, Scenario, State, WindowNow};
+use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
 
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 
@@ -23,6 +23,11 @@ fn at(minutes: i64) -> Timestamp {
 /// The instant of the restart by the clock.
 pub(crate) fn due() -> Timestamp {
     at(-3)
+}
+
+/// When the mark of the node was first seen: longer ago than the short patience with players, not than the long one.
+fn marked_since() -> Timestamp {
+    at(-20)
 }
 
 impl State {
@@ -51,6 +56,7 @@ impl State {
                 policy: self.policy(s),
                 only_empty: false,
             }),
+            eviction: if s.drains { Eviction::Announced } else { Eviction::Always },
         }
     }
 
@@ -111,6 +117,7 @@ impl State {
                     None => true,
                 },
             },
+            node: if self.mark == Mark::There { Node::Leaves } else { Node::Stays },
             staged: true,
             data_ordered: true,
             facts: self.facts(s),
@@ -131,6 +138,7 @@ impl State {
                 }
                 For::RollBack => Act::RollBack { failed: f.about.real() },
                 For::Restart => Act::Restart { due: due() },
+                For::Drain => Act::Drain { since: marked_since() },
             }
         };
         let forgotten = s.without == Some(Rule::SaveOutlivesPlayers) && self.players;
@@ -149,6 +157,7 @@ impl State {
                 confirmed: f.ok,
             }),
             restarted: self.again.map(|of_now| Restarted { due: due(), pod: uid(of_now) }),
+            draining: self.draining.map(|of_now| Draining { since: marked_since(), pod: uid(of_now) }),
         }
     }
 

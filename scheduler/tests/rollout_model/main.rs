@@ -7,7 +7,8 @@
 //! clock; (5) a starting pod is left
 //! alone until its deadline; (6) no Minecraft below the floor of the world; (7) from every state an end can be reached
 //! without luck or help; (8) what failed stays failed; (9) quiet means closed door and nothing behind it; (10) no roll-back
-//! ends at a revision that cannot open the world; (11) outside of windows an update comes only where nobody minds, and no newer Minecraft.
+//! ends at a revision that cannot open the world; (11) outside of windows an update comes only where nobody minds, and no newer Minecraft;
+//! (12) who empties a node is let through only when the players of a proven server were told, had their time, and its world is saved.
 
 #![expect(clippy::print_stdout, reason = "what was explored is the result; cargo shows it on failure or when asked")]
 
@@ -66,6 +67,9 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("restart by the clock: B flaky", 1, 1),
         ("opportunistic: B flaky", 1, 1),
         ("opportunistic, with a restart by the clock: B bad", 1, 1),
+        ("the node is emptied: B flaky", 1, 1),
+        ("the node is emptied, empty first: B good", 0, 1),
+        ("the node is emptied, with a restart by the clock: B good", 0, 1),
     ] {
         given.extend(holds(named(name), faults, changes).answers.into_keys());
     }
@@ -132,17 +136,20 @@ fn each_rule_of_the_design_is_needed() {
 }
 
 /// Every word that `Step::name` and `WaitingOn::name` have.
-const ANSWERS: [&str; 33] = [
+const ANSWERS: [&str; 36] = [
     "announce",
     "asleep",
     "agent",
+    "beginDrain",
     "belowFloor",
     "close",
     "commit",
     "controller",
     "countdown",
     "create",
+    "endDrain",
     "endRestart",
+    "eviction",
     "firstStartFailed",
     "held",
     "markFailed",

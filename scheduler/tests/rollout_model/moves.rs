@@ -7,7 +7,7 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
-use crate::world::{Agent, ByUs, Clock, Deed, F, Held, L, Rev, Rule, Scenario, State, WindowNow};
+use crate::world::{Agent, ByUs, Clock, Deed, F, Held, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
 /// Who makes a move. An end must be reachable over moves of the operator and the world alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,7 @@ impl<'a> Moves<'a> {
         if w.asleep {
             self.to(Kind::Help, "somebody scales to 1", State { asleep: false, ..*w });
         }
+        self.whoever_empties_the_node(w, &step);
         if w.faults > 0 {
             self.faults(w);
         }
@@ -96,7 +97,13 @@ impl<'a> Moves<'a> {
                 true
             }
             Step::Wait(why) => {
-                matches!(why, WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. } | WaitingOn::Window { .. })
+                matches!(
+                    why,
+                    WaitingOn::Held { .. }
+                        | WaitingOn::BelowFloor { .. }
+                        | WaitingOn::Window { .. }
+                        | WaitingOn::Eviction
+                )
             }
             Step::Create { .. }
             | Step::Stage
@@ -111,7 +118,9 @@ impl<'a> Moves<'a> {
             | Step::RollBack { .. }
             | Step::Close { .. }
             | Step::Restart { .. }
-            | Step::EndRestart => false,
+            | Step::EndRestart
+            | Step::BeginDrain { .. }
+            | Step::EndDrain => false,
         };
         if quiet {
             let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
@@ -149,6 +158,25 @@ impl<'a> Moves<'a> {
             self.to(Kind::World, "the sleeper acts", to);
         } else {
             self.to(Kind::World, "the sleeper is refused", to);
+        }
+    }
+
+    /// Marks the node, evicts where that is let through, and thinks better of it.
+    fn whoever_empties_the_node(&mut self, w: &State, step: &Step) {
+        if *step == Step::Wait(WaitingOn::Eviction) {
+            self.must(w.mark == Mark::There, "12 evictions are let through from a node that stays");
+            self.check_eviction(w);
+            if let Some(p) = w.busy() {
+                self.to(Kind::Person, "evicted", State { pod: Some(p.stopping()), ..*w });
+            }
+        }
+        match w.mark {
+            Mark::Before => {
+                let mark = if w.pod.is_some() { Mark::There } else { Mark::Over };
+                self.to(Kind::Person, "the node is marked", State { mark, ..*w });
+            }
+            Mark::There => self.to(Kind::Person, "the mark is taken away", State { mark: Mark::Over, ..*w }),
+            Mark::Over => {}
         }
     }
 

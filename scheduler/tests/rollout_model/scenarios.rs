@@ -14,6 +14,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         first_start: false,
         restarts: false,
         opportunistic: false,
+        drains: false,
         faults: 0,
         changes: 0,
         agent_costs: false,
@@ -41,6 +42,17 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         b("opportunistic: B flaky", Flaky, opportunistic),
         b("opportunistic, one-way: B good", Good, Scenario { opportunistic: true, ..one_way }),
         Scenario { restarts: true, ..b("opportunistic, with a restart by the clock: B bad", Bad, opportunistic) },
+        Scenario { drains: true, ..b("the node is emptied: B flaky", Flaky, plain) },
+        Scenario {
+            drains: true,
+            policy: Asking::EmptyFirst,
+            ..b("the node is emptied, empty first: B good", Good, plain)
+        },
+        Scenario {
+            drains: true,
+            restarts: true,
+            ..b("the node is emptied, with a restart by the clock: B good", Good, plain)
+        },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }

@@ -51,6 +51,7 @@ fn drawn(dice: &mut Dice) -> Scenario {
         faults: u8::try_from(dice.below(13)).expect("at most 12"),
         changes: u8::try_from(dice.below(7)).expect("at most 6"),
         agent_costs: true,
+        drains: dice.once_in(2),
         without: None,
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Scenario {
     pub(crate) restarts: bool,
     /// Updates may come outside of windows where nobody minds.
     pub(crate) opportunistic: bool,
+    /// The node is marked to be emptied, once, and nobody may be evicted from it before the players know.
+    pub(crate) drains: bool,
     /// How many things may go wrong, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
@@ -145,6 +147,7 @@ pub(crate) enum For {
     Update,
     RollBack,
     Restart,
+    Drain,
 }
 
 /// A fact, with what it was true of.
@@ -179,6 +182,8 @@ pub(crate) enum Deed {
     Close(Rev),
     Restart { unasked: bool },
     EndRestart,
+    BeginDrain,
+    EndDrain,
 }
 
 impl Deed {
@@ -189,6 +194,7 @@ impl Deed {
             Act::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
             // It is about whatever is settled, so it names nothing: one of them stands for all.
             Act::Restart { .. } => (For::Restart, Rev::A, false),
+            Act::Drain { .. } => (For::Drain, Rev::A, false),
         };
         Some(match *step {
             Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Door::Open },
@@ -212,6 +218,8 @@ impl Deed {
             Step::Close { settled } => Self::Close(Rev::of(settled)),
             Step::Restart { unasked, .. } => Self::Restart { unasked },
             Step::EndRestart => Self::EndRestart,
+            Step::BeginDrain { .. } => Self::BeginDrain,
+            Step::EndDrain => Self::EndDrain,
             // Nobody keeps plugins' data here, so it is never asked for.
             Step::Stage | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => return None,
         })
@@ -268,6 +276,17 @@ pub(crate) enum Clock {
     Over,
 }
 
+/// The mark of the node that the first pod is on. Every later pod is on another one, or comes when the mark is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Mark {
+    /// It is still to come, if drains are looked at.
+    Before,
+    /// The node of the pod of now is to be emptied.
+    There,
+    /// The mark was taken away, or the pod is elsewhere.
+    Over,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ByUs {
     Nothing,
@@ -314,6 +333,7 @@ pub(crate) struct State {
     pub(crate) agent: Agent,
     pub(crate) window: WindowNow,
     pub(crate) clock: Clock,
+    pub(crate) mark: Mark,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
@@ -321,6 +341,8 @@ pub(crate) struct State {
     pub(crate) saved: Option<F>,
     /// The pod of now, or another one, was deleted for a restart.
     pub(crate) again: Option<bool>,
+    /// The mark was recorded, of the node of the pod of now, or of another pod.
+    pub(crate) draining: Option<bool>,
     // The volume.
     pub(crate) floor: u8,
     pub(crate) mixed: bool,
@@ -358,11 +380,13 @@ impl State {
             agent: Agent::Answers,
             window: WindowNow::Shut,
             clock: if s.restarts { Clock::Before } else { Clock::Over },
+            mark: if s.drains { Mark::Before } else { Mark::Over },
             settled: Some(Rev::A),
             failed: 0,
             announced: None,
             saved: None,
             again: None,
+            draining: None,
             floor: 1,
             mixed: false,
             last: Some(Rev::A),
@@ -395,8 +419,11 @@ impl State {
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
             fact.pod = false;
         }
-        if let Some(of_now) = &mut self.again {
+        for of_now in [&mut self.again, &mut self.draining].into_iter().flatten() {
             *of_now = false;
+        }
+        if self.mark == Mark::There {
+            self.mark = Mark::Over;
         }
         if self.clock == Clock::Due {
             // Whoever started it: what comes now has been restarted.

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use scheduler::backup::Trigger;
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Facts, Players, PodUid, Policy, Revision, Set, Settled, Verdict, World,
+    Act, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set, Settled, Verdict,
+    World,
 };
 use serde_json::{Value, json};
 
@@ -161,6 +162,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
         empty_notice: SignedDuration::from_secs(10),
         patience: SignedDuration::from_mins(5),
         restart: None,
+        eviction: Eviction::Always,
     };
     let seen = Seen {
         set: Some(Set {
@@ -176,6 +178,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
         empty_since: None,
         verdict: Verdict::Passed,
         world: World { floor: world, whole: true, backup: None, played_since: true, restore_ordered: true },
+        node: Node::Stays,
         staged: true,
         data_ordered: true,
         facts: Facts { settled: Some(Settled { revision, world }), ..Facts::default() },
@@ -199,6 +202,7 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
         Step::Wait(WaitingOn::Window { opens: Some(at(9)) }),
         Step::Wait(WaitingOn::Players { until: at(9) }),
         Step::Wait(WaitingOn::Held { failed: Revision(2) }),
+        Step::Wait(WaitingOn::Eviction),
     ] {
         assert!(may(&seen, step), "{step:?}");
     }

@@ -12,7 +12,7 @@ use scheduler::seen::{Door, Life, Verdict};
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::{LONGEST_MESSAGE, Report, backup, condition, in_words, is_open, new_volume};
+use super::{LONGEST_MESSAGE, Report, backup, condition, drain, in_words, is_open, new_volume};
 use crate::chain::cut;
 use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
@@ -120,6 +120,9 @@ pub(super) fn build_conditions(
     if let Some(waits) = &plan.waits {
         let message = cut(&waits_in_words(waits, checked, now), 1_024);
         conditions.push(of("WaitsForFollowed", Some(true), waits.reason(), message));
+    }
+    if let Some((reason, message)) = drain::in_words(checked, report) {
+        conditions.push(of(drain::DRAINING, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
     }
     if plan.outlook.is_suspended {
         conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
@@ -263,7 +266,9 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
         | Step::RollBack { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
-        | Step::EndRestart) => (true, "StepTaken", format!("step: {}", step.name())),
+        | Step::EndRestart
+        | Step::BeginDrain { .. }
+        | Step::EndDrain) => (true, "StepTaken", format!("step: {}", step.name())),
     }
 }
 
@@ -284,6 +289,9 @@ fn waiting_in_words(
             format!("nobody is on; the server stops at {ends} if nobody joins until then"),
         ),
         WaitingOn::Countdown { ends } => (true, "Countdown", format!("players are warned; the server stops at {ends}")),
+        WaitingOn::Eviction => {
+            (false, "Draining", "nothing is under way; the server may be evicted from its node".to_owned())
+        }
         WaitingOn::Players { until } => {
             (true, "WaitingForPlayers", format!("somebody is on; waiting until {until} at most"))
         }

@@ -4,11 +4,12 @@ use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 use scheduler::rollout::Step;
+use scheduler::seen::Act;
 
 use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses, refusal};
 use super::cost::{Cost, behind};
 use super::status::for_people;
-use super::{Report, backup, in_words, is_open, new_volume, plugin_data};
+use super::{Report, backup, drain, in_words, is_open, new_volume, plugin_data};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -43,6 +44,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(backup::notes(server, report, before));
     notes.extend(new_volume::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
+    notes.extend(drain::notes(server, report, before));
     notes.extend(of_step(server, report, before));
     notes
 }
@@ -185,14 +187,16 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
         Done::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
         Done::Announced { notice } => {
             let left = scheduler::countdown::in_words(*notice);
+            let is_drain = matches!(report.step, Step::Announce { act: Act::Drain { .. }, .. });
+            let what = if is_drain { "the server may be evicted" } else { "restart" };
             normal(
                 "PlayersWarned",
                 match report.seen.report.as_ref().map(|agent| agent.players) {
-                    Some(protocol::Players::Some { count: 1 }) => format!("1 player warned: restart in {left}"),
-                    Some(protocol::Players::Some { count }) => format!("{count} players warned: restart in {left}"),
-                    Some(protocol::Players::Nobody) => format!("nobody is on: restart in {left}"),
+                    Some(protocol::Players::Some { count: 1 }) => format!("1 player warned: {what} in {left}"),
+                    Some(protocol::Players::Some { count }) => format!("{count} players warned: {what} in {left}"),
+                    Some(protocol::Players::Nobody) => format!("nobody is on: {what} in {left}"),
                     Some(protocol::Players::Unknown { .. }) | None => {
-                        format!("restart in {left}; nobody could be counted")
+                        format!("{what} in {left}; nobody could be counted")
                     }
                 },
             )
@@ -242,7 +246,13 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             warning("ServerUnproven", format!("{}; {}", running(report, false), report.plan.proof.problem))
         }
         Done::Restarted => normal("Restarted", running(report, false)),
-        Done::StagingAsked | Done::TemplateWritten | Done::Restored | Done::Nothing => return None,
+        // The report on drains has the words.
+        Done::DrainBegun
+        | Done::DrainEnded
+        | Done::StagingAsked
+        | Done::TemplateWritten
+        | Done::Restored
+        | Done::Nothing => return None,
     })
 }
 

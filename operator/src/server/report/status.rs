@@ -278,6 +278,9 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         // A restart is no update.
         | Done::Restarting { .. }
         | Done::Restarted
+        // Nor is a drain.
+        | Done::DrainBegun
+        | Done::DrainEnded
         | Done::Nothing => before.last_update.clone(),
     }
 }

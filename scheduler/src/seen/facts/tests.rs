@@ -15,6 +15,7 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
         announced: Some(Announced { act, pod, ends: at }),
         saved: Some(Saved { act: Act::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
         restarted: Some(Restarted { due: at, pod }),
+        draining: Some(Draining { since: at, pod }),
     };
     let json = serde_json::to_string(&facts).unwrap();
     assert_eq!(
@@ -26,7 +27,8 @@ fn facts_are_stored_as_json_that_a_person_can_read() {
              \"windowOpenedAt\":\"2026-01-11T03:00:00Z\"}},\"pod\":\"{UID}\",\"ends\":\"2026-01-11T03:00:00Z\"}},\
              \"saved\":{{\"act\":{{\"kind\":\"rollBack\",\"failed\":\"000000000000000c\"}},\"pod\":\"{UID}\",\
              \"at\":\"2026-01-11T03:00:00Z\",\"confirmed\":false}},\
-             \"restarted\":{{\"due\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}}}}"
+             \"restarted\":{{\"due\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}},\
+             \"draining\":{{\"since\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}}}}"
         )
     );
     assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
@@ -78,4 +80,5 @@ fn acts_have_names_that_differ_when_they_do() {
     assert_ne!(update(0xb, at), update(0xb, at + jiff::SignedDuration::from_hours(168)));
     assert_eq!(Act::RollBack { failed: Revision(0xb) }.to_string(), "roll-back/000000000000000b");
     assert_eq!(Act::Restart { due: at }.to_string(), "restart/2026-01-11T03:00:00Z");
+    assert_eq!(Act::Drain { since: at }.to_string(), "drain/2026-01-11T03:00:00Z");
 }

@@ -1,7 +1,7 @@
 //! Pure. What a deed does to the world, and what must be true when it is done.
 
 use super::Moves;
-use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Order, Rev, Rule, State, WindowNow};
+use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Mark, Order, Rev, Rule, State, WindowNow};
 
 impl Moves<'_> {
     /// May this server be stopped? Looked at when the write is made. Players come and go at will, so a running server counts
@@ -34,6 +34,22 @@ impl Moves<'_> {
         let told_when_empty = |f: F| f.act == For::Update && f.pod && !f.clock && !f.window;
         let joined_since = w.announced.is_some_and(told_when_empty);
         self.sleeper && self.s.opportunistic && w.window == WindowNow::Shut && (joined_since || !w.nobody_minds(self.s))
+    }
+
+    /// May somebody else stop this server? Told and saved for this mark, whenever that was: the hook saves again.
+    pub(super) fn check_eviction(&mut self, w: &State) {
+        let Some(p) = w.busy() else { return };
+        self.must(p.life == L::Up && Some(p.rev) == w.settled, "12 let go before it is up and proven");
+        if self.s.policy == Asking::Ignore || w.agent == Agent::SilentBeyondPatience {
+            return;
+        }
+        let for_this = |f: &F| f.act == For::Drain && f.pod && f.good;
+        self.must(
+            w.announced.is_some_and(|f| for_this(&f)),
+            "12 let go before its players were told and had their time",
+        );
+        let saved = w.saved.is_some_and(|f| f.act == For::Drain && f.pod && f.ok);
+        self.must(saved, "12 let go before its world was saved");
     }
 
     /// By the clock: the pod goes, and no template is written.
@@ -147,6 +163,7 @@ impl Moves<'_> {
                 let condemned = w.failed & rev.bit() > 0 && Some(rev) != w.settled;
                 self.must(!condemned, "8 settled although it is recorded as failed");
                 (w.open, w.order, w.settled, w.again) = (false, None, Some(rev), None);
+                w.draining = None;
                 (w.expect, w.by_us) = (rev, ByUs::Nothing);
                 w.tampered &= w.current != rev || w.template != rev;
             }
@@ -155,6 +172,15 @@ impl Moves<'_> {
                 let is_proven = w.pod.is_some_and(|p| p.life == L::Up) && w.again == Some(false);
                 self.must(is_proven || self.sleeper, "4 a restart ends before another pod is up");
                 (w.again, w.announced, w.saved) = (None, None, None);
+            }
+            Deed::BeginDrain => {
+                self.must(w.mark == Mark::There || self.sleeper, "12 a drain begins on a node that stays");
+                w.draining = Some(true);
+            }
+            Deed::EndDrain => {
+                self.must(w.mark != Mark::There || self.sleeper, "12 a drain ends while the node is marked");
+                let of_another = |f: &F| f.act != For::Drain;
+                (w.draining, w.announced, w.saved) = (None, w.announced.filter(of_another), w.saved.filter(of_another));
             }
         }
         w

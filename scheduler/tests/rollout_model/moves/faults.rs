@@ -37,13 +37,29 @@ impl Moves<'_> {
             by_somebody("somebody scales to 0", State { asleep: true, ..less });
         }
         if w.current != w.template {
-            let mut to =
-                State { update: w.template, current: w.template, announced: None, saved: None, again: None, ..less };
+            let mut to = State {
+                update: w.template,
+                current: w.template,
+                announced: None,
+                saved: None,
+                again: None,
+                draining: None,
+                ..less
+            };
             to.tampered |= w.template != w.expect || w.pod.is_some_and(|p| p.rev != w.template);
             by_somebody("the StatefulSet is re-created", to);
         }
         let pod = w.pod.map(|p| if w.busy().is_some() { p.stopping() } else { p });
-        let gone = State { exists: false, announced: None, saved: None, again: None, pod, asleep: false, ..less };
+        let gone = State {
+            exists: false,
+            announced: None,
+            saved: None,
+            again: None,
+            draining: None,
+            pod,
+            asleep: false,
+            ..less
+        };
         by_somebody("the StatefulSet is deleted", gone);
         if w.template != Rev::M {
             let expect = if w.open { Rev::M } else { w.expect };

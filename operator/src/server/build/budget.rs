@@ -1,0 +1,54 @@
+//! Pure. The `PodDisruptionBudget` of a server: whether its pod may be evicted now.
+
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::super::check::CheckedServer;
+use super::child_meta;
+use crate::k8s::labels;
+
+/// The budget `<name>`. A server that is not Ready may be evicted in any case: nobody is on, and one that is broken must not keep a node for
+/// ever.
+pub(crate) fn build_budget(server: &CheckedServer, lets_through: bool) -> PodDisruptionBudget {
+    PodDisruptionBudget {
+        metadata: child_meta(server, server.name.clone()),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(i32::from(lets_through))),
+            selector: Some(LabelSelector {
+                match_labels: Some(labels::selector(&server.name)),
+                ..LabelSelector::default()
+            }),
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        ..PodDisruptionBudget::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+
+    #[test]
+    fn a_budget_refuses_every_eviction_of_the_servers_one_pod_or_lets_it_through_and_never_keeps_a_broken_one() {
+        let server = check(&server(json!({}))).unwrap();
+        let shut = build_budget(&server, false);
+        assert_eq!(shut.metadata.name.as_deref(), Some("lobby"));
+        assert!(shut.metadata.owner_references.is_some(), "it goes with its server");
+        assert_eq!(
+            serde_json::to_value(&shut.spec).unwrap(),
+            json!({
+                "maxUnavailable": 0,
+                "selector": {"matchLabels": {"app.kubernetes.io/name": "papermc", "nightshift.dev/server": "lobby"}},
+                "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            })
+        );
+        let open = build_budget(&server, true);
+        assert_eq!(open.spec.unwrap().max_unavailable, Some(IntOrString::Int(1)));
+    }
+}

@@ -1,0 +1,143 @@
+//! Edge (reads). What is known when the server's node is emptied: whether its pod may be evicted, and whether the node has a mark. What follows
+//! from it is decided in [`scheduler::rollout`]; the `PodDisruptionBudget` follows from that.
+
+use crds::paper_mc_server;
+use scheduler::rollout::{Step, WaitingOn};
+use scheduler::seen::{Eviction, Node, Policy};
+
+use super::check::{CheckedServer, Complaint};
+use super::observe::Observed;
+use crate::context::Context;
+use crate::nodes::{Look, Mark};
+
+/// A server and its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Drain {
+    pub(crate) eviction: Eviction,
+    /// The node that the pod is on; None: there is no pod on one.
+    pub(crate) node: Option<String>,
+    pub(crate) look: Look,
+}
+
+/// What becomes of the `PodDisruptionBudget`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Budget {
+    /// Nothing: whether the node has a mark is not known.
+    AsItStands,
+    /// There is to be none, so the pod may be evicted at any time.
+    None,
+    /// It refuses evictions.
+    Shut,
+    /// It lets them through.
+    Open,
+}
+
+/// Looks at the server's node, and remembers which one it is: when its mark changes, this server is looked at.
+pub(crate) fn look(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<Drain, Complaint> {
+    let eviction = eviction_of(server.eviction, server.policy, ctx.nodes.are_watched())?;
+    let node = seen.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+    let key = (server.namespace.clone(), server.name.clone());
+    // First of all: a mark that comes after the look wakes this server.
+    match &node {
+        Some(node) => ctx.memory.placed.put(key, node.clone()),
+        None => drop(ctx.memory.placed.remove(&key)),
+    }
+    Ok(Drain { eviction, look: ctx.nodes.look(node.as_deref()), node })
+}
+
+/// Whether the pod may be evicted. Who writes nothing and waits for an empty server means it for drains as well, where that can be done.
+fn eviction_of(
+    wish: Option<paper_mc_server::Eviction>,
+    policy: Policy,
+    reads_nodes: bool,
+) -> Result<Eviction, Complaint> {
+    use paper_mc_server::Eviction as Wish;
+    match (wish, policy) {
+        (Some(Wish::OnUpgrade), _) if !reads_nodes => Err(Complaint {
+            path: "spec.eviction".to_owned(),
+            problem: "`OnUpgrade` begins when the node is cordoned, and this operator may not read nodes: set `watchNodes: true` in the values of \
+                      its chart, or write `Always` (evicted at any time) or `Never` (a person deletes the pod)"
+                .to_owned(),
+        }),
+        (Some(Wish::OnUpgrade), _) => Ok(Eviction::Announced),
+        (Some(Wish::Always), _) => Ok(Eviction::Always),
+        (Some(Wish::Never), _) => Ok(Eviction::Never),
+        (None, Policy::WaitForEmpty { .. }) if reads_nodes => Ok(Eviction::Announced),
+        (None, Policy::WaitForEmpty { .. } | Policy::Announce | Policy::Ignore) => Ok(Eviction::Always),
+    }
+}
+
+impl Drain {
+    /// The node, as the rollout sees it.
+    pub(crate) fn seen(&self) -> Node {
+        match self.look {
+            Look::Unknown => Node::Unknown,
+            Look::Stays => Node::Stays,
+            Look::Leaves(_) => Node::Leaves,
+        }
+    }
+
+    /// The node and its mark, if it has one.
+    pub(crate) fn marked(&self) -> Option<(&str, Mark)> {
+        match self.look {
+            Look::Leaves(mark) => Some((self.node.as_deref()?, mark)),
+            Look::Unknown | Look::Stays => None,
+        }
+    }
+
+    /// What follows from the answer of the rollout.
+    pub(crate) fn budget(&self, step: Step) -> Budget {
+        match (self.eviction, self.look) {
+            (Eviction::Always, _) => Budget::None,
+            (Eviction::Never, _) => Budget::Shut,
+            (Eviction::Announced, Look::Unknown) => Budget::AsItStands,
+            (Eviction::Announced, _) if step == Step::Wait(WaitingOn::Eviction) => Budget::Open,
+            (Eviction::Announced, Look::Stays | Look::Leaves(_)) => Budget::Shut,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+    use paper_mc_server::Eviction as Wish;
+
+    const PATIENT: Policy = Policy::WaitForEmpty { deadline: SignedDuration::from_mins(45) };
+
+    #[test]
+    fn who_says_nothing_is_evicted_as_ever_unless_players_are_waited_for_and_nodes_can_be_read() {
+        for reads_nodes in [true, false] {
+            assert_eq!(eviction_of(None, Policy::Announce, reads_nodes), Ok(Eviction::Always));
+            assert_eq!(eviction_of(None, Policy::Ignore, reads_nodes), Ok(Eviction::Always));
+            assert_eq!(eviction_of(Some(Wish::Always), PATIENT, reads_nodes), Ok(Eviction::Always), "a word is a word");
+            assert_eq!(eviction_of(Some(Wish::Never), PATIENT, reads_nodes), Ok(Eviction::Never));
+        }
+        assert_eq!(eviction_of(None, PATIENT, true), Ok(Eviction::Announced));
+        assert_eq!(eviction_of(None, PATIENT, false), Ok(Eviction::Always));
+        assert_eq!(eviction_of(Some(Wish::OnUpgrade), Policy::Ignore, true), Ok(Eviction::Announced));
+    }
+
+    #[test]
+    fn who_asks_for_what_needs_nodes_where_they_cannot_be_read_is_told_what_to_set() {
+        let said = eviction_of(Some(Wish::OnUpgrade), Policy::Announce, false).unwrap_err().to_string();
+        assert!(said.starts_with("spec.eviction: `OnUpgrade`"), "{said}");
+        assert!(said.contains("`watchNodes: true`") && !said.contains("  "), "{said}");
+    }
+
+    #[test]
+    fn the_budget_is_open_only_where_the_rollout_waits_for_an_eviction() {
+        let drain = |eviction, look| Drain { eviction, node: Some("a".to_owned()), look };
+        let marked = Look::Leaves(Mark::Cordoned);
+        let ready = Step::Wait(WaitingOn::Eviction);
+        for look in [Look::Unknown, Look::Stays, marked] {
+            assert_eq!(drain(Eviction::Always, look).budget(Step::Settled), Budget::None);
+            assert_eq!(drain(Eviction::Never, look).budget(Step::Settled), Budget::Shut);
+        }
+        assert_eq!(drain(Eviction::Announced, marked).budget(ready), Budget::Open);
+        assert_eq!(drain(Eviction::Announced, marked).budget(Step::EndDrain), Budget::Shut);
+        assert_eq!(drain(Eviction::Announced, Look::Stays).budget(Step::Settled), Budget::Shut);
+        assert_eq!(drain(Eviction::Announced, Look::Unknown).budget(Step::Settled), Budget::AsItStands);
+    }
+}

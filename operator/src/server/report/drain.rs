@@ -1,0 +1,156 @@
+//! Pure. What a person reads who empties the server's node: why it waits, until when, and the way out.
+
+use crds::PaperMCServerStatus;
+use scheduler::countdown;
+use scheduler::rollout::{Step, WaitingOn};
+use scheduler::seen::{Act, Eviction};
+
+use super::Report;
+use crate::k8s::events::Note;
+use crate::server::check::CheckedServer;
+use crate::server::rollout::Done;
+
+/// The condition. There is none while the node stays.
+pub(super) const DRAINING: &str = "Draining";
+
+/// Its reasons that an Event is worth, when they begin.
+const NEVER: &str = "EvictionNever";
+const ALLOWED: &str = "EvictionAllowed";
+
+/// Reason and message.
+pub(super) fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<(&'static str, String)> {
+    let drain = &report.plan.drain;
+    let (node, mark) = drain.marked()?;
+    let (reason, what) = match drain.eviction {
+        Eviction::Always => return None,
+        Eviction::Never => {
+            (NEVER, format!("`spec.eviction` is `Never`, so evictions are refused. {}", way_out(server)))
+        }
+        Eviction::Announced => {
+            let seen = &report.plan.seen;
+            let is_told = seen.draining_since().is_some_and(|since| seen.told(Act::Drain { since }).is_some());
+            what_is_waited_for(server, report.step, is_told)
+        }
+    };
+    Some((reason, format!("node `{node}` {}: {what}", mark.in_words())))
+}
+
+/// How far the server is on its way to being let go. `is_told`: the countdown, if there is one, is for that.
+fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'static str, String) {
+    match step {
+        Step::BeginDrain { .. }
+        | Step::Announce { act: Act::Drain { .. }, .. }
+        | Step::Save { act: Act::Drain { .. }, .. } => {
+            ("MakingReady", "evictions are refused until players were told and the world is saved".to_owned())
+        }
+        Step::Wait(WaitingOn::Players { until }) => {
+            let notice = countdown::in_words(server.notice);
+            let words = format!(
+                "evictions are refused while somebody is on, until {until} at most; then players are warned for {notice}. {}",
+                way_out(server)
+            );
+            ("WaitingForPlayers", words)
+        }
+        Step::Wait(WaitingOn::Countdown { ends }) if is_told => {
+            let words =
+                format!("players are warned; evictions are refused until {ends}, and until the world is saved then");
+            ("Countdown", words)
+        }
+        Step::Wait(WaitingOn::Agent { until }) => {
+            ("AgentSilent", format!("nobody can be asked; evictions are refused until {until} at most"))
+        }
+        Step::Wait(WaitingOn::SaveRefused { again }) => {
+            let words = format!(
+                "the server did not confirm its save, so evictions are refused; it is asked again at {again}. {}",
+                way_out(server)
+            );
+            ("SaveRefused", words)
+        }
+        Step::Wait(WaitingOn::Eviction) => {
+            (ALLOWED, "players were told and the world is saved: evictions are let through".to_owned())
+        }
+        Step::Create { .. }
+        | Step::Stage
+        | Step::Announce { .. }
+        | Step::Save { .. }
+        | Step::WriteTemplate { .. }
+        | Step::Commit { .. }
+        | Step::Restore { .. }
+        | Step::MarkFailed { .. }
+        | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
+        | Step::RollBack { .. }
+        | Step::Close { .. }
+        | Step::Restart { .. }
+        | Step::EndRestart
+        | Step::EndDrain
+        | Step::Settled
+        | Step::Wait(_) => {
+            let words =
+                "what is under way is finished first (see Updating); a pod that is not ready may be evicted meanwhile";
+            ("UnderWay", words.to_owned())
+        }
+    }
+}
+
+/// What moves the server now: the stop of any pod that is deleted, and a new pod that finds another node.
+fn way_out(CheckedServer { name, namespace, .. }: &CheckedServer) -> String {
+    format!(
+        "To move it now, players warned for seconds and the world saved: `kubectl -n {namespace} delete pod {name}-0`"
+    )
+}
+
+/// Events, each once for each drain.
+pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+    let was = |reason: &str| before.conditions.iter().any(|it| it.type_ == DRAINING && it.reason == reason);
+    let now = report.now;
+    let mut notes = Vec::new();
+    if *report.done == Done::DrainEnded {
+        let text = format!("at {now}: the server stays; evictions are refused again");
+        notes.push(Note { reason: "DrainEnded", warning: false, text });
+    }
+    let Some((reason, message)) = in_words(server, report) else { return notes };
+    let text = format!("at {now}, {message}");
+    if *report.done == Done::DrainBegun {
+        notes.push(Note { reason: "DrainBegun", warning: false, text });
+    } else if reason == NEVER && !was(NEVER) {
+        notes.push(Note { reason: "EvictionRefused", warning: true, text });
+    } else if reason == ALLOWED && !was(ALLOWED) {
+        notes.push(Note { reason: ALLOWED, warning: false, text });
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use scheduler::seen::PodUid;
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+
+    #[test]
+    fn who_drains_reads_why_it_waits_until_when_and_how_to_wait_no_longer() {
+        let server = check(&server(json!({"players": {"notice": "90s"}}))).unwrap();
+        let until = Timestamp::constant(1_795_348_800, 0);
+        let words = |step| what_is_waited_for(&server, step, true);
+        let way_out =
+            "To move it now, players warned for seconds and the world saved: `kubectl -n games delete pod lobby-0`";
+        let players = format!(
+            "evictions are refused while somebody is on, until 2026-11-22T12:00:00Z at most; then players are warned for \
+             1 minute 30 seconds. {way_out}"
+        );
+        assert_eq!(words(Step::Wait(WaitingOn::Players { until })), ("WaitingForPlayers", players));
+        let refused = words(Step::Wait(WaitingOn::SaveRefused { again: until }));
+        assert!(refused.0 == "SaveRefused" && refused.1.ends_with(way_out), "{refused:?}");
+        assert_eq!(words(Step::Wait(WaitingOn::Eviction)).0, "EvictionAllowed");
+        let countdown = Step::Wait(WaitingOn::Countdown { ends: until });
+        assert_eq!(words(countdown).0, "Countdown");
+        assert_eq!(what_is_waited_for(&server, countdown, false).0, "UnderWay", "it is that of an update");
+        let save = |act| Step::Save { act, pod: PodUid(7), not_after: until };
+        assert_eq!(words(save(Act::Drain { since: until })).0, "MakingReady");
+        assert_eq!(words(save(Act::Restart { due: until })).0, "UnderWay");
+    }
+}
