@@ -20,9 +20,9 @@ use crate::version::Minecraft;
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
-    /// How to read the rest. A lock without it is of format 1.
-    #[serde(default)]
-    pub format_version: FormatVersion,
+    /// How to read the rest. A lock without it is of format 1, which had neither [`Self::guesses`] nor [`Self::image_java`].
+    #[serde(default = "FormatVersion::<2>::first")]
+    pub format_version: FormatVersion<2>,
     /// `namespace/name` of the server it was solved for.
     pub server: String,
     /// What it runs as; absent for Paper. [`Self::minecraft`], [`Self::build`] and [`Self::paper`] are of this.
@@ -49,40 +49,54 @@ pub struct Lock {
     /// Facts about versions that bind these plugins and that no page states, each with who says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<UsedFact>,
+    /// What these plugins are taken to need of each other where nobody has said it, by the dates of their releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guesses: Vec<Guess>,
+    /// What the tag of the image was read to say; absent when it does not say its Java, and without an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_java: Option<ImageJava>,
 }
 
-/// The format of a file that is kept: 1. Another one is refused while reading, so that nobody acts on half of a file.
+/// The format of a file that is kept; `NEWEST` is what is written. One that is not known is refused while reading, so that nobody
+/// acts on half of a file. What was read of an older one is written as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
-pub struct FormatVersion(u32);
+pub struct FormatVersion<const NEWEST: u32>(u32);
 
-/// The only format so far.
-const FORMAT: u32 = 1;
-
-impl Default for FormatVersion {
-    fn default() -> Self {
-        Self(FORMAT)
+impl<const NEWEST: u32> FormatVersion<NEWEST> {
+    /// What a file is of that was written before files said so.
+    pub(crate) fn first() -> Self {
+        Self(1)
     }
 }
 
-impl TryFrom<u32> for FormatVersion {
+impl<const NEWEST: u32> Default for FormatVersion<NEWEST> {
+    fn default() -> Self {
+        Self(NEWEST)
+    }
+}
+
+impl<const NEWEST: u32> TryFrom<u32> for FormatVersion<NEWEST> {
     type Error = UnknownFormat;
 
     fn try_from(format: u32) -> Result<Self, UnknownFormat> {
-        if format == FORMAT { Ok(Self(format)) } else { Err(UnknownFormat(format)) }
+        if (1..=NEWEST).contains(&format) { Ok(Self(format)) } else { Err(UnknownFormat { format, newest: NEWEST }) }
     }
 }
 
-impl From<FormatVersion> for u32 {
-    fn from(format: FormatVersion) -> Self {
+impl<const NEWEST: u32> From<FormatVersion<NEWEST>> for u32 {
+    fn from(format: FormatVersion<NEWEST>) -> Self {
         format.0
     }
 }
 
 /// A file of a format that is not known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is of format {0}, and this version reads format {known} only", known = FORMAT)]
-pub struct UnknownFormat(u32);
+#[error("it is of format {format}, and the newest that this version reads is {newest}")]
+pub struct UnknownFormat {
+    format: u32,
+    newest: u32,
+}
 
 /// One file of a lock, always with a hash: a file without one is never chosen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -161,6 +175,39 @@ pub struct Fact {
     pub read_at: Timestamp,
 }
 
+/// A least version that no page states and nobody has recorded: guessed from the dates of two releases.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Guess {
+    /// The plugin that needs, by the name people know.
+    pub plugin: String,
+    /// Its version.
+    pub version: String,
+    /// When that was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
+    /// The plugin it needs, by the name people know.
+    pub needs: String,
+    /// The oldest release of it that will do, by the order of its source.
+    pub at_least: String,
+    /// When that one was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least_published: Option<Timestamp>,
+}
+
+/// The Java of an image, by its tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImageJava {
+    /// The major version.
+    pub has: u32,
+    /// When the tag was pushed, where it is one that was read; not for an image that was only named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<Timestamp>,
+}
+
 /// What names a lock: sha256 over what runs, in hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -197,8 +244,8 @@ struct Covered<'a> {
 }
 
 impl Lock {
-    /// Names this lock by what runs: versions, file names and hashes. Dates, addresses, sizes, reasons and the
-    /// server's name are left out, so that a newer reading of the same facts restarts nobody.
+    /// Names this lock by what runs: versions, file names and hashes. Dates, addresses, sizes, reasons, facts and
+    /// the server's name are left out, so that a newer reading, or one more fact about the same files, restarts nobody.
     pub fn digest(&self) -> LockDigest {
         let mut files: Vec<[&str; 4]> = self
             .plugins

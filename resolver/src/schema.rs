@@ -20,12 +20,13 @@ impl JsonSchema for Minecraft {
     }
 }
 
-impl JsonSchema for FormatVersion {
+impl<const NEWEST: u32> JsonSchema for FormatVersion<NEWEST> {
     fn schema_name() -> Cow<'static, str> {
         "FormatVersion".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"description": "The format of a file that is kept.", "type": "integer", "const": 1})
+        let known: Vec<u32> = (1..=NEWEST).collect();
+        json_schema!({"description": "The format of a file that is kept.", "type": "integer", "enum": known})
     }
 }

@@ -9,6 +9,7 @@ use pubgrub::VersionSet;
 use crate::catalog::{Catalog, Channel, Project, Release};
 use crate::explain::{PaperName, Warning};
 use crate::facts::{Says, UsedFact};
+use crate::lock::Guess;
 use crate::overlay::Own;
 use crate::request::{CompatibilityOverride, Hold, Request, Unlisted};
 use crate::solve::set::IndexSet;
@@ -175,6 +176,23 @@ impl<'a> World<'a> {
             needs: self.shelves[link.to].name().to_owned(),
             range: range.clone(),
             says: says.clone(),
+        })
+    }
+
+    /// What a release is taken to need of others by their dates.
+    pub(crate) fn guesses(&self, at: usize, place: usize) -> impl Iterator<Item = Guess> {
+        let (from, release) = (&self.shelves[at], self.shelves[at].releases[place].release);
+        from.links[place].iter().filter_map(move |link| {
+            let other = &self.shelves[link.to];
+            let least = other.releases[link.guessed? - 1].release;
+            Some(Guess {
+                plugin: from.name().to_owned(),
+                version: release.version.clone(),
+                published: release.published,
+                needs: other.name().to_owned(),
+                at_least: least.version.clone(),
+                at_least_published: least.published,
+            })
         })
     }
 

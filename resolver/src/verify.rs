@@ -5,13 +5,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Artifact, Catalog, Release};
 use crate::explain::{PaperName, PaperPin, Unanswerable};
-use crate::lock::{Lock, LockReason, LockedFile, LockedPlugin};
+use crate::facts::UsedFact;
+use crate::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
+use crate::passing_over::passing_over;
 use crate::request::{PaperWish, Request};
+use crate::shelf::java::java_of_image;
 use crate::shelf::{Link, LinkKind, Shelf, World};
 use crate::software::Software;
 use crate::unseen::announced_md5;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
+
+mod said;
+
+pub use said::unsaid;
 
 /// A fact of a lock that holds no longer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +81,29 @@ pub enum Broken {
         locked: String,
         /// Hash at the source; absent when it gives none, or has no file.
         published: Option<String>,
+    },
+    /// A fact about versions that nobody says any more, or not in these words.
+    FactGone {
+        /// As it stands in the lock.
+        #[serde(deserialize_with = "passing_over")]
+        said: UsedFact,
+    },
+    /// A guess that the dates do not give any more.
+    GuessChanged {
+        /// As it stands in the lock.
+        #[serde(deserialize_with = "passing_over")]
+        guess: Guess,
+        /// What they give; absent when nothing is guessed about these two.
+        #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
+        now: Option<Guess>,
+    },
+    /// The tag of the locked image does not say the Java that it was read to say.
+    ImageJava {
+        /// In the lock.
+        locked: u32,
+        /// What it says; absent when it says none, or there is no image.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        says: Option<u32>,
     },
 }
 
@@ -174,7 +204,8 @@ pub enum Unmet {
     },
 }
 
-/// The facts of a lock that this catalog does not bear out as of `now`, Paper first, then plugins in the lock's order.
+/// The facts of a lock about its files that this catalog does not bear out as of `now`, Paper first, then plugins in the lock's
+/// order, then the image. Those about versions: [`unsaid`].
 pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
     let mut broken = paper_facts(lock, catalog, now);
     for locked in &lock.plugins {
@@ -198,6 +229,9 @@ pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broke
             Some(Broken::FileChanged { plugin, version, locked, published })
         }));
     }
+    let says = lock.image.as_deref().and_then(java_of_image);
+    let read = lock.image_java.filter(|read| says != Some(read.has));
+    broken.extend(read.map(|read| Broken::ImageJava { locked: read.has, says }));
     broken
 }
 
@@ -268,14 +302,7 @@ pub fn unmet(
     for version in versions.filter(|version| version.minecraft == lock.minecraft) {
         version.builds.retain(|build| build.number == lock.build);
     }
-    let world = World::build(&catalog, request, now).map_err(|gap| {
-        Box::new(Unanswerable {
-            server: request.server.clone(),
-            fetch: gap.fetch.into_iter().collect(),
-            unseen: Vec::new(),
-            unread: gap.unread.into_iter().collect(),
-        })
-    })?;
+    let world = world(&catalog, request, now)?;
     if request.software != lock.software {
         return Ok(vec![Unmet::Software { software: request.software }]);
     }
@@ -293,6 +320,18 @@ pub fn unmet(
         strangers.map(|locked| Unmet::NotAskedFor { plugin: locked.name.clone(), version: locked.version.clone() }),
     );
     Ok(unmet)
+}
+
+/// The catalog as the server sees it, if nothing is missing.
+fn world<'a>(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<World<'a>, Box<Unanswerable>> {
+    World::build(catalog, request, now).map_err(|gap| {
+        Box::new(Unanswerable {
+            server: request.server.clone(),
+            fetch: gap.fetch.into_iter().collect(),
+            unseen: Vec::new(),
+            unread: gap.unread.into_iter().collect(),
+        })
+    })
 }
 
 fn server(lock: &Lock, world: &World<'_>) -> Vec<Unmet> {

@@ -4,13 +4,14 @@
 
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar};
 use resolver::explain::Explanation;
 use resolver::file_pattern::stem;
-use resolver::lock::{Lock, LockReason};
+use resolver::lock::{Guess, ImageJava, Lock, LockReason};
 use resolver::request::{PaperWish, PluginWish, Request, VersionWish};
-use resolver::verify::{Broken, Unmet, broken_facts, unmet};
+use resolver::software::Software;
+use resolver::verify::{Broken, Unmet, broken_facts, unmet, unsaid};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
@@ -226,10 +227,16 @@ fn the_checker_notices_each_way_to_break_a_lock() {
         lock.plugins[plugin].file.size = file.size;
         lock.plugins[plugin].file.hash = file.hash.clone().unwrap();
     };
-    let breaks: [Break<'_>; 9] = [
+    let breaks: [Break<'_>; 11] = [
         ("a newer Paper", &|lock| lock.minecraft = "1.21.11".parse().unwrap(), "is used in build"),
         ("an older build", &|lock| lock.build -= 1, "is used in build"),
         ("another Java", &|lock| lock.java = 17, "Java 17"),
+        (
+            "an image that was read wrongly",
+            &|lock| lock.image_java = Some(ImageJava { has: 8, pushed: None }),
+            "was not read in",
+        ),
+        ("a guess that nobody made", &|lock| lock.guesses.push(guess()), "is guessed, not"),
         ("another file", &|lock| lock.plugins[via].file.hash.push('0'), "is not as the catalog has it"),
         ("nothing that is needed", &|lock| drop(lock.plugins.remove(via)), "does not go with ViaVersion"),
         ("nothing that is asked for", &|lock| drop(lock.plugins.remove(grief)), "is asked for and not there"),
@@ -247,6 +254,70 @@ fn the_checker_notices_each_way_to_break_a_lock() {
         let found = checker::complaints(&catalog, &request, now, &broken);
         assert!(found.iter().any(|found| found.contains(complaint)), "{what}: {found:?}");
     }
+}
+
+/// A guess that no dates give.
+fn guess() -> Guess {
+    let text = |text: &str| text.to_owned();
+    let (plugin, version, needs, at_least) = (text("ViaBackwards"), text("5.7.1"), text("ViaVersion"), text("5.6.0"));
+    Guess { plugin, version, published: None, needs, at_least, at_least_published: None }
+}
+
+/// What was guessed for a lock is guessed again, and a fact of it that nobody says is noticed.
+#[test]
+fn the_facts_of_a_lock_about_versions_are_looked_up_again() {
+    let (mut catalog, mut request, now, plain) = good();
+    assert_eq!(unsaid(&plain, &catalog, &request, now).unwrap(), []);
+    assert!(plain.bounds.iter().any(|fact| fact.plugin == "ViaBackwards") && plain.guesses.is_empty());
+    let mut other = plain.clone();
+    other.bounds[0].range = ">=1".parse().unwrap();
+    let found = unsaid(&other, &catalog, &request, now).unwrap();
+    assert!(matches!(found.as_slice(), [Broken::FactGone { said }] if *said == other.bounds[0]), "{found:?}");
+    other = plain.clone();
+    other.guesses = vec![guess()];
+    let found = unsaid(&other, &catalog, &request, now).unwrap();
+    assert!(matches!(found.as_slice(), [Broken::GuessChanged { now: None, .. }]), "{found:?}");
+
+    // A release that no table has: what it needs is guessed.
+    let project = catalog.projects.iter_mut().find(|project| project.name == "ViaBackwards").unwrap();
+    let release = project.releases.iter_mut().find(|release| release.version == "5.7.1").unwrap();
+    release.version = "5.7.1.9".to_owned();
+    let guessed = resolve(&catalog, &request, now).unwrap().lock;
+    let [known] = guessed.guesses.as_slice() else { panic!("{:?}", guessed.guesses) };
+    assert_eq!((known.version.as_str(), known.at_least.as_str()), ("5.7.1.9", "5.7.1"));
+    assert_eq!(unsaid(&guessed, &catalog, &request, now).unwrap(), []);
+    let mut moved = catalog.clone();
+    let via = moved.projects.iter_mut().find(|project| project.name == "ViaVersion").unwrap();
+    let newest = via.releases.iter_mut().find(|release| release.version == "5.7.1").unwrap();
+    newest.published = newest.published.map(|date| date + SignedDuration::from_hours(24));
+    let found = unsaid(&guessed, &moved, &request, now).unwrap();
+    let [Broken::GuessChanged { guess, now: Some(least) }] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((guess, least.at_least.as_str()), (known, "5.7.0"));
+    // Of a release that is gone it is said that it is gone, and of other software nothing.
+    let project = moved.projects.iter_mut().find(|project| project.name == "ViaBackwards").unwrap();
+    project.releases.retain(|release| release.version != "5.7.1.9");
+    assert_eq!(unsaid(&guessed, &moved, &request, now).unwrap(), []);
+    request.software = Software::Folia;
+    assert_eq!(unsaid(&other, &catalog, &request, now).unwrap(), []);
+}
+
+#[test]
+fn the_tag_of_a_locked_image_is_read_again() {
+    let (catalog, _, now, mut plain) = good();
+    let read = ImageJava { has: 21, pushed: None };
+    (plain.image, plain.image_java) = (Some("example.org/paper:2026.1-java21".to_owned()), Some(read));
+    assert_eq!(broken_facts(&plain, &catalog, now), []);
+    let broken = |change: &dyn Fn(&mut Lock)| {
+        let mut lock = plain.clone();
+        change(&mut lock);
+        broken_facts(&lock, &catalog, now)
+    };
+    assert_eq!(
+        broken(&|lock| lock.image_java = Some(ImageJava { has: 25, ..read })),
+        [Broken::ImageJava { locked: 25, says: Some(21) }]
+    );
+    assert_eq!(broken(&|lock| lock.image = None), [Broken::ImageJava { locked: 21, says: None }]);
+    assert_eq!(broken(&|lock| (lock.image, lock.image_java) = (None, None)), []);
 }
 
 /// A release with a second JAR, which its Plugin names: part of the lock, and missed where it lacks or is another one.

@@ -128,6 +128,8 @@ mod tests {
             plugins,
             facts: Vec::new(),
             bounds: Vec::new(),
+            guesses: Vec::new(),
+            image_java: None,
         }
     }
 

@@ -111,7 +111,8 @@ pub(crate) struct Answer {
 pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
     if lock.image.is_none() {
         let same_java = runs.lock.as_ref().filter(|record| record.lock.java == lock.java);
-        lock.image = same_java.and_then(|record| record.lock.image.clone());
+        (lock.image, lock.image_java) =
+            same_java.map_or((None, None), |record| (record.lock.image.clone(), record.lock.image_java));
     }
     lock
 }

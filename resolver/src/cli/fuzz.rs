@@ -305,7 +305,7 @@ fn problem() -> String {
     };
     let checked = check(read(GOOD), &mut Vec::new()).unwrap();
     serde_json::to_string_pretty(&serde_json::json!({
-        "formatVersion": FormatVersion::default(), "question": question, "requests": checked.requests, "running": checked.running,
+        "formatVersion": FormatVersion::<1>::default(), "question": question, "requests": checked.requests, "running": checked.running,
         "schedules": checked.schedules, "catalog": catalog,
     }))
     .unwrap()

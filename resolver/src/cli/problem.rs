@@ -23,7 +23,7 @@ use crate::request::Request;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Problem {
-    format_version: FormatVersion,
+    format_version: FormatVersion<1>,
     /// What was asked.
     pub(super) question: Question,
     /// What the servers want.

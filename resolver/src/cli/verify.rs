@@ -9,11 +9,12 @@ use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::table::table;
 use super::{End, Said, diff};
 use crate::Unsolvable;
-use crate::explain::words::{date, unusable};
+use crate::explain::words::{date, range, unusable};
 use crate::explain::{Explanation, PaperName, human};
-use crate::lock::{Difference, Lock, LockedPlugin};
+use crate::facts::UsedFact;
+use crate::lock::{Difference, Guess, Lock, LockedPlugin};
 use crate::upstream::in_words;
-use crate::verify::{Broken, Unmet, broken_facts, unmet};
+use crate::verify::{Broken, Unmet, broken_facts, unmet, unsaid};
 
 /// What came of checking a lock.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,7 +76,14 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Said, Said> {
             (unmet, Some(lock.difference(&resolution.lock)).filter(|difference| !difference.equal), None)
         }
     };
-    let facts = broken_facts(&lock, &gathered.catalog, at);
+    let mut facts = broken_facts(&lock, &gathered.catalog, at);
+    match unsaid(&lock, &gathered.catalog, request, at) {
+        Ok(unsaid) => facts.extend(unsaid),
+        Err(unanswerable) => {
+            trouble(&mut said, &Unsolvable::Unanswerable(unanswerable));
+            return Ok(said);
+        }
+    }
     let holds = facts.is_empty() && unmet.is_empty() && solve.is_none() && no_solution.is_none();
     let verdict = Verdict { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
     if !holds {
@@ -151,6 +159,21 @@ fn broken_words(broken: &Broken) -> Vec<String> {
         Broken::ProjectUnknown { plugin, version } => (format!("{plugin} {version}"), unknown),
         Broken::FileChanged { plugin, version, locked, published } => {
             (format!("{plugin} {version}"), changed(locked, published.as_ref()))
+        }
+        Broken::FactGone { said: UsedFact { plugin, version, needs, range: within, says: _ } } => {
+            (format!("{plugin} {version}"), format!("nobody says any more that it needs {needs} {}", range(within)))
+        }
+        Broken::GuessChanged { guess: Guess { plugin, version, needs, at_least, .. }, now } => {
+            let now = match now {
+                Some(now) if now.at_least == *at_least => "the dates of the two are others now".to_owned(),
+                Some(now) => format!("by their dates it is {} now", now.at_least),
+                None => "that is not guessed any more".to_owned(),
+            };
+            (format!("{plugin} {version}"), format!("was taken to need {needs} {at_least} or newer; {now}"))
+        }
+        Broken::ImageJava { locked, says } => {
+            let says = says.map_or_else(|| "says no Java".to_owned(), |says| format!("says Java {says}"));
+            ("image".to_owned(), format!("its tag {says}; it was read to have Java {locked}"))
         }
     };
     vec![head, words]

@@ -165,7 +165,7 @@ pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
 }
 
 /// `5.7.1 or newer`, else as it was written.
-pub(super) fn range(range: &Range) -> String {
+pub(crate) fn range(range: &Range) -> String {
     match range.as_str().strip_prefix(">=") {
         Some(least) if !least.contains(',') => format!("{} or newer", least.trim()),
         _ => range.to_string(),

@@ -10,6 +10,7 @@ use super::{
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::declared::clashes;
 use crate::facts::UsedFact;
+use crate::lock::Guess;
 use crate::request::{OverrideMode, PaperWish, Running};
 use crate::shelf::listing::Known;
 use crate::shelf::strangers::Strangers;
@@ -377,17 +378,9 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     if shelf.project.key.source == Source::Url && stocked.release.version == FALLBACK_VERSION {
         warnings.push(Warning::FallbackVersion { plugin: plugin(), version: version() });
     }
-    for link in &shelf.links[place] {
-        if let Some(guessed) = link.guessed {
-            let other = &world.shelves[link.to];
-            warnings.push(Warning::GuessedBound {
-                plugin: plugin(),
-                version: version(),
-                needs: other.name().to_owned(),
-                at_least: other.releases[guessed - 1].release.version.clone(),
-            });
-        }
-    }
+    warnings.extend(world.guesses(at, place).map(|Guess { plugin, version, needs, at_least, .. }| {
+        Warning::GuessedBound { plugin, version, needs, at_least }
+    }));
     let is_there = |name: &str| world.request.unmanaged.iter().any(|jar| jar.is_called(name));
     for needs in stocked.outside.iter().filter(|needs| !is_there(needs)) {
         warnings.push(Warning::OutsideDependency { plugin: plugin(), needs: needs.clone() });

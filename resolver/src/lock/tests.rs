@@ -32,6 +32,19 @@ fn lock() -> Lock {
         }],
         facts: vec![Fact { about: "Paper".to_owned(), read_at: Timestamp::UNIX_EPOCH }],
         bounds: Vec::new(),
+        guesses: Vec::new(),
+        image_java: None,
+    }
+}
+
+fn guess() -> Guess {
+    Guess {
+        plugin: "ViaBackwards".to_owned(),
+        version: "5.7.1".to_owned(),
+        published: Some(Timestamp::UNIX_EPOCH),
+        needs: "ViaVersion".to_owned(),
+        at_least: "5.7.1".to_owned(),
+        at_least_published: None,
     }
 }
 
@@ -45,6 +58,8 @@ fn the_digest_stays_when_nothing_that_runs_changes() {
     other.paper.size = None;
     other.plugins[0].reason = LockReason::RequestedBy(vec!["viaversion".to_owned()]);
     other.jvm_flags.push("-XX:+UseG1GC".to_owned());
+    other.guesses.push(guess());
+    other.image_java = Some(ImageJava { has: 21, pushed: None });
     assert_eq!(other.digest(), digest);
     assert_eq!(digest.as_str().len(), 64);
     assert_eq!(digest.short(), &digest.as_str()[..16]);
@@ -118,21 +133,39 @@ fn a_file_name_from_outside_is_one_safe_path_component() {
     }
 }
 
+/// What an operator of format 1 wrote into a `ConfigMap`, where it cannot be changed.
+const FORMAT_1: &str = include_str!("format-1.lock.json");
+
 #[test]
-fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
-    let text = lock().to_json();
-    assert!(text.starts_with("{\n  \"formatVersion\": 1,\n"));
-    let without = text.replace("  \"formatVersion\": 1,\n", "");
-    assert_eq!(serde_json::from_str::<Lock>(&without).unwrap(), lock());
-    let newer = text.replace("\"formatVersion\": 1", "\"formatVersion\": 2");
-    let refused = serde_json::from_str::<Lock>(&newer).unwrap_err().to_string();
-    assert!(refused.contains("is of format 2, and this version reads format 1 only"), "{refused}");
+fn a_lock_of_format_1_is_read_named_and_written_as_it_was() {
+    let old: Lock = serde_json::from_str(FORMAT_1).unwrap();
+    assert_eq!(old.to_json(), FORMAT_1, "what is written again is what stands in an immutable object");
+    assert_eq!(old.digest().short(), "873907b0be674812", "another one restarts every server");
+    assert_eq!((old.guesses.as_slice(), old.image_java), ([].as_slice(), None));
+    // The same set, chosen today.
+    let image_java = Some(ImageJava { has: 21, pushed: None });
+    let new = Lock { format_version: FormatVersion::default(), guesses: vec![guess()], image_java, ..old.clone() };
+    assert!(new.to_json().starts_with("{\n  \"formatVersion\": 2,\n"));
+    assert_eq!((new.digest(), old.difference(&new).equal), (old.digest(), true));
 }
 
-/// Whatever changes the digest is shown, and what is shown changes the digest.
+#[test]
+fn a_lock_without_a_format_is_of_the_first_and_an_unknown_one_is_refused() {
+    let without = FORMAT_1.replace("  \"formatVersion\": 1,\n", "");
+    assert_eq!(serde_json::from_str::<Lock>(&without).unwrap().to_json(), FORMAT_1);
+    for unknown in ["0", "3"] {
+        let text = FORMAT_1.replace("\"formatVersion\": 1", &format!("\"formatVersion\": {unknown}"));
+        let refused = serde_json::from_str::<Lock>(&text).unwrap_err().to_string();
+        assert!(
+            refused.contains(&format!("it is of format {unknown}, and the newest that this version reads is 2")),
+            "{refused}"
+        );
+    }
+}
+
 #[test]
 fn a_difference_is_empty_exactly_when_the_digest_stays() {
-    let changes: [fn(&mut Lock); 14] = [
+    let changes: [fn(&mut Lock); 16] = [
         |lock| lock.software = Software::Folia,
         |lock| lock.plugins[0].more.push(LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }),
         |lock| lock.minecraft = "1.21.11".parse().unwrap(),
@@ -147,6 +180,8 @@ fn a_difference_is_empty_exactly_when_the_digest_stays() {
         |lock| lock.jvm_flags.push("-Xmx1G".to_owned()),
         |lock| lock.plugins[0].file.url = "https://mirror.example".to_owned(),
         |lock| lock.server = "games/arena".to_owned(),
+        |lock| lock.guesses.push(guess()),
+        |lock| lock.image_java = Some(ImageJava { has: 21, pushed: None }),
     ];
     for (at, change) in changes.into_iter().enumerate() {
         let mut other = lock();

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 
 use crate::catalog::{Catalog, ImageTag};
+use crate::lock::ImageJava;
 use crate::request::{ImagePolicy, Request};
 use crate::unusable::Unusable;
 
@@ -83,6 +84,17 @@ pub(crate) fn java_of_image(image: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
+/// The same, and when the tag was pushed, where it is one that was read.
+pub(crate) fn image_java(catalog: &Catalog, image: &str) -> Option<ImageJava> {
+    let pushed = catalog.images.iter().find(|tag| full_name(tag) == image).map(|tag| tag.pushed);
+    Some(ImageJava { has: java_of_image(image)?, pushed })
+}
+
+/// A tag as an image is asked for by it.
+fn full_name(image: &ImageTag) -> String {
+    format!("{}:{}@{}", image.repository, image.tag, image.digest)
+}
+
 /// The newest `<release>-java<N>` with the Java asked for, else with the next one up that there is; pinned by digest.
 ///
 /// Releases are compared as numbers: `2026.10.1` is newer than `2026.8.1` (PEP 440, not padded).
@@ -101,7 +113,7 @@ pub(crate) fn choose_image<'x>(
         .min_by(|(java_a, release_a, a), (java_b, release_b, b)| {
             java_a.cmp(java_b).then_with(|| release_b.cmp(release_a)).then_with(|| a.tag.cmp(&b.tag))
         })
-        .map(|(_, _, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
+        .map(|(_, _, image)| full_name(image))
 }
 
 /// The image that runs a set which needs this Java: as it is pinned, else as the policy lets it move.

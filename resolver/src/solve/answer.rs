@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::Decision;
 use crate::catalog::{Artifact, Catalog};
 use crate::facts::UsedFact;
-use crate::lock::{Fact, FormatVersion, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
-use crate::shelf::java::image_for;
+use crate::lock::{Fact, FormatVersion, Guess, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
+use crate::shelf::java::{image_for, image_java};
 use crate::shelf::{LinkKind, World};
 
 /// Writes down what was decided.
@@ -53,7 +53,7 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
         });
     }
     facts.sort();
-    let bounds = used_facts(world, decision);
+    let image = image_for(catalog, world.request, java, world.now);
     Lock {
         format_version: FormatVersion::default(),
         server: world.request.server.clone(),
@@ -61,12 +61,14 @@ pub(super) fn lock(catalog: &Catalog, world: &World<'_>, decision: &Decision) ->
         minecraft: paper.version.minecraft.clone(),
         build: build.number,
         java,
-        image: image_for(catalog, world.request, java, world.now),
+        image_java: image.as_deref().and_then(|image| image_java(catalog, image)),
+        image,
         paper: locked(&build.file, safe_file_name(&build.file, software.project())),
         jvm_flags: paper.version.jvm_flags.clone(),
         plugins,
         facts,
-        bounds,
+        bounds: used_facts(world, decision),
+        guesses: guesses(world, decision),
     }
 }
 
@@ -97,6 +99,15 @@ pub(crate) fn used_facts(world: &World<'_>, decision: &Decision) -> Vec<UsedFact
     }
     used.sort();
     used
+}
+
+/// What the chosen plugins are taken to need of each other by their dates, by name.
+fn guesses(world: &World<'_>, decision: &Decision) -> Vec<Guess> {
+    let chosen = decision.chosen.releases.iter().enumerate();
+    let mut guesses: Vec<Guess> =
+        chosen.filter_map(|(at, place)| Some(world.guesses(at, (*place)?))).flatten().collect();
+    guesses.sort();
+    guesses
 }
 
 /// The chosen plugins that need the one on this shelf, and the JARs of people's own that do, by name.

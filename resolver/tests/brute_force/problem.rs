@@ -128,7 +128,7 @@ impl Problem {
 /// A question about several servers, as `resolver explain --problem FILE` reads it.
 pub(crate) fn saved(catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
     let question = json!({ "now": now, "at": now });
-    let format = FormatVersion::default();
+    let format = FormatVersion::<1>::default();
     json!({ "formatVersion": format, "question": question, "requests": requests, "catalog": catalog }).to_string()
 }
 

@@ -93,7 +93,7 @@ fn a_file_that_is_no_lock_is_trouble_and_named_with_its_line() {
     let desk = Desk::new(&[
         ("cut.json", "{\n  \"server\": \"lobby\",\n"),
         ("other.json", "{\"kind\": \"ConfigMap\"}"),
-        ("newer.json", "{\n  \"formatVersion\": 2\n}"),
+        ("newer.json", "{\n  \"formatVersion\": 3\n}"),
     ]);
     assert_shown("diff-no-locks", &desk.run(&["diff", "cut.json", "other.json"]));
     assert_shown("diff-newer-format", &desk.run(&["diff", "newer.json", "missing.json"]));

@@ -143,9 +143,11 @@ fn a_field_more_in_any_object_of_an_answer_is_passed_over() {
 #[test]
 fn a_field_more_in_a_lock_is_refused_wherever_it_stands() {
     let desk = desk();
-    let lock = checked(&desk, "lock", &["lock", "-f", "lobby.yaml"]).remove(0);
+    let mut lock = checked(&desk, "lock", &["lock", "-f", "lobby.yaml"]).remove(0);
+    let names = [("plugin", "ViaBackwards"), ("version", "5.7.1"), ("needs", "ViaVersion"), ("atLeast", "5.7.1")];
+    lock["guesses"] = Value::Array(vec![names.into_iter().collect()]);
     assert!(serde_json::from_value::<Lock>(lock.clone()).is_ok());
-    for place in ["", "/paper", "/plugins/0", "/plugins/0/file", "/facts/0", "/bounds/0"] {
+    for place in ["", "/paper", "/plugins/0", "/plugins/0/file", "/facts/0", "/bounds/0", "/guesses/0", "/imageJava"] {
         let mut newer = lock.clone();
         newer.pointer_mut(place).unwrap()["further"] = 1.into();
         assert_eq!(refusals(&published("lock"), &newer).len(), 1, "{place}");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Desk, assert_shown, lobby, plugin, server};
 
@@ -44,6 +44,19 @@ fn files_that_are_others_now_are_named() {
     assert_shown("verify-facts", &desk.run(&VERIFY));
     rewrite(&desk, |lock| lock["build"] = 999.into());
     assert_shown("verify-paper-gone", &desk.run(&VERIFY));
+}
+
+#[test]
+fn facts_that_nobody_says_and_guesses_that_no_date_gives_are_named() {
+    let desk = desk(&lobby());
+    rewrite(&desk, |lock| {
+        lock["bounds"][0]["range"] = ">=5.6.0".into();
+        lock["imageJava"]["has"] = 25.into();
+        lock["guesses"] = json!([
+            {"plugin": "DiscordSRV", "version": "1.30.4", "needs": "ViaVersion", "atLeast": "5.6.0"},
+        ]);
+    });
+    assert_shown("verify-said", &desk.run(&VERIFY));
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use resolver::catalog::{Artifact, Catalog, Release};
-use resolver::lock::{Lock, LockReason, LockedFile, LockedPlugin};
+use resolver::catalog::{Artifact, Catalog, ImageTag, Release};
+use resolver::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
 use resolver::request::{PaperWish, Request};
 
 use super::rules::{Book, Terms, Unknown, runs};
+use super::texts;
 
 /// Everything that is wrong with a lock; empty: it satisfies the request.
 pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
@@ -63,8 +64,36 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
     if java != lock.java || book.image(java) != lock.image {
         found.push(format!("Java {} and image {:?} are not those of what runs", lock.java, lock.image));
     }
+    let is_it = |tag: &&ImageTag| lock.image == Some(format!("{}:{}@{}", tag.repository, tag.tag, tag.digest));
+    let tag = book.catalog.images.iter().find(is_it);
+    let read = lock.image.as_deref().and_then(texts::java_said);
+    if read.map(|has| (has, tag.map(|tag| tag.pushed))) != lock.image_java.map(|read| (read.has, read.pushed)) {
+        found.push(format!("{:?} was not read in {:?}", lock.image_java, lock.image));
+    }
     together(book, lock, &installed, &mut found);
+    guesses(book, lock, &installed, &mut found);
     found
+}
+
+/// Whether what was guessed is in the lock, and nothing else.
+fn guesses(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
+    let mut guessed = Vec::new();
+    for (release, member) in installed.iter().zip(&book.members) {
+        let Some(release) = release else { continue };
+        let place = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
+        guessed.extend(member.asks[place].iter().filter_map(|ask| {
+            let (from, to, least) = (&member.project.name, &book.members[ask.of].project.name, ask.guessed?);
+            Some((from, &release.version, release.published, to, &least.version, least.published))
+        }));
+    }
+    guessed.sort();
+    let locked = lock.guesses.iter().map(|guess| {
+        let Guess { plugin, version, published, needs, at_least, at_least_published } = guess;
+        (plugin, version, *published, needs, at_least, *at_least_published)
+    });
+    if !locked.eq(guessed.iter().copied()) {
+        found.push(format!("{guessed:?} is guessed, not {:?}", lock.guesses));
+    }
 }
 
 fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String>) -> Option<usize> {

@@ -71,6 +71,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) one_of: BTreeSet<&'a str>,
     /// The range of the fact that says so, where it is no page.
     pub(crate) fact: Option<String>,
+    /// The oldest of them, where that was guessed from dates.
+    pub(crate) guessed: Option<&'a Release>,
 }
 
 /// Reads dependency lines.
@@ -342,12 +344,20 @@ impl<'a> Needs<'a> {
                 out[of].iter().filter(|other| keep(other)).map(|other| other.id.as_str()).collect()
             };
             match line.kind {
-                DependencyKind::Required => asks.push(Ask { of, or_absent: false, one_of: ids(&means), fact: None }),
+                DependencyKind::Required => {
+                    asks.push(Ask { of, or_absent: false, one_of: ids(&means), fact: None, guessed: None });
+                }
                 DependencyKind::Optional if line.version_id.is_some() => {
-                    asks.push(Ask { of, or_absent: true, one_of: ids(&means), fact: None });
+                    asks.push(Ask { of, or_absent: true, one_of: ids(&means), fact: None, guessed: None });
                 }
                 DependencyKind::Incompatible => {
-                    asks.push(Ask { of, or_absent: true, one_of: ids(&|other| !means(other)), fact: None });
+                    asks.push(Ask {
+                        of,
+                        or_absent: true,
+                        one_of: ids(&|other| !means(other)),
+                        fact: None,
+                        guessed: None,
+                    });
                 }
                 DependencyKind::Optional | DependencyKind::Embedded => {}
             }
@@ -355,7 +365,7 @@ impl<'a> Needs<'a> {
         for leads in self.by_jars(place, terms, release) {
             let Some(of) = member(&leads) else { continue };
             let one_of = out[of].iter().map(|other| other.id.as_str()).collect();
-            asks.push(Ask { of, or_absent: false, one_of, fact: None });
+            asks.push(Ask { of, or_absent: false, one_of, fact: None, guessed: None });
         }
         for (leads, bound) in self.facts(place, release) {
             let Some(of) = member(&leads) else { continue };
@@ -363,10 +373,13 @@ impl<'a> Needs<'a> {
                 let within = out[of].iter().filter(|other| texts::in_range(range, &other.version));
                 within.map(|other| other.id.as_str()).collect::<BTreeSet<&str>>()
             };
-            let (one_of, strict) = match &bound {
-                BuiltIn::Range(range) => (within(range), true),
-                BuiltIn::Same(range) => (within(range), false),
-                BuiltIn::Guess => (guessed(release, &out[of]), false),
+            let (one_of, strict, least) = match &bound {
+                BuiltIn::Range(range) => (within(range), true, None),
+                BuiltIn::Same(range) => (within(range), false, None),
+                BuiltIn::Guess => {
+                    let (least, ids) = guessed(release, &out[of]);
+                    (ids, false, least)
+                }
             };
             let by_page = release.dependencies.iter().any(|line| {
                 let binds = matches!(line.kind, DependencyKind::Required | DependencyKind::Optional);
@@ -381,15 +394,16 @@ impl<'a> Needs<'a> {
                 BuiltIn::Same(range) if !silent => Some(range.trim_start_matches('=').to_owned()),
                 BuiltIn::Same(_) | BuiltIn::Guess => None,
             };
-            asks.push(Ask { of, or_absent: false, one_of, fact });
+            asks.push(Ask { of, or_absent: false, one_of, fact, guessed: least.filter(|_| !silent) });
         }
         asks
     }
 }
 
-/// The `ViaVersion` releases that a release of `ViaBackwards` is guessed to accept, from the dates.
-fn guessed<'a>(release: &Release, out: &[&'a Release]) -> BTreeSet<&'a str> {
+/// The `ViaVersion` releases that a release of `ViaBackwards` is guessed to accept, from the dates, and the oldest of them where
+/// the dates say one.
+fn guessed<'a>(release: &Release, out: &[&'a Release]) -> (Option<&'a Release>, BTreeSet<&'a str>) {
     let same_night = published(release).checked_add(SignedDuration::from_hours(1)).unwrap();
     let newest = out.iter().rposition(|via| via.channel == release.channel && published(via) <= same_night);
-    out[newest.unwrap_or(0)..].iter().map(|via| via.id.as_str()).collect()
+    (newest.map(|newest| out[newest]), out[newest.unwrap_or(0)..].iter().map(|via| via.id.as_str()).collect())
 }

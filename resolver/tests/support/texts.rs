@@ -173,6 +173,12 @@ pub(crate) fn java_in(image: &str) -> Option<u32> {
     image.split('@').next()?.split_once("-java")?.1.parse().ok()
 }
 
+/// The Java that the name of an image says, wherever it stands in the tag.
+pub(crate) fn java_said(image: &str) -> Option<u32> {
+    let (_, tag) = image.split('@').next()?.rsplit('/').next()?.split_once(':')?;
+    tag.split('-').find_map(|part| part.strip_prefix("java"))?.parse().ok()
+}
+
 /// `1.21.10` and 130 of `lexfrei/papermc:1.21.10-130`
 pub(crate) fn paper_in(image: &str) -> Option<(&str, u32)> {
     let tag = image.split('@').next()?.split(':').next_back()?;

@@ -26,6 +26,8 @@ fn lock() -> Lock {
         plugins: Vec::new(),
         facts: Vec::new(),
         bounds: Vec::new(),
+        guesses: Vec::new(),
+        image_java: None,
     }
 }
 
