@@ -137,7 +137,7 @@ pub(crate) async fn apply_budget(ctx: &Context, server: &CheckedServer, budget: 
         Budget::Open => true,
     };
     ctx.memory.unbudgeted.remove(&(server.namespace.clone(), server.name.clone()));
-    apply(ctx, &server.namespace, &build_budget(server, lets_through)).await
+    apply(ctx, Writer::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through)).await
 }
 
 /// Looked for once by each process. One that somebody made under this name is theirs.

@@ -42,10 +42,10 @@ const SECRETS: [&str; 2] = [".rcon-cli.env", ".rcon-cli.yaml"];
 /// Minecraft makes a new one.
 const SESSION_LOCK: &str = "session.lock";
 
-/// What lies right in a server's directory and is exchanged for nothing when all that a copy holds is put back: our own records, what comes
-/// back by itself, and what the file system has put there.
+/// What lies right in a server's directory and is exchanged for nothing when all that a copy holds is put back: our own records, and
+/// what comes back by itself.
 pub(super) fn stays(name: &Path) -> bool {
-    [OUR_DIR, "lost+found"].iter().chain(&COMES_BACK).chain(&SECRETS).any(|place| name == Path::new(place))
+    [OUR_DIR].iter().chain(&COMES_BACK).chain(&SECRETS).any(|place| name == Path::new(place))
 }
 
 /// Largest `server.properties` that is read. A real one has 2 KiB.
