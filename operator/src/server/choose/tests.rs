@@ -340,6 +340,19 @@ async fn a_delay_counts_in_a_plugins_own_window() {
 }
 
 #[tokio::test]
+async fn of_two_newer_releases_the_one_that_is_old_enough_comes_in_a_plugins_own_window() {
+    let mut scene = scene(&ALL, &ALL);
+    let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
+    let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
+    (vault.release_id, vault.version) = ("vault-0.9".to_owned(), "0.9".to_owned());
+    scene.request.running = Some(Running::of(&record.lock));
+    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.runs.lock = Some(Arc::new(record));
+    let comes = scene.early(&[with_window("vault", 12)], &sundays(), false).await;
+    assert_eq!(comes.unwrap().1, "vault 0.9 -> 1.0");
+}
+
+#[tokio::test]
 async fn an_urgent_plugin_and_one_whose_window_is_open_come_together_and_one_whose_window_is_not_waits() {
     let mut scene = scene(&ALL, &ALL);
     of_age(&mut scene);
