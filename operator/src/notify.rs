@@ -26,7 +26,8 @@ mod pace;
 mod post;
 mod webhook;
 
-pub(crate) use channel::{Channel, Whose};
+pub(crate) use channel::Channel;
+use channel::Whose;
 use desks::{Desks, End, Lane, Seat, name_of};
 pub(crate) use fault::Fault;
 use message::build_body;
@@ -206,9 +207,10 @@ impl<O: Office> Inner<O> {
             (was != fault, known.in_the_way().cloned())
         };
         if is_news && channel.whose == Whose::Cluster {
-            match &fault {
-                Some(fault) => warn!(error = fault.in_words(channel), "a channel of the cluster cannot be told"),
-                None => info!(channel = channel.name, "a channel of the cluster can be told again"),
+            if let Some(fault) = &fault {
+                warn!(error = fault.in_words(channel), "a channel of the cluster cannot be told");
+            } else {
+                info!(channel = channel.name, "a channel of the cluster can be told again");
             }
             self.wake_users(lane);
         }
@@ -218,7 +220,9 @@ impl<O: Office> Inner<O> {
     /// What is known of a way is said of each server that is told of over it.
     fn wake_users(&self, lane: &Arc<Lane>) {
         let users = self.desks().users(lane);
-        users.iter().for_each(|server| (self.wake)(server));
+        for server in &users {
+            (self.wake)(server);
+        }
     }
 
     /// Tells all that is to be told about one server in one channel, and ends.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tracing::{info, warn};
 
-use super::shared::{Shared, StartFacts};
+use super::shared::{Shared, StartFacts, StopSent};
 use super::watch::{Change, Look, Pinged};
 use super::{Chain, clock, copies, hot_copy, log, sizes};
 use crate::ping::{self, ping};
@@ -209,12 +209,11 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
         let mut state = shared.state();
         state.start = StartFacts::default();
         let stop = state.stop.take();
-        let (saved, why, players) = match stop {
-            Some(stop) => (stop.saved, stop.why, stop.players),
-            None => {
-                let why = "the process ended and nobody had asked this agent: a crash, a kill, or /stop".to_owned();
-                (false, why, None)
-            }
+        let (saved, why, players) = if let Some(StopSent { saved, why, players }) = stop {
+            (saved, why, players)
+        } else {
+            let why = "the process ended and nobody had asked this agent: a crash, a kill, or /stop".to_owned();
+            (false, why, None)
         };
         LastStop { at: look.at, saved, why, players }
     };

@@ -19,30 +19,27 @@ enum Rule {
 }
 
 impl Rule {
-    /// Which of the forms; one that a language does not have is the last that it has.
+    /// Which of the forms; where a language has fewer, it is the last that it has.
     fn form(self, count: i64) -> usize {
         let ends_in_few = matches!(count % 10, 2..=4) && !matches!(count % 100, 12..=14);
-        match self {
-            Self::None => 0,
-            Self::One => usize::from(count != 1),
-            Self::Few => match count {
-                1 => 0,
-                2..=4 => 1,
-                _ => 2,
-            },
-            Self::FewByEnding if count == 1 => 0,
-            Self::OneAndFewByEnding if count % 10 == 1 && count % 100 != 11 => 0,
-            Self::FewByEnding | Self::OneAndFewByEnding if ends_in_few => 1,
-            Self::FewByEnding | Self::OneAndFewByEnding => 2,
-            Self::UpToNineteen if count == 1 => 0,
-            Self::UpToNineteen if matches!(count % 100, 1..=19) => 1,
-            Self::UpToNineteen => 2,
+        let (is_one, is_few) = match self {
+            Self::None => (true, false),
+            Self::One => (count == 1, false),
+            Self::Few => (count == 1, matches!(count, 2..=4)),
+            Self::FewByEnding => (count == 1, ends_in_few),
+            Self::OneAndFewByEnding => (count % 10 == 1 && count % 100 != 11, ends_in_few),
+            Self::UpToNineteen => (count == 1, matches!(count % 100, 1..=19)),
+        };
+        match (is_one, is_few) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
         }
     }
 }
 
 /// A language and its words.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Language {
     /// As BCP 47 has it; what stands in `{in:de}`.
     pub code: &'static str,

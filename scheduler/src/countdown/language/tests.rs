@@ -5,6 +5,9 @@ use super::*;
 /// 1, 2, 5, 11, 12, 21, 22, 25, 30 and 59.
 const COUNTS: [i64; 10] = [1, 2, 5, 11, 12, 21, 22, 25, 30, 59];
 
+/// A language, which of its words each of [`COUNTS`] has, and those words of minutes and of seconds.
+type Row = (&'static str, [usize; 10], &'static [&'static str], &'static [&'static str]);
+
 /// The word of each of [`COUNTS`], without its number; and the same of seconds.
 fn forms(code: &str) -> [Vec<String>; 2] {
     let language = Language::of(code).unwrap();
@@ -20,14 +23,13 @@ fn words(code: &str, seconds: i64) -> String {
 
 #[test]
 fn each_number_has_the_form_that_its_language_asks_for() {
-    // Which of the words behind it each of the counts has.
     const NEVER: [usize; 10] = [0; 10];
     const ONE: [usize; 10] = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1];
     const FEW: [usize; 10] = [0, 1, 2, 2, 2, 2, 2, 2, 2, 2];
     const POLISH: [usize; 10] = [0, 1, 2, 2, 2, 2, 1, 2, 2, 2];
     const EAST: [usize; 10] = [0, 1, 2, 2, 2, 0, 1, 2, 2, 2];
     const ROMANIAN: [usize; 10] = [0, 1, 1, 1, 1, 2, 2, 2, 2, 2];
-    let table: [(&str, [usize; 10], &[&str], &[&str]); 26] = [
+    let table: [Row; 26] = [
         ("cs", FEW, &["minutu", "minuty", "minut"], &["sekundu", "sekundy", "sekund"]),
         ("da", ONE, &["minut", "minutter"], &["sekund", "sekunder"]),
         ("de", ONE, &["Minute", "Minuten"], &["Sekunde", "Sekunden"]),
