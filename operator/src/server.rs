@@ -52,6 +52,7 @@ pub(crate) mod undo;
 
 use choose::Question;
 use consent::Consent;
+use drain::Drain;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
@@ -192,16 +193,9 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
-    let checked = match check::check(server) {
-        Ok(checked) => checked,
-        Err(complaints) => return unread(ctx, server, &seen, Trouble::Spec(in_words(&complaints)), at).await,
-    };
-    if !checked.eula {
-        return unread(ctx, server, &seen, Trouble::Eula(NO_EULA.to_owned()), at).await;
-    }
-    let drain = match drain::look(ctx, &checked, &seen) {
-        Ok(drain) => drain,
-        Err(complaint) => return unread(ctx, server, &seen, Trouble::Spec(complaint.to_string()), at).await,
+    let (checked, drain) = match read(server, ctx, &seen) {
+        Ok(read) => read,
+        Err(trouble) => return unread(ctx, server, &seen, trouble, at).await,
     };
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
@@ -300,6 +294,20 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
     Ok(look_again::in_time(server, &plan, &seen, (step, &done), at))
+}
+
+/// The spec, if it holds together and may be acted upon, and the node of its server.
+fn read(
+    server: &PaperMCServer,
+    ctx: &Context,
+    seen: &observe::Observed,
+) -> Result<(check::CheckedServer, Drain), Trouble> {
+    let checked = check::check(server).map_err(|complaints| Trouble::Spec(in_words(&complaints)))?;
+    if !checked.eula {
+        return Err(Trouble::Eula(NO_EULA.to_owned()));
+    }
+    let drain = drain::look(ctx, &checked, seen).map_err(|complaint| Trouble::Spec(complaint.to_string()))?;
+    Ok((checked, drain))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {
