@@ -134,8 +134,7 @@ pub struct PaperMCServerSpec {
     /// What players are told, and how much say they have.
     #[serde(default)]
     pub players: PlayersPolicy,
-    /// What may be done to the server by whoever empties its node, with `kubectl drain` or as an autoscaler. When absent: `OnUpgrade` with
-    /// `players.policy: WaitForEmpty` where the operator may read nodes, else `Always`.
+    /// When the server may be evicted from its node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eviction: Option<Eviction>,
     /// Channels of a chat that are told what happens to the server.
@@ -229,7 +228,8 @@ impl Software {
     }
 }
 
-/// When a server may be evicted from its node.
+/// What may be done to the server by whoever empties its node, with `kubectl drain` or as an autoscaler. When absent: `OnUpgrade` with
+/// `players.policy: WaitForEmpty` where the operator may read nodes, else `Always`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Eviction {
     /// At any time: the stop itself warns players for seconds, and saves.

@@ -53,6 +53,7 @@ pub(crate) mod undo;
 
 use choose::Question;
 use consent::Consent;
+use drain::Drain;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble};
@@ -194,13 +195,9 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
-    let checked = match readable(server, ctx, &seen).await? {
-        Ok(checked) => checked,
+    let (checked, drain) = match read(server, ctx, &seen).await? {
+        Ok(read) => read,
         Err(trouble) => return unread(ctx, server, &seen, trouble, at).await,
-    };
-    let drain = match drain::look(ctx, &checked, &seen) {
-        Ok(drain) => drain,
-        Err(complaint) => return unread(ctx, server, &seen, Trouble::Spec(complaint.to_string()), at).await,
     };
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
@@ -301,12 +298,12 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
 }
 
-/// The spec as every later step can rely on it, or why nothing can be begun with it.
-async fn readable(
+/// The spec as every later step can rely on it, with the node of its server; or why nothing can be begun with it.
+async fn read(
     server: &PaperMCServer,
     ctx: &Context,
     seen: &observe::Observed,
-) -> Result<Result<check::CheckedServer, Trouble>, PassError> {
+) -> Result<Result<(check::CheckedServer, Drain), Trouble>, PassError> {
     let checked = match check::check(server) {
         Ok(checked) if seen.facts.settled.is_some() => checked.past_its_first_start(),
         Ok(checked) => checked,
@@ -315,10 +312,11 @@ async fn readable(
     if !checked.eula {
         return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
     }
-    Ok(match new_volume::missing_claim(ctx, &checked, seen).await? {
-        Some(words) => Err(Trouble::NoClaim(words)),
-        None => Ok(checked),
-    })
+    if let Some(words) = new_volume::missing_claim(ctx, &checked, seen).await? {
+        return Ok(Err(Trouble::NoClaim(words)));
+    }
+    let drain = drain::look(ctx, &checked, seen);
+    Ok(drain.map(|drain| (checked, drain)).map_err(|complaint| Trouble::Spec(complaint.to_string())))
 }
 
 fn in_words(complaints: &[impl ToString]) -> String {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn node(name: &str, spec: Value) -> v1::Node {
+fn node(name: &str, spec: &Value) -> v1::Node {
     serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
 }
 
@@ -16,7 +16,7 @@ fn on(names: &[&str]) -> Changed {
 
 #[test]
 fn a_node_is_marked_when_it_is_cordoned_or_an_autoscaler_has_begun_to_empty_it() {
-    let mark = |spec| mark_of(&node("a", spec));
+    let mark = |spec| mark_of(&node("a", &spec));
     assert_eq!(mark(json!({})), None);
     assert_eq!(mark(json!({"unschedulable": false})), None);
     assert_eq!(mark(json!({"unschedulable": true})), Some(Mark::Cordoned));
@@ -32,7 +32,7 @@ fn a_node_is_marked_when_it_is_cordoned_or_an_autoscaler_has_begun_to_empty_it()
 fn until_all_nodes_were_read_nothing_is_known_of_any() {
     let nodes = Nodes::new(true);
     nodes.take(Event::Init);
-    nodes.take(Event::InitApply(node("a", json!({"unschedulable": true}))));
+    nodes.take(Event::InitApply(node("a", &json!({"unschedulable": true}))));
     assert_eq!(nodes.look(Some("a")), Look::Unknown);
     assert_eq!(nodes.take(Event::InitDone), Changed::All);
     assert_eq!(nodes.look(Some("a")), Look::Leaves(Mark::Cordoned));
@@ -42,16 +42,16 @@ fn until_all_nodes_were_read_nothing_is_known_of_any() {
 #[test]
 fn servers_are_looked_at_when_the_mark_of_their_node_changes_and_not_at_each_word_of_it() {
     let mut known = Known { is_read: true, ..Known::default() };
-    let cordoned = || node("a", json!({"unschedulable": true}));
-    assert_eq!(known.take(Event::Apply(node("a", json!({})))), on(&[]));
+    let cordoned = || node("a", &json!({"unschedulable": true}));
+    assert_eq!(known.take(Event::Apply(node("a", &json!({})))), on(&[]));
     assert_eq!(known.take(Event::Apply(cordoned())), on(&["a"]));
     assert_eq!(known.take(Event::Apply(cordoned())), on(&[]));
-    assert_eq!(known.take(Event::Apply(node("a", tainted("karpenter.sh/disrupted")))), on(&["a"]));
+    assert_eq!(known.take(Event::Apply(node("a", &tainted("karpenter.sh/disrupted")))), on(&["a"]));
     // Read anew: `a` was uncordoned meanwhile, and `b` marked.
     known.take(Event::Init);
-    known.take(Event::InitApply(node("a", json!({}))));
-    known.take(Event::InitApply(node("b", json!({"unschedulable": true}))));
+    known.take(Event::InitApply(node("a", &json!({}))));
+    known.take(Event::InitApply(node("b", &json!({"unschedulable": true}))));
     assert_eq!(known.take(Event::InitDone), on(&["a", "b"]));
-    assert_eq!(known.take(Event::Delete(node("b", json!({"unschedulable": true})))), on(&["b"]));
+    assert_eq!(known.take(Event::Delete(node("b", &json!({"unschedulable": true})))), on(&["b"]));
     assert!(known.marked.is_empty());
 }

@@ -60,10 +60,11 @@ fn eviction_of(
                 .to_owned(),
         }),
         (Some(Wish::OnUpgrade), _) => Ok(Eviction::Announced),
-        (Some(Wish::Always), _) => Ok(Eviction::Always),
         (Some(Wish::Never), _) => Ok(Eviction::Never),
         (None, Policy::WaitForEmpty { .. }) if reads_nodes => Ok(Eviction::Announced),
-        (None, Policy::WaitForEmpty { .. } | Policy::Announce | Policy::Ignore) => Ok(Eviction::Always),
+        (Some(Wish::Always), _) | (None, Policy::WaitForEmpty { .. } | Policy::Announce | Policy::Ignore) => {
+            Ok(Eviction::Always)
+        }
     }
 }
 
@@ -89,10 +90,9 @@ impl Drain {
     pub(crate) fn budget(&self, step: Step) -> Budget {
         match (self.eviction, self.look) {
             (Eviction::Always, _) => Budget::None,
-            (Eviction::Never, _) => Budget::Shut,
             (Eviction::Announced, Look::Unknown) => Budget::AsItStands,
             (Eviction::Announced, _) if step == Step::Wait(WaitingOn::Eviction) => Budget::Open,
-            (Eviction::Announced, Look::Stays | Look::Leaves(_)) => Budget::Shut,
+            (Eviction::Never, _) | (Eviction::Announced, Look::Stays | Look::Leaves(_)) => Budget::Shut,
         }
     }
 }

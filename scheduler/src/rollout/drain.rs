@@ -67,7 +67,7 @@ fn is_at_rest(step: &Step) -> bool {
 }
 
 fn next(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
-    let pod = seen.pod.filter(|pod| pod.life == Life::Up)?;
+    let pod = seen.pod.filter(|pod| pod.life == Life::Up && is_whole(seen))?;
     let begun = seen.draining_since();
     let since = match (goal.eviction, seen.node) {
         (_, Node::Unknown) => return None,
@@ -86,6 +86,13 @@ fn next(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
         Clearance::Asked | Clearance::Unasked => Step::Wait(WaitingOn::Eviction),
         Clearance::NotYet(step) => step,
     })
+}
+
+/// Whether a pod that is evicted now comes back as it runs, whatever else happens to the `StatefulSet`. An update may wait for players although
+/// its template is written: nobody could be asked, and then somebody answered.
+fn is_whole(seen: &Seen) -> bool {
+    let (Some(set), Some(settled)) = (seen.set, seen.facts.settled) else { return false };
+    set.template == settled.revision && set.current == settled.revision
 }
 
 /// Told and saved, however long ago: a server that waits to be evicted is not saved again and again, nor its door shut because its agent is

@@ -119,6 +119,10 @@ fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_no
     let mut failed = ready.clone();
     failed.facts.failed = vec![NEW];
     assert_eq!(step(&failed, open()), EVICTION);
+    // Written while nobody could be asked, and then somebody answered.
+    let written = Seen { set: Some(Set { template: NEW, ..SET }), ..ready.clone() };
+    let until = at(SUNDAY + 120);
+    assert_eq!(next_step(&patient, &written, open(), at(SUNDAY + 1)), Step::Wait(WaitingOn::Players { until }));
     // What is under way is finished: its pod goes, or is proven first.
     let mut under_way = begun(marked());
     under_way.facts.announced = Some(Announced { act, pod: POD, ends: at(SUNDAY + 5) });
