@@ -186,6 +186,7 @@ async fn a_countdown_that_is_called_off_says_so_once_and_no_line_more_and_anothe
         short: None,
         show: in_the_chat(),
         only_empty: false,
+        in_languages: false,
     };
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
