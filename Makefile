@@ -42,6 +42,7 @@ cluster-down: ## Stop it and remove all that it made
 install: ## Install `resolver`, also as `kubectl nightshift`, in PREFIX/bin (~/.local/bin)
 	cargo install --quiet --locked --path resolver --features cluster --root $(PREFIX)
 	ln -sf resolver $(PREFIX)/bin/kubectl-nightshift
+	ln -sf resolver $(PREFIX)/bin/kubectl_complete-nightshift
 
 image: ## Build the container images, and load them into the cluster if it is up
 	dev/cluster images

@@ -17,6 +17,7 @@ mod change;
 mod checked;
 #[cfg(feature = "cluster")]
 mod cluster;
+mod complete;
 mod diff;
 mod document;
 mod dressed;
@@ -89,6 +90,13 @@ impl Said {
 /// Runs the command with these arguments; `now` is what the clock says.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if complete::is_asked(arguments.first()) {
+        let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+        let found = complete::completions(called::command(Called::Kubectl), &words.collect::<Vec<_>>());
+        // Nobody but the shell reads it: where that is gone, nothing is to be said.
+        let _ = io::stdout().lock().write_all(found.as_bytes());
+        return ExitCode::from(End::Solved as u8);
+    }
     let called = Called::by(arguments.first());
     let mut command = called::command(called);
     let parsed = command.try_get_matches_from_mut(arguments);

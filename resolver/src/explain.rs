@@ -21,6 +21,7 @@ mod holder;
 pub mod human;
 mod image;
 pub(crate) mod no;
+mod one_version;
 mod refusal;
 pub mod svg;
 pub(crate) mod target;
@@ -36,11 +37,9 @@ pub(crate) use hint::apply_to_others;
 pub(crate) use holder::last_release;
 pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
+pub use one_version::{OneVersion, SharedPlugin, Takes};
 use refusal::is_zero;
-pub use refusal::{
-    Allowance, Down, Hint, HintStep, Impossible, OneVersion, Proposal, Reason, RunningNow, SharedPlugin, Span, Takes,
-    Unanswerable,
-};
+pub use refusal::{Allowance, Down, Hint, HintStep, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable};
 pub use warning::Warning;
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
@@ -374,6 +373,9 @@ pub struct Holder {
     /// A release that would do, were it not for this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearly: Option<Nearly>,
+    /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both: Option<Nearly>,
     /// Set when each would do alone: the names that it does not go together with here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together_with: Vec<String>,
@@ -389,6 +391,9 @@ pub struct Holder {
     /// The version that the user pinned, when that is what holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<String>,
+    /// Real versions next to the pinned one, where that does not exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
     /// When its authors last published anything, where all that is missing is that they list something, or
     /// have anything that may be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]

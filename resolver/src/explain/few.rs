@@ -109,7 +109,8 @@ pub fn holder(holder: &Holder) -> String {
 /// The same without who needs it, about this Minecraft where it is known.
 pub(super) fn holder_itself(holder: &Holder, target: Option<&Minecraft>) -> String {
     if let Some(pinned) = &holder.pinned {
-        return format!("you pinned {pinned}");
+        let missing = if holder.nearest.is_empty() { "" } else { ", which does not exist" };
+        return format!("you pinned {pinned}{missing}");
     }
     if let Some(nearly) = &holder.nearly {
         return format!("{} is listed: {}", nearly.version, unusable(&nearly.unusable));
@@ -158,7 +159,7 @@ pub(super) fn reason(software: Software, reason: &Reason) -> (String, String) {
         Reason::PluginPinned { plugin, version, papers, object: _ } => {
             (format!("{plugin} {version}"), format!("you pinned it; listed for {}", spans(papers)))
         }
-        Reason::NotListed { plugin, newest, papers, object: _, read_at: _ } => {
+        Reason::NotListed { plugin, newest, papers, object: _, both: _, read_at: _ } => {
             let name = newest.as_ref().map_or_else(|| plugin.clone(), |newest| format!("{plugin} {}", newest.version));
             (name, listing(newest.as_ref(), papers.first().map(|span| &span.from)))
         }

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Impossible, NewerPaper, NewerRelease, Unfollowed, WhyNot,
+    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Impossible, NewerPaper, NewerRelease, PaperPin,
+    Unfollowed, WhyNot,
 };
 use crate::request::{PaperWish, Request};
 use crate::solve::{BareAnswer, outcome};
@@ -13,7 +14,7 @@ use crate::version::Minecraft;
 mod against;
 mod applied;
 
-use against::{against_holder, against_one_version, against_paper, against_reason, blockers_of, propose};
+use against::{against_one_version, against_paper, blockers_of, blockers_of_reason, correct_server, propose};
 use applied::apply;
 pub(crate) use applied::apply_to_others;
 
@@ -50,13 +51,13 @@ pub(super) fn for_newer(
         hints.extend(proven(asked, request, vec![propose(request, object, projects)], None, taken));
     }
     for left in unfollowed {
-        for step in against_holder(asked, &left.holder, &chosen.minecraft) {
+        for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft)) {
             // It follows then, and nobody is left behind for it.
             let better = |then: &BareAnswer| {
                 let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
                 then.unfollowed.iter().all(before)
             };
-            hints.extend(proven(asked, request, vec![step], None, better));
+            hints.extend(proven(asked, request, steps, None, better));
         }
     }
     tidy(hints)
@@ -68,57 +69,95 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
     let blockers: Vec<Vec<HintStep>> = impossible
         .reasons
         .iter()
-        .map(|reason| against_reason(asked, reason))
+        .flat_map(|reason| blockers_of_reason(asked, reason))
         .filter(|steps| !steps.is_empty())
         .collect();
     let floor = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
     let prove = |steps: Vec<HintStep>| proven(asked, request, steps, floor, |then| then.unfollowed.is_empty());
-    let mut hints: Vec<Hint> = blockers.iter().flatten().filter_map(|step| prove(vec![step.clone()])).collect();
+    let mut hints: Vec<Hint> = blockers.iter().flat_map(|steps| alone(steps, prove)).collect();
     if hints.is_empty() {
         hints.extend(combinations(&blockers).into_iter().filter_map(prove));
     }
     tidy(hints)
 }
 
+/// The steps that do by themselves; of the real versions that a pin can be corrected to, the nearest one.
+fn alone(steps: &[HintStep], prove: impl Fn(Vec<HintStep>) -> Option<Hint>) -> Vec<Hint> {
+    let corrects = |step: &HintStep| matches!(step, HintStep::PinServer { .. } | HintStep::PinPlugin { .. });
+    let mut hints: Vec<Hint> = Vec::new();
+    for step in steps {
+        let is_corrected = hints.iter().any(|hint| hint.steps.iter().any(corrects));
+        if !(is_corrected && corrects(step)) {
+            hints.extend(prove(vec![step.clone()]));
+        }
+    }
+    hints
+}
+
 /// What would make a certain Paper possible.
 pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
+    let request = asked.world.request;
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
     blockers.extend(why.holders.iter().flat_map(|holder| blockers_of(asked, holder, &why.target)));
-    let mut pinned = asked.world.request.clone();
+    let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
+    let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
+    if let Some(pin) = &why.pinned {
+        let mut hints = Vec::new();
+        let moved = correct_server(asked, &why.target);
+        if blockers.is_empty() {
+            let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
+            hints.extend(proven(asked, request, vec![HintStep::UnpinServer], from, better));
+            // One that means something stands on purpose.
+            let corrected = moved.filter(|_| !is_real(asked, pin));
+            hints.extend(corrected.and_then(|step| proven(asked, request, vec![step], from, exactly)));
+        } else {
+            // Without any pin it may be another version that is chosen.
+            blockers.push(moved.into_iter().collect());
+            let steps = combinations(&blockers).into_iter();
+            hints.extend(steps.filter_map(|steps| proven(asked, request, steps, from, exactly)));
+        }
+        return tidy(hints);
+    }
+    let mut pinned = request.clone();
     // A pinned build of this very version stays the one that is asked for.
     if !matches!(&pinned.paper, PaperWish::BuildPin { version, .. } if *version == why.target) {
         pinned.paper = PaperWish::Pin { version: why.target.clone() };
     }
-    let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
-    let mut hints: Vec<Hint> = combinations(&blockers)
-        .into_iter()
-        .filter_map(|steps| proven(asked, &pinned, steps, from, |then| then.paper.minecraft == why.target))
-        .collect();
-    if why.pinned.is_some() && blockers.is_empty() {
-        let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
-        hints.extend(proven(asked, asked.world.request, vec![HintStep::UnpinServer], from, better));
-    }
-    tidy(hints)
+    let steps = combinations(&blockers).into_iter();
+    tidy(steps.filter_map(|steps| proven(asked, &pinned, steps, from, exactly)).collect())
 }
 
-/// What would bring this real Paper, or a newer one, where the server's pin stands against it and the one that was asked about
-/// cannot be had.
-pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot, real: &Minecraft) -> (Vec<Hint>, usize) {
+/// Whether there is what the server's pin names.
+fn is_real(asked: &Asked<'_, '_>, pin: &PaperPin) -> bool {
+    let mut papers = asked.world.papers.iter();
+    let paper = papers.find(|paper| paper.version.minecraft == pin.version);
+    paper.is_some_and(|paper| !matches!(paper.unusable, Some(Unusable::NoBuild { .. })))
+}
+
+/// What would bring a real Paper where the server's pin stands against it and the one that was asked about cannot be had: the pin to
+/// the first of those next to it that can, or none, where that brings one as new as the first of them.
+pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
     let request = asked.world.request;
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let had = |paper: &Minecraft| from == Some(paper);
+    let corrected = |real: &Minecraft| {
+        let step = correct_server(asked, real)?;
+        proven(asked, request, vec![step], from, |then| then.paper.minecraft == *real)
+    };
+    // From what is had, nobody goes the other way to come near.
+    let is_upwards = from.is_none_or(|from| why.target > *from);
+    let is_on_the_way = |real: &&Minecraft| from.is_none_or(|from| (*real > from) == is_upwards);
     let mut hints = Vec::new();
-    if matches!(request.paper, PaperWish::Pin { .. }) && !had(real) {
-        let step = HintStep::PinServer { version: real.clone(), build: None };
-        hints.extend(proven(asked, request, vec![step], from, |then| then.paper.minecraft == *real));
+    if !why.nearest.first().is_some_and(had) {
+        hints.extend(why.nearest.iter().filter(is_on_the_way).find_map(corrected));
     }
     // What is asked for is not below what the pin gives.
-    let is_upwards = from.is_none_or(|from| why.target > *from);
-    let better = |then: &BareAnswer| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
-    let unpinned = is_upwards.then(|| proven(asked, request, vec![HintStep::UnpinServer], from, better));
-    hints.extend(unpinned.flatten());
+    if let Some(real) = why.nearest.first().filter(|_| is_upwards) {
+        let better = |then: &BareAnswer| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
+        hints.extend(proven(asked, request, vec![HintStep::UnpinServer], from, better));
+    }
     tidy(hints)
 }
 

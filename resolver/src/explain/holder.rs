@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
+use super::no::nearest_releases;
 use super::{Asked, Holder, Lack, ListedRelease, Nearly};
 use crate::catalog::{Project, Release};
 use crate::facts::UsedFact;
@@ -119,6 +120,10 @@ fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize)
         if let Some(pinned) = question.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
             holder.newest = Some(listed(asked.world, at, pinned, &[paper]));
         }
+        if shelf.allowed.highest(limit).is_none() {
+            holder.newest = None;
+            holder.nearest = nearest_releases(asked.world, at, pin);
+        }
         return Ok(holder);
     }
     holder.nearly = members(&IndexSet::of(1..=limit)).last().and_then(|&index| {
@@ -129,10 +134,33 @@ fn describe(asked: &Asked<'_, '_>, question: &Question, at: usize, paper: usize)
             unusable: stocked.unusable.clone()?,
         })
     });
+    if holder.nearly.is_none() {
+        holder.both = kept_twice(asked.world, at, holder.newest.as_ref(), paper);
+    }
     if holder.waits_for_a_list() {
         holder.silent_since = last_release(shelf.project, asked.world.now);
     }
     Ok(holder)
+}
+
+/// The newest release of a shelf that has a date or its channel and its list against it, where `newest`, what may be used, would not
+/// load on the Paper whatever is listed. What the Paper refuses, or what nothing can be done about, is none.
+pub(super) fn kept_twice(world: &World<'_>, at: usize, newest: Option<&ListedRelease>, paper: usize) -> Option<Nearly> {
+    if newest.is_some_and(|newest| newest.refuses.is_none()) {
+        return None;
+    }
+    let mut releases = world.shelves[at].releases.iter().enumerate().rev();
+    releases.find_map(|(place, stocked)| {
+        let unusable = stocked.unusable.as_ref()?;
+        let can_pass =
+            unusable.only_waits() || matches!(unusable, Unusable::Superseded { .. } | Unusable::Channel { .. });
+        let is_kept = world.known(at, place, paper).is_none() && world.refuses(at, place, paper).is_none();
+        (can_pass && is_kept).then(|| Nearly {
+            version: stocked.release.version.clone(),
+            published: stocked.release.published,
+            unusable: unusable.clone(),
+        })
+    })
 }
 
 /// When the authors of a project last published anything.
@@ -261,11 +289,13 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
         key: shelf.project.key.clone(),
         newest: shelf.newest_usable().map(|newest| listed(world, at, newest, &[paper])),
         nearly: None,
+        both: None,
         together_with: Vec::new(),
         lacks: Vec::new(),
         facts: Vec::new(),
         needed_by: shelf.kept_for.clone(),
         pinned: None,
+        nearest: Vec::new(),
         silent_since: None,
         read_at: shelf.project.read_at,
     }

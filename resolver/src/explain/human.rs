@@ -13,6 +13,7 @@ use crate::solve::GaveUp;
 use crate::version::Minecraft;
 
 mod hint;
+mod holders;
 mod image;
 mod no;
 mod summary;

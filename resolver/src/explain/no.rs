@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pubgrub::{DerivationTree, External, VersionSet};
 
-use super::holder::{listed, smallest, up_to};
+use super::holder::{kept_twice, listed, smallest, up_to};
 use super::target::nearest_real;
 use super::yes::lists_read_later;
 use super::{Asked, Impossible, Reason, RunningNow, Span, awaited, hint};
@@ -281,15 +281,14 @@ impl Facts<'_, '_> {
             .intersection(&stock.usable);
         let newest = stock.newest_usable();
         let reason = if none || newest.is_none_or(|newest| !goes.has(newest + 1)) {
+            let places: Vec<usize> = papers.members(1, self.world.papers.len()).map(|index| index - 1).collect();
+            let newest = newest.map(|newest| listed(self.world, at, newest, &places));
             Reason::NotListed {
                 plugin: stock.name().to_owned(),
                 object: stock.object().map(str::to_owned),
                 papers: spans,
-                newest: newest.map(|newest| {
-                    let papers: Vec<usize> =
-                        papers.members(1, self.world.papers.len()).map(|index| index - 1).collect();
-                    listed(self.world, at, newest, &papers)
-                }),
+                both: places.last().and_then(|&paper| kept_twice(self.world, at, newest.as_ref(), paper)).map(Box::new),
+                newest,
                 read_at: stock.project.read_at,
             }
         } else {
@@ -375,7 +374,7 @@ fn lacks_a_plugin(reason: &Reason) -> Option<&str> {
 }
 
 /// Up to three versions next to one that does not exist.
-fn nearest_releases(world: &World<'_>, at: usize, pin: &str) -> Vec<String> {
+pub(super) fn nearest_releases(world: &World<'_>, at: usize, pin: &str) -> Vec<String> {
     let stock = &world.shelves[at];
     let mut versions: Vec<&str> = stock.releases.iter().map(|stocked| stocked.release.version.as_str()).collect();
     let on_channel = |version: &&str| {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Awaited, ListedRelease, PaperName};
+use super::{Awaited, ListedRelease, Nearly, OneVersion, PaperName};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::UsedFact;
 use crate::passing_over::passing_over;
@@ -144,7 +144,7 @@ pub enum HintStep {
         /// Plugin object.
         object: String,
     },
-    /// `spec.version` of a pin that does not exist.
+    /// `spec.version` of a pin that does not exist, or that stands against the version that was asked about.
     PinServer {
         /// A version that exists.
         version: Minecraft,
@@ -325,6 +325,9 @@ pub enum Reason {
         papers: Vec<Span>,
         /// Its newest release that may be used.
         newest: Option<ListedRelease>,
+        /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        both: Option<Box<Nearly>>,
         /// When its list was read.
         read_at: Timestamp,
     },
@@ -405,60 +408,6 @@ pub enum Reason {
         /// Which, and what each could have.
         one_version: OneVersion,
     },
-}
-
-/// Plugins that are one version on all servers of their Plugin objects (`updateStrategy: latest`), and what servers could
-/// have of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct OneVersion {
-    /// The plugins; of several, only all of them together show it.
-    pub plugins: Vec<SharedPlugin>,
-    /// The server that was asked about, unless it could have the release in question; then those that stand against it.
-    pub servers: Vec<Takes>,
-    /// How many further servers were left out to stay short.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub more: usize,
-}
-
-impl OneVersion {
-    /// The names people know.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.plugins.iter().map(|plugin| plugin.plugin.as_str())
-    }
-}
-
-/// A plugin that is one version on several servers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct SharedPlugin {
-    /// The Plugin object.
-    pub object: String,
-    /// The name people know.
-    pub plugin: String,
-}
-
-/// What one server could have of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Takes {
-    /// The server, as its request names it.
-    pub server: String,
-    /// The Papers that are open to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub papers: Option<Span>,
-    /// The oldest version that works for it on one of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oldest: Option<String>,
-    /// The newest version that works for it on one of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub newest: Option<String>,
-    /// The versions between these two that do not, the newest first; not those that are less stable than both.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
 }
 
 /// A run of Paper versions without a gap, in the order of the versions there are.

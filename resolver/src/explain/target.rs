@@ -73,7 +73,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
 fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) -> Result<(), GaveUp> {
     let Some(nearest) = why.nearest.first() else { return Ok(()) };
     if paper_pin(asked.world).is_some() {
-        (why.hints, why.more_hints) = hint::for_real_pin(asked, why, nearest);
+        (why.hints, why.more_hints) = hint::for_real_pin(asked, why);
         return Ok(());
     }
     // Without a pin the newest is had that can be: only a newer one has somebody who holds it.

@@ -8,7 +8,7 @@ use super::yes::lists_read_later;
 use super::{Asked, Impossible, OneVersion, Reason, SharedPlugin, Span, Takes, hint};
 use crate::shelf::table::Listing;
 use crate::solve::GaveUp;
-use crate::solve::joint::company::{Company, Could};
+use crate::solve::joint::company::{Apart, Company, Could};
 use crate::solve::set::IndexSet;
 
 /// Further servers are counted, not listed.
@@ -76,8 +76,29 @@ pub(super) fn not_taken(asked: &Asked<'_, '_>, at: usize, place: usize, nobody_h
     let company = asked.company?;
     let index = company.index_of(at, asked.world.shelves[at].releases[place].release)?;
     let could = company.cannot_take(at, index);
+    if !could.is_empty() {
+        return Some(one_version(company, &[at], &could));
+    }
     let shared = || company.others().iter().any(|&other| company.shared(at, other).is_some());
-    (!could.is_empty() || nobody_here && shared()).then(|| one_version(company, &[at], &could))
+    (nobody_here && shared()).then(|| by_company(company, at, index))
+}
+
+/// That others of the server's group have chosen what does not go together with a release (by its index) of a shared plugin.
+fn by_company(company: &Company<'_, '_>, at: usize, index: usize) -> OneVersion {
+    let apart = company.apart(at, index);
+    let more = apart.len().saturating_sub(MOST_SERVERS);
+    let takes = apart.into_iter().take(MOST_SERVERS).map(|Apart { seat, paper, with, needs, facts }| {
+        let paper = &company.papers(seat)[paper - 1];
+        Takes {
+            papers: Some(Span { from: paper.clone(), to: paper.clone() }),
+            with,
+            needs,
+            facts,
+            ..Takes::nothing_said(&company.seat(seat).request.server)
+        }
+    });
+    let servers = takes.collect();
+    OneVersion { servers, more, ..one_version(company, &[at], &[]) }
 }
 
 fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) -> OneVersion {
@@ -96,7 +117,6 @@ fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) ->
         let version = |index: usize| listing.map(|listing| listing.releases[index - 1].version.clone());
         let releases = listing.and_then(|listing| ends(&could.releases, listing.releases.len()));
         Takes {
-            server: company.seat(could.seat).request.server.clone(),
             papers: ends(&could.papers, papers.len())
                 .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
             oldest: releases.and_then(|(oldest, _)| version(oldest)),
@@ -104,6 +124,7 @@ fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) ->
             without: listing
                 .zip(releases)
                 .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &could.releases, ends)),
+            ..Takes::nothing_said(&company.seat(could.seat).request.server)
         }
     });
     OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }

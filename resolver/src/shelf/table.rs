@@ -20,7 +20,7 @@ use super::listing::{Policy, Reader};
 use super::names::Names;
 use super::{Link, Stocked, paper};
 use crate::catalog::{Catalog, Release};
-use crate::facts::VersionFact;
+use crate::facts::{UsedFact, VersionFact};
 use crate::overlay::Own;
 use crate::request::{PaperWish, Request};
 use crate::software::Software;
@@ -339,5 +339,18 @@ impl Tables<'_> {
     pub(crate) fn links<'x>(&'x self, place: &'x Place<'_>, index: usize) -> &'x [Link] {
         let links = place.named.as_deref().unwrap_or_else(|| &self.projects[&place.project].links);
         index.checked_sub(1).and_then(|at| links.get(at)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The fact behind a link of a release (by its index) of a plugin on a server, in words that stand alone.
+    pub(crate) fn fact(&self, place: &Place<'_>, index: usize, link: &Link) -> Option<UsedFact> {
+        let (range, says) = link.fact.as_deref()?;
+        let from = &self.projects[&place.project];
+        Some(UsedFact {
+            plugin: from.name.to_owned(),
+            version: from.releases[index - 1].version.clone(),
+            needs: self.projects[&link.to].name.to_owned(),
+            range: range.clone(),
+            says: says.clone(),
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use resolver::catalog::Release;
-use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Lack, NewerRelease, Solved};
+use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Lack, Nearly, NewerRelease, Solved};
 use resolver::facts::UsedFact;
 use resolver::lock::Lock;
 use resolver::request::VersionWish;
@@ -19,7 +19,7 @@ use super::beside::{facts_part, is_said, silence_is_true};
 use super::oracle;
 use super::problem::Problem;
 use super::properties::{always, answer};
-use super::rules::{Book, age};
+use super::rules::{Book, age, runs};
 use super::stands::{Against, Asked};
 
 /// How often each kind of reason was tried.
@@ -56,7 +56,7 @@ pub(super) fn up_to(release: &Release) -> Option<&Minecraft> {
 }
 
 /// The chosen set, by the places of members.
-fn chosen<'a>(book: &Book<'a>, lock: &Lock) -> BTreeMap<usize, &'a Release> {
+pub(super) fn chosen<'a>(book: &Book<'a>, lock: &Lock) -> BTreeMap<usize, &'a Release> {
     let of = |(at, member): (usize, &super::rules::Member<'a>)| {
         let locked = lock.plugins.iter().find(|plugin| plugin.project_id == member.project.id)?;
         let release = member.usable.iter().find(|release| release.id == locked.release_id)?;
@@ -67,7 +67,12 @@ fn chosen<'a>(book: &Book<'a>, lock: &Lock) -> BTreeMap<usize, &'a Release> {
 
 /// What stands between a release and the others as they were chosen: those that are there and do not go with it, and those
 /// that it needs and that are not there.
-fn apart(book: &Book<'_>, set: &BTreeMap<usize, &Release>, at: usize, release: &Release) -> [BTreeSet<String>; 2] {
+pub(super) fn apart(
+    book: &Book<'_>,
+    set: &BTreeMap<usize, &Release>,
+    at: usize,
+    release: &Release,
+) -> [BTreeSet<String>; 2] {
     let (mut with, mut needs) = (BTreeSet::new(), BTreeSet::new());
     let asks = |at: usize, release: &Release| {
         let member = &book.members[at];
@@ -239,6 +244,9 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
     {
         return Err(format!("{minecraft} and {} {}: {:?}", holder.name, told.version, told.refuses));
     }
+    if holder.pinned.is_some() {
+        pin_is_real(problem, &book, at, &holder.nearest, tried)?;
+    }
     let goes = |release: &&&Release| book.meets_pin(at, release) && book.listed(at, release, paper);
     if holder.together_with.is_empty()
         && let Some(release) = member.usable.iter().find(goes)
@@ -247,6 +255,12 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
     }
     holder.lacks.iter().try_for_each(|lack| lack_is_true(problem, lack, minecraft, tried))?;
     holder.lacks.iter().try_for_each(|lack| date_brings_it(&book, lack, paper))?;
+    if let Some(both) = &holder.both {
+        if member.usable.last().is_some_and(|newest| !book.refused(at, newest, paper)) {
+            return Err(format!("a list alone would let {} run: {holder:?}", holder.name));
+        }
+        kept_twice(problem, &holder.name, both, minecraft, tried)?;
+    }
     let Some(nearly) = &holder.nearly else { return Ok(()) };
     let Some(asked) = Asked::of(problem, &holder.name, (&nearly.version, nearly.published), minecraft) else {
         return Ok(());
@@ -256,6 +270,40 @@ fn holder_is_true(problem: &Problem, holder: &Holder, minecraft: &Minecraft, tri
     }
     tried.count(&nearly.unusable);
     asked.is_kept_by(problem, Against::Unusable(&nearly.unusable))
+}
+
+/// Whether its list keeps a release, and the other reason alone as well.
+pub(super) fn kept_twice(
+    problem: &Problem,
+    plugin: &str,
+    both: &Nearly,
+    minecraft: &Minecraft,
+    tried: &Tried,
+) -> Result<(), String> {
+    let Some(asked) = Asked::of(problem, plugin, (&both.version, both.published), minecraft) else { return Ok(()) };
+    tried.note("kept twice");
+    asked.is_kept_by(problem, Against::List)?;
+    asked.is_kept_by(problem, Against::Unusable(&both.unusable))
+}
+
+/// Whether a pin is said to be of a release that does not exist where that is so, and what is named instead does.
+fn pin_is_real(problem: &Problem, book: &Book<'_>, at: usize, nearest: &[String], tried: &Tried) -> Result<(), String> {
+    let project = book.members[at].project;
+    let is_out = |release: &&Release| {
+        release.published.is_none_or(|date| date <= problem.now) || runs(&problem.request, release)
+    };
+    let out: Vec<&Release> = project.releases.iter().filter(is_out).collect();
+    let exists = out.iter().any(|release| book.meets_pin(at, release));
+    if nearest.is_empty() != (exists || out.is_empty()) {
+        return Err(format!("the pin of {} exists: {exists}, and {nearest:?} are told instead", project.name));
+    }
+    if !nearest.is_empty() {
+        tried.note("no such release");
+    }
+    match nearest.iter().find(|version| !out.iter().any(|release| release.version == **version)) {
+        Some(unreal) => Err(format!("there is no {} {unreal}", project.name)),
+        None => Ok(()),
+    }
 }
 
 /// Whether what a holder would take of another plugin is kept from this Paper by what is said.
@@ -334,6 +382,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
         ("held", 4),
         ("heldBack", 60),
         ("javaHeld", 3),
+        ("kept twice", 1),
         ("lacks what is unlisted", 1),
         ("lacks what is unusable", 1),
         ("lacks, and there is none", 1),
@@ -344,6 +393,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
         ("needsUnread", 1),
         ("noChecksum", 30),
         ("noFile", 25),
+        ("no such release", 1),
         ("noSuchJar", 150),
         ("older", 3),
         ("severalJars", 12),

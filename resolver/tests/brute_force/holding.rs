@@ -163,7 +163,7 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
     }
     for hint in &why.hints {
         let mut pinned = problem.clone();
-        if !hint.steps.contains(&HintStep::UnpinServer) {
+        if why.pinned.is_none() && !hint.steps.contains(&HintStep::UnpinServer) {
             // Where the version cannot be had at all, they lead to the nearest that can.
             pinned = forced(&pinned, why.nearest.first().unwrap_or(&why.target), &|_| true);
         }

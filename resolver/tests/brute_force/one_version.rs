@@ -5,13 +5,17 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::catalog::Release;
-use resolver::explain::{Because, ChosenPlugin, Explanation, Impossible, OneVersion, Reason, Solved};
+use resolver::explain::{Because, ChosenPlugin, Explanation, Impossible, OneVersion, Reason, Solved, Takes};
+use resolver::lock::Lock;
 use resolver::request::{PaperWish, VersionWish};
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 
+use super::because::{apart, chosen};
+use super::beside::{facts_part, is_said};
 use super::joint::{self, Pair, go_together};
 use super::oracle::{self, Outcome};
+use super::problem::Problem;
 use super::rules::{Book, place_of};
 
 /// Seeds of the property.
@@ -75,15 +79,40 @@ fn aside_is_true(pair: &Pair, seat: usize, impossible: &Impossible) -> Result<u3
     Ok(told)
 }
 
-fn yes_is_true(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2], solved: &Solved) -> Result<[u32; 2], String> {
-    let (mut releases, mut held) = (0, 0);
+/// Whether those who are told to stand against a release on a server, as it was chosen there, are just those.
+fn apart_there(pair: &Pair, seat: usize, lock: &Lock, told: &Takes, ids: &BTreeSet<&str>) -> Result<(), String> {
+    let problem = Problem { catalog: pair.catalog.clone(), request: pair.requests[seat].clone(), now: pair.now };
+    let Ok(book) = Book::open(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
+    let found =
+        book.members.iter().enumerate().find_map(|(at, member)| {
+            Some((at, *member.usable.iter().find(|release| ids.contains(release.id.as_str()))?))
+        });
+    let Some((at, release)) = found else { return Err(format!("{ids:?} cannot be used on {}", told.server)) };
+    let there = chosen(&book, lock);
+    let against = apart(&book, &there, at, release);
+    let names = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+    if told.server != problem.request.server || [names(&told.with), names(&told.needs)] != against {
+        return Err(format!("{told:?} is told; what does not go with it, and what it lacks: {against:?}"));
+    }
+    facts_part(&book, &there, (at, release), &told.facts)?;
+    told.facts.iter().try_for_each(|fact| is_said(&problem, &book, fact))
+}
+
+fn yes_is_true(pair: &Pair, seat: usize, locks: [Option<&Lock>; 2], solved: &Solved) -> Result<[u32; 3], String> {
+    let papers = locks.map(|lock| lock.map(|lock| &lock.minecraft));
+    let (mut releases, mut held, mut apart) = (0, 0, 0);
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
         let Because::OneVersion { one_version } = &newer.because else { continue };
         let place = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
         let same = pair.catalog.projects[place].releases.iter().filter(|release| release.version == newer.version);
         let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();
-        // Without a server that cannot take it, it is a matter of what comes first in order.
-        if ids.len() != 1 || one_version.servers.is_empty() || papers.contains(&None) {
+        let [told] = one_version.servers.as_slice() else {
+            return Err(format!("nobody is named who keeps {} {} away: {one_version:?}", plugin.name, newer.version));
+        };
+        let Some(lock) = locks[1 - seat].filter(|_| ids.len() == 1) else { continue };
+        if !told.with.is_empty() || !told.needs.is_empty() {
+            apart += 1;
+            apart_there(pair, 1 - seat, lock, told, &ids)?;
             continue;
         }
         releases += 1;
@@ -101,26 +130,25 @@ fn yes_is_true(pair: &Pair, seat: usize, papers: [Option<&Minecraft>; 2], solved
         asked[seat] = Some(&newer.minecraft);
         parts(pair, seat, asked)?;
     }
-    Ok([releases, held])
+    Ok([releases, held, apart])
 }
 
 #[test]
 fn one_version_on_two_servers_is_what_keeps_one_of_them_where_that_is_said() {
-    let tried = [Cell::new(0), Cell::new(0), Cell::new(0)];
+    let tried = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
     joint::always(25_000_000..25_000_000 + SEEDS, |pair| {
         let answers =
             resolve_fleet(&pair.catalog, &pair.requests, pair.now, Budget { steps: STEPS, ..Budget::default() });
-        let lock = |seat: usize| answers[seat].1.as_ref().ok().map(|resolution| &resolution.lock.minecraft);
-        let papers = [lock(0), lock(1)];
+        let locks = [0, 1].map(|seat: usize| answers[seat].1.as_ref().ok().map(|resolution| &resolution.lock));
         for (seat, (_, answer)) in answers.iter().enumerate() {
             match answer {
                 Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
-                    let [releases, held] = yes_is_true(pair, seat, papers, solved)?;
-                    tried[0].set(tried[0].get() + releases);
-                    tried[1].set(tried[1].get() + held);
+                    for (count, more) in tried[1..].iter().zip(yes_is_true(pair, seat, locks, solved)?) {
+                        count.set(count.get() + more);
+                    }
                 }
                 Err(Unsolvable::NoSolution(impossible)) => {
-                    tried[2].set(tried[2].get() + aside_is_true(pair, seat, impossible)?);
+                    tried[0].set(tried[0].get() + aside_is_true(pair, seat, impossible)?);
                 }
                 Ok(_) | Err(_) => {}
             }
@@ -128,5 +156,9 @@ fn one_version_on_two_servers_is_what_keeps_one_of_them_where_that_is_said() {
         Ok(())
     });
     let tried = tried.map(|count| count.get());
-    assert!(tried[0] > 2 && tried[1] > 0 && tried[2] > 7, "releases, Papers and servers set aside: {tried:?}");
+    let [aside, releases, held, apart] = tried;
+    assert!(
+        aside > 7 && releases > 2 && held > 0 && apart > 2,
+        "servers set aside, releases, Papers, and sets that a release does not go with: {tried:?}"
+    );
 }

@@ -11,7 +11,7 @@ use resolver::request::{PaperWish, PluginWish, VersionWish};
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 
-use super::because::{Tried, up_to};
+use super::because::{Tried, kept_twice, up_to};
 use super::beside::is_said;
 use super::loading::loads;
 use super::oracle;
@@ -121,7 +121,7 @@ impl<'p> Judged<'p> {
                     format!("{plugin} {version} is listed for {listed:?}")
                 })
             }
-            Reason::NotListed { plugin, papers, newest, object: _, read_at: _ } => {
+            Reason::NotListed { plugin, papers, newest, both: _, object: _, read_at: _ } => {
                 let (at, member) = self.member(plugin)?;
                 let papers = self.papers(papers);
                 holds(!papers.is_empty(), || "no Paper is meant".to_owned())?;
@@ -306,6 +306,9 @@ fn each_is_true(problem: &Problem, impossible: &Impossible, tried: &Tried) -> Re
     let judged = Judged { problem, reasons: &impossible.reasons, book };
     impossible.reasons.iter().try_for_each(|reason| {
         tried.count(reason);
+        if let Reason::NotListed { plugin, papers, both: Some(both), .. } = reason {
+            kept_twice(problem, plugin, both, &papers[papers.len() - 1].to, tried)?;
+        }
         judged.is_true(reason, tried).map_err(|fault| format!("{reason:?}: {fault}"))
     })
 }

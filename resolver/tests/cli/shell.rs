@@ -79,3 +79,36 @@ fn kubectl_runs_it_as_its_plugin_with_the_same_answers_and_its_own_usage() {
     let script = run(&["completions", "bash"]);
     assert!(script.contains("complete -F _kubectl__nightshift"), "{script}");
 }
+
+#[cfg(unix)]
+#[test]
+fn kubectl_completes_commands_options_and_values_of_its_plugin() {
+    let desk = Desk::new(&[]);
+    let program = desk.path().join("kubectl_complete-nightshift");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_resolver"), &program).unwrap();
+    let complete = |words: &[&str]| {
+        let output = Command::new(&program).env_clear().args(words).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_shown("kubectl-complete", &complete(&[""]));
+    let names = |words: &[&str]| -> Vec<String> {
+        complete(words).lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&["out"]), ["outdated", ":4"]);
+    assert_eq!(names(&["explain", "--save"]), ["--save-problem", ":4"]);
+    assert_eq!(names(&["explain", "--format", ""]), ["human", "json", "svg", ":4"]);
+    assert_eq!(names(&["explain", "--color=never", "--format=h"]), ["human", ":4"]);
+    assert_eq!(names(&["schema", "l"]), ["lock", ":4"]);
+    assert_eq!(names(&["catalog", ""]), ["fetch", ":4"]);
+    // Paths are the shell's to complete; what nobody can know is not taken for a path.
+    for path in [&["explain", "-f", ""][..], &["explain", "-f", "a.yaml", ""], &["lock", "-o", ""], &["diff", "a", ""]]
+    {
+        assert_eq!(names(path), [":0"], "{path:?}");
+    }
+    assert_eq!(names(&["ready", ""]), [":4"]);
+    assert_eq!(names(&["explain", "--why-not", ""]), [":4"]);
+    assert_eq!(names(&["explain", "--now"]), [":4"], "what is hidden stays so");
+    assert_eq!(names(&["no-such", "--color", "n"]), ["never", ":4"]);
+    assert_eq!(names(&[]).last().unwrap(), ":4");
+}

@@ -3,7 +3,7 @@
 use super::super::{Allowance, Asked, HintStep, Holder, Lack, ListedRelease, Nearly, OneVersion, Proposal, Reason};
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::facts::{Says, UsedFact};
-use crate::request::{CompatibilityOverride, OverrideMode, Request};
+use crate::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
 use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;
 use crate::unusable::Unusable;
@@ -32,8 +32,27 @@ fn without(asked: &Asked<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
 pub(super) fn blockers_of(asked: &Asked<'_, '_>, holder: &Holder, minecraft: &Minecraft) -> Vec<Vec<HintStep>> {
     match holder.lacks.as_slice() {
         lacks @ [_, _, ..] => lacks.iter().map(|lack| against_lack(asked, lack, minecraft)).collect(),
-        [_] | [] => vec![against_holder(asked, holder, minecraft)],
+        [_] | [] => match (&holder.object, &holder.both) {
+            (Some(object), Some(both)) => against_both(asked, object, both, minecraft),
+            _ => vec![against_holder(asked, holder, minecraft)],
+        },
     }
+}
+
+/// What lets a release run that something of its own and its list both keep: a way around each.
+fn against_both(asked: &Asked<'_, '_>, object: &str, both: &Nearly, minecraft: &Minecraft) -> Vec<Vec<HintStep>> {
+    let listed = allow(asked.world.request, object, minecraft, &both.version);
+    vec![against_release(asked, object, &both.unusable), listed.into_iter().collect()]
+}
+
+/// Ways around each thing that a fact of a no says, at least one of them.
+pub(super) fn blockers_of_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+    if let Reason::NotListed { object: Some(object), both: Some(both), papers, .. } = reason
+        && let Some(span) = papers.last()
+    {
+        return against_both(asked, object, both, &span.to);
+    }
+    vec![against_reason(asked, reason)]
 }
 
 /// Ways around a holder, least risk first.
@@ -52,7 +71,8 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
         return steps;
     };
     if holder.pinned.is_some() {
-        return vec![HintStep::UnpinPlugin { object: object.to_owned() }];
+        let unpin = HintStep::UnpinPlugin { object: object.to_owned() };
+        return correct_plugin(asked, holder, object, minecraft).into_iter().chain([unpin]).collect();
     }
     let (downs, nearer): (Vec<&Nearly>, Vec<&Nearly>) = holder.nearly.iter().partition(|nearly| down(nearly));
     let around = |of: &[&Nearly]| -> Vec<HintStep> {
@@ -76,6 +96,32 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
     // There is no way back from it, so it comes last.
     steps.extend(around(&downs));
     steps
+}
+
+/// The pin of a plugin to the nearest real release that goes on a Minecraft version, where the one that is written does not exist.
+fn correct_plugin(asked: &Asked<'_, '_>, holder: &Holder, object: &str, minecraft: &Minecraft) -> Option<HintStep> {
+    let world = asked.world;
+    let shelf = world.shelves.iter().find(|shelf| shelf.name() == holder.name)?;
+    let would_do = shelf.would_do(world.papers.iter().position(|paper| paper.version.minecraft == *minecraft)?);
+    let goes = |version: &&String| {
+        let mut releases = shelf.releases.iter().enumerate();
+        releases.any(|(place, stocked)| stocked.release.version == **version && would_do.has(place + 1))
+    };
+    let version = holder.nearest.iter().find(goes)?.clone();
+    Some(HintStep::PinPlugin { object: object.to_owned(), version })
+}
+
+/// The pin of the server to this Minecraft version instead of its own: with its build, where a build is pinned.
+pub(super) fn correct_server(asked: &Asked<'_, '_>, version: &Minecraft) -> Option<HintStep> {
+    let build = match &asked.world.request.paper {
+        PaperWish::Auto | PaperWish::Latest => return None,
+        PaperWish::Pin { .. } => None,
+        PaperWish::BuildPin { .. } => {
+            let mut papers = asked.world.papers.iter();
+            Some(papers.find(|paper| paper.version.minecraft == *version)?.build?.number)
+        }
+    };
+    Some(HintStep::PinServer { version: version.clone(), build })
 }
 
 /// The override that lets a release run on a Minecraft version. One that is there keeps its mode and what else it says.
@@ -296,22 +342,19 @@ pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraf
     }
 }
 
-pub(super) fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
+fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
     let request = asked.world.request;
     match reason {
         Reason::PaperPinned { .. } => vec![HintStep::UnpinServer],
-        Reason::NoSuchPaper { nearest, .. } => nearest
-            .iter()
-            .take(1)
-            .map(|version| HintStep::PinServer { version: version.clone(), build: None })
-            .collect(),
+        Reason::NoSuchPaper { nearest, .. } => {
+            nearest.iter().filter_map(|version| correct_server(asked, version)).collect()
+        }
         Reason::PaperUnusable { unusable, papers } => {
             papers.last().map(|span| against_paper(asked, unusable, &span.to)).unwrap_or_default()
         }
         Reason::NeededByFiles { .. } => vec![HintStep::IgnoreUnmanaged],
         Reason::NoSuchRelease { object, nearest, .. } => nearest
             .iter()
-            .take(1)
             .map(|version| HintStep::PinPlugin { object: object.clone(), version: version.clone() })
             .chain([HintStep::UnpinPlugin { object: object.clone() }])
             .collect(),

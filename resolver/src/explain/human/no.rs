@@ -1,7 +1,8 @@
 //! Pure. The text of a no.
 
 use super::super::words::{self, list, nearest_are, of, read, spans};
-use super::super::{Impossible, ListedRelease, OneVersion, Reason, Takes};
+use super::super::{Impossible, ListedRelease, OneVersion, Reason, Span, Takes};
+use super::holders::kept_twice;
 use super::{Page, hint, short};
 use crate::facts::UsedFact;
 use crate::software::Software;
@@ -81,7 +82,14 @@ pub(super) fn takes(takes: &Takes) -> String {
             format!("{server} can take {oldest} to {newest}{without}")
         }
         (_, Some(newest)) => format!("{server} can take only {newest}"),
-        (_, None) => server.trim_end_matches(',').to_owned(),
+        (_, None) => match (takes.with.as_slice(), takes.needs.as_slice()) {
+            ([], []) => server.trim_end_matches(',').to_owned(),
+            ([], needs) => format!("{server} cannot have {}, which it needs, with the rest", list(needs, 3)),
+            (with, _) => {
+                let go = if with.len() == 1 { "which does" } else { "which do" };
+                format!("{server} has {}, {go} not go together with it{}", list(with, 3), words::because(&takes.facts))
+            }
+        },
     }
 }
 
@@ -120,41 +128,7 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             (format!("you ask for {plugin} {version} (Plugin {object}, `spec.version`)"), listed)
         }
         Reason::NotListed { plugin, papers, newest, read_at, .. } => {
-            let read = read(*read_at, now);
-            match newest {
-                Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
-                    (format!("{plugin} {version}"), words::unusable(unusable))
-                }
-                Some(newest) => {
-                    let oldest_asked = papers.first().map(|span| &span.from);
-                    if let Some(sibling) = &newest.sibling {
-                        let of = of(newest.published);
-                        let papers = spans(papers);
-                        let line = format!(
-                            "its newest, {of}, is listed for {sibling} and not for {papers} ({read}); `spec.hotfixSiblings` is `Ask`"
-                        );
-                        return (format!("{plugin} {}", newest.version), vec![line]);
-                    }
-                    let line = match &newest.up_to {
-                        _ if newest.overridden => format!(
-                            "its newest, {}, is listed there, and your compatibilityOverride takes that away",
-                            of(newest.published)
-                        ),
-                        Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
-                            format!("its newest, {}, is listed up to {up_to} ({read})", of(newest.published))
-                        }
-                        Some(_) | None => {
-                            format!(
-                                "its newest, {}, is not listed for {} ({read})",
-                                of(newest.published),
-                                spans(papers)
-                            )
-                        }
-                    };
-                    (format!("{plugin} {}", newest.version), line)
-                }
-                None => (plugin.clone(), format!("has no release that may be used for {} ({read})", spans(papers))),
-            }
+            not_listed(plugin, papers, newest.as_ref(), &read(*read_at, now))
         }
         Reason::ReleasesUnusable { plugin, version, published, older, up_to, unusable, .. } => {
             let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
@@ -184,7 +158,45 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
         }
         Reason::NoRelease { plugin, .. } => (plugin.clone(), "has no release at all".to_owned()),
     };
-    (head, vec![line])
+    let mut lines = vec![line];
+    if let Reason::NotListed { both: Some(both), papers, .. } = reason {
+        lines.extend(papers.last().map(|span| kept_twice(both, &span.to)));
+    }
+    (head, lines)
+}
+
+/// That the newest release of a plugin is listed for none of these Papers.
+fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, read: &str) -> (String, String) {
+    match newest {
+        Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
+            (format!("{plugin} {version}"), words::unusable(unusable))
+        }
+        Some(newest) => {
+            let oldest_asked = papers.first().map(|span| &span.from);
+            if let Some(sibling) = &newest.sibling {
+                let of = of(newest.published);
+                let papers = spans(papers);
+                let line = format!(
+                    "its newest, {of}, is listed for {sibling} and not for {papers} ({read}); `spec.hotfixSiblings` is `Ask`"
+                );
+                return (format!("{plugin} {}", newest.version), line);
+            }
+            let line = match &newest.up_to {
+                _ if newest.overridden => format!(
+                    "its newest, {}, is listed there, and your compatibilityOverride takes that away",
+                    of(newest.published)
+                ),
+                Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
+                    format!("its newest, {}, is listed up to {up_to} ({read})", of(newest.published))
+                }
+                Some(_) | None => {
+                    format!("its newest, {}, is not listed for {} ({read})", of(newest.published), spans(papers))
+                }
+            };
+            (format!("{plugin} {}", newest.version), line)
+        }
+        None => (plugin.to_owned(), format!("has no release that may be used for {} ({read})", spans(papers))),
+    }
 }
 
 /// What a release needs of another plugin: by the fact that says it, else between the oldest and the newest that would do.

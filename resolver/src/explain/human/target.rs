@@ -2,7 +2,8 @@
 
 use super::super::words::{self, nearest_are, of};
 use super::super::{PluginState, WhyNot};
-use super::yes::{one_versions, silent_holder_table};
+use super::holders::silent_holder_table;
+use super::yes::one_versions;
 use super::{Page, hint, named, short};
 
 /// Writes it.

@@ -1,14 +1,13 @@
 //! Pure. The text of a yes.
 
 use super::super::few;
-use super::super::words::{self, build_channel, channel, count, list, month, of, read, sentence, source};
+use super::super::words::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Down, Holder, Lack, ListedRelease, Listing, NewerBuild, NewerPaper, OneVersion,
-    Solved, Unfollowed, Warning,
+    Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed, Warning,
 };
+use super::holders::{but, holder_lines, holder_name, holder_table};
 use super::no::{one_version_row, one_version_rule, takes};
 use super::{Page, hint, image, named, paper, short};
-use crate::catalog::Source;
 use crate::facts::UsedFact;
 use crate::software::Software;
 use crate::unusable::Unusable;
@@ -242,126 +241,6 @@ pub(super) fn about_it(unusable: &crate::unusable::Unusable) -> String {
     }
 }
 
-/// Most holders that are described; of more, the names follow in one line.
-const MOST_HOLDERS: usize = 8;
-
-/// The holders and how we know.
-pub(super) fn holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
-    let row = |holder: &Holder| (holder_name(holder), holder_lines(holder, minecraft, page));
-    let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
-    holder_rows(page, &rows, holders.len());
-}
-
-/// The same, and since when their authors have been silent.
-pub(super) fn silent_holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
-    let row = |holder: &Holder| {
-        let mut lines = holder_lines(holder, minecraft, page);
-        lines.extend(holder.silent_since.map(|at| format!("{}.", sentence(&words::silent_since(at)))));
-        (holder_name(holder), lines)
-    };
-    let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
-    holder_rows(page, &rows, holders.len());
-}
-
-fn holder_rows(page: &mut Page, rows: &[(String, Vec<String>)], of: usize) {
-    page.table(rows);
-    if of > rows.len() {
-        page.line(&format!("  and {} more", of - rows.len()));
-    }
-}
-
-fn holder_name(holder: &Holder) -> String {
-    let version = holder.pinned.as_ref().or(holder.newest.as_ref().map(|newest| &newest.version));
-    version.map_or_else(|| holder.name.clone(), |version| format!("{} {version}", holder.name))
-}
-
-fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) -> Vec<String> {
-    let numbers = on.software.numbered_as();
-    let page = format!("Its {} page", source(holder.key.source));
-    let read = read(holder.read_at, on.now);
-    let mut lines = Vec::new();
-    if !holder.together_with.is_empty() {
-        let (with, because) = (list(&holder.together_with, 4), words::because(&holder.facts));
-        lines.push(format!("does not go together with {with} on {minecraft}{because}"));
-        lines.extend(holder.lacks.iter().map(|lack| lack_line(lack, minecraft)));
-        return lines;
-    }
-    let what = match (&holder.pinned, &holder.newest) {
-        (Some(_), _) => {
-            let object = holder.object.as_deref().unwrap_or(&holder.name);
-            format!("pinned by you (Plugin {object}, `spec.version`).")
-        }
-        (None, Some(newest)) => format!("newest, {}.", of(newest.published)),
-        (None, None) => format!("has no release that may be used ({read})."),
-    };
-    let refuses = holder.newest.as_ref().and_then(|newest| newest.refuses.as_ref());
-    let listing = holder.newest.as_ref().map(|newest| match (&newest.refuses, &newest.up_to) {
-        (Some(unusable), _) => format!(" It {}.", words::unusable(unusable)),
-        (None, _) if holder.key.source == Source::Url => {
-            format!(" Your compatibilityOverride does not name {minecraft}.")
-        }
-        (None, _) if newest.overridden => format!(
-            " {page} lists {minecraft} ({read}), and your compatibilityOverride{} takes that away.",
-            holder.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
-        ),
-        _ if newest.sibling.is_some() => sibling_listed(newest, minecraft, &format!(" {page}"), &read),
-        (None, Some(up_to)) if up_to < minecraft => format!(" {page} lists {numbers} up to {up_to} ({read})."),
-        (None, Some(_) | None) => format!(" {page} does not list {minecraft} ({read})."),
-    });
-    lines.push(format!("{what}{}", listing.unwrap_or_default()));
-    match &holder.nearly {
-        Some(nearly) => {
-            let would = match nearly.published {
-                Some(_) => format!("{} is listed for {minecraft}", of(nearly.published)),
-                None => format!("would do for {minecraft}"),
-            };
-            lines.push(format!("{} {would}, but {}.", nearly.version, but(&nearly.unusable)));
-        }
-        None if holder.newest.is_some() && holder.waits_for_a_list() && refuses.is_none() => {
-            lines.push(format!("Nobody has said that it fails on {minecraft}."));
-        }
-        None => {}
-    }
-    if !holder.needed_by.is_empty() {
-        lines.push(format!("Needed by {}.", list(&holder.needed_by, 4)));
-    }
-    lines
-}
-
-/// What would be taken, and what that waits for.
-fn lack_line(lack: &Lack, minecraft: &Minecraft) -> String {
-    let Lack { name, object, release, unusable } = lack;
-    let Some(release) = release else { return format!("There is no release of {name} that would do.") };
-    let because = match (unusable.as_ref().or(release.refuses.as_ref()), &release.sibling) {
-        (Some(unusable), _) => but(unusable),
-        (None, _) if release.overridden => {
-            let on = object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"));
-            format!("your compatibilityOverride{on} takes {minecraft} away")
-        }
-        (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, and not for {minecraft}"),
-        (None, None) => match &release.up_to {
-            Some(up_to) if up_to < minecraft => format!("it is listed up to {up_to}"),
-            Some(_) | None => format!("it is not listed for {minecraft}"),
-        },
-    };
-    let of = release.published.map_or_else(String::new, |_| format!(", {},", of(release.published)));
-    format!("{name} {}{of} would do, but {because}.", release.version)
-}
-
-/// That only a sibling is listed, and that this does not count.
-fn sibling_listed(newest: &ListedRelease, minecraft: &Minecraft, page: &str, read: &str) -> String {
-    let sibling = newest.sibling.as_ref().map_or_else(String::new, ToString::to_string);
-    format!("{page} lists {sibling}, its hotfix sibling, and not {minecraft} ({read}); `spec.hotfixSiblings` is `Ask`.")
-}
-
-/// The clause after "but".
-fn but(unusable: &crate::unusable::Unusable) -> String {
-    match words::unusable(unusable) {
-        text if text.starts_with("you ") => text,
-        text => format!("it {text}"),
-    }
-}
-
 fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed]) {
     if unfollowed.is_empty() {
         return;
@@ -400,9 +279,7 @@ fn not_taken(page: &mut Page, solved: &Solved) {
                 Because::NotListed { .. } => format!("is not listed for {}", solved.paper.minecraft),
                 Because::Pinned => format!("you pinned {} (`spec.version`)", plugin.version),
                 Because::OneVersion { one_version } => {
-                    let them: Vec<String> = one_version.servers.iter().map(takes).collect();
-                    let them = if them.is_empty() { "another server rules it out".to_owned() } else { list(&them, 3) };
-                    format!("{} There, {them}", one_version_rule(one_version))
+                    format!("{} There, {}", one_version_rule(one_version), against_it(one_version))
                 }
                 Because::Others { with, facts } => {
                     format!("does not go together with {}{}", list(with, 4), words::because(facts))
@@ -417,6 +294,17 @@ fn not_taken(page: &mut Page, solved: &Solved) {
         page.gap();
         page.line("newer, and not taken");
         page.table(&rows);
+    }
+}
+
+/// What stands against a release on other servers.
+fn against_it(one_version: &OneVersion) -> String {
+    let them: Vec<String> = one_version.servers.iter().map(takes).collect();
+    match one_version.servers.as_slice() {
+        [] => "another server rules it out".to_owned(),
+        // Each of these is a sentence of its own.
+        servers if servers.iter().any(|server| !server.with.is_empty() || !server.needs.is_empty()) => them.join("; "),
+        [..] => list(&them, 3),
     }
 }
 

@@ -8,8 +8,9 @@ use pubgrub::VersionSet;
 use super::aside::{self, Outcome, works};
 use super::party::{Known, Party};
 use super::{Choice, Fleet, Verdict, provider};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Release};
 use crate::explain::{HintStep, PaperName, apply_to_others};
+use crate::facts::UsedFact;
 use crate::request::Request;
 use crate::shelf::World;
 use crate::shelf::paper::candidates;
@@ -50,6 +51,20 @@ pub(crate) struct Clash {
     pub(crate) shelf: usize,
     /// What that server could have, then what each of the others could that stand against it.
     pub(crate) could: Vec<Could>,
+}
+
+/// What stands on another server, as it was chosen, against a release of a plugin that both share.
+pub(crate) struct Apart {
+    /// The seat.
+    pub(crate) seat: usize,
+    /// The index of its Paper.
+    pub(crate) paper: usize,
+    /// Plugins that are there and do not go together with the release: names people know, with versions.
+    pub(crate) with: Vec<String>,
+    /// Plugins that the release needs and that are not there: names people know.
+    pub(crate) needs: Vec<String>,
+    /// What says so that no page states.
+    pub(crate) facts: Vec<UsedFact>,
 }
 
 impl<'c, 'a> Company<'c, 'a> {
@@ -183,6 +198,52 @@ impl<'c, 'a> Company<'c, 'a> {
         found.collect()
     }
 
+    /// The other servers on which what was chosen does not go together with a release (by its index) of a shared plugin.
+    pub(crate) fn apart(&self, shelf: usize, index: usize) -> Vec<Apart> {
+        let found = self.others().into_iter().filter_map(|at| {
+            let theirs = self.shared(shelf, at)?;
+            let apart = self.apart_there(at, theirs, index, self.choice(at)?);
+            (!apart.with.is_empty() || !apart.needs.is_empty()).then_some(apart)
+        });
+        found.collect()
+    }
+
+    fn apart_there(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> Apart {
+        let shelves = &self.seat(at).shelves;
+        let chosen =
+            |shelf: usize| choice.releases[shelf].and_then(|release| self.number(shelves[shelf].project, release));
+        let named = |shelf: usize, index: usize| {
+            let listing = &self.tables.projects[&shelves[shelf].project];
+            format!("{} {}", listing.name, listing.releases[index - 1].version)
+        };
+        let mut apart = Apart { seat: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
+        for link in self.tables.links(&shelves[theirs], index) {
+            // Of a project that takes no part there, nothing is asked.
+            let Some(to) = self.seat(at).shelf_of(link.to) else { continue };
+            match chosen(to) {
+                Some(there) if !link.set.has(there) => {
+                    apart.with.push(named(to, there));
+                    apart.facts.extend(self.tables.fact(&shelves[theirs], index, link));
+                }
+                None if !link.set.has(0) => apart.needs.push(self.tables.projects[&link.to].name.to_owned()),
+                Some(_) | None => {}
+            }
+        }
+        for (shelf, place) in shelves.iter().enumerate() {
+            let Some(there) = chosen(shelf).filter(|_| shelf != theirs) else { continue };
+            let links = self.tables.links(place, there).iter();
+            for link in links.filter(|link| link.to == shelves[theirs].project && !link.set.has(index)) {
+                apart.with.push(named(shelf, there));
+                apart.facts.extend(self.tables.fact(place, there, link));
+            }
+        }
+        apart.with.sort();
+        apart.with.dedup();
+        apart.needs.sort();
+        apart.facts.sort();
+        apart
+    }
+
     fn on_paper(&self, place: &Place<'_>, paper: usize) -> IndexSet {
         self.tables.sheets[place.sheet].supports[paper - 1].intersection(&place.domain)
     }
@@ -194,8 +255,13 @@ impl<'c, 'a> Company<'c, 'a> {
     }
 
     /// The number, in the common numbering, of a release of the server in question.
-    pub(crate) fn index_of(&self, shelf: usize, release: &crate::catalog::Release) -> Option<usize> {
-        let listing = &self.tables.projects[&self.seat(self.me).shelves[shelf].project];
+    pub(crate) fn index_of(&self, shelf: usize, release: &Release) -> Option<usize> {
+        self.number(self.seat(self.me).shelves[shelf].project, release)
+    }
+
+    /// The same of any project.
+    fn number(&self, project: usize, release: &Release) -> Option<usize> {
+        let listing = &self.tables.projects[&project];
         listing.releases.iter().position(|listed| std::ptr::eq(*listed, release)).map(|place| place + 1)
     }
 

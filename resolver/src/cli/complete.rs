@@ -1,0 +1,139 @@
+//! Pure. What kubectl is told when somebody presses the tabulator behind `kubectl nightshift`: it runs `kubectl_complete-nightshift` of
+//! the `PATH` with the words so far, and reads lines as a command made with cobra answers them.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::builder::PossibleValue;
+use clap::{Arg, Command, ValueHint};
+
+/// Nothing but what is said: no names of files (cobra's `ShellCompDirectiveNoFileComp`).
+const ONLY_THESE: u8 = 4;
+/// Names of files, as the shell completes them (cobra's `ShellCompDirectiveDefault`).
+const FILES: u8 = 0;
+
+/// Whether the command was called for completions.
+pub(super) fn is_asked(program: Option<&OsString>) -> bool {
+    let stem = program.and_then(|program| Path::new(program).file_stem()?.to_str());
+    stem == Some("kubectl_complete-nightshift")
+}
+
+/// The completions of the last of these words: one a line, each with what it is behind a tabulator, and then what is to be done with
+/// them.
+pub(super) fn completions(mut command: Command, words: &[String]) -> String {
+    command.build();
+    let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
+    let typed = Typed::read(&command, before);
+    let (found, directive) = typed.candidates(last);
+    let mut text = String::new();
+    for (value, about) in found {
+        let _ = if about.is_empty() { writeln!(text, "{value}") } else { writeln!(text, "{value}\t{about}") };
+    }
+    let _ = writeln!(text, ":{directive}");
+    text
+}
+
+/// What stands before the word in question.
+struct Typed<'c> {
+    /// The innermost command.
+    command: &'c Command,
+    /// The option that takes the word, or may.
+    option: Option<&'c Arg>,
+    /// How many of its words stood in no option.
+    positional: usize,
+}
+
+impl<'c> Typed<'c> {
+    fn read(command: &'c Command, words: &[String]) -> Self {
+        let mut typed = Self { command, option: None, positional: 0 };
+        for word in words {
+            typed.take(word);
+        }
+        typed
+    }
+
+    fn take(&mut self, word: &str) {
+        if let Some(name) = word.strip_prefix("--") {
+            self.option = self.long(name).filter(|_| !name.contains('='));
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            // With more behind the letter that is its value.
+            let only = letters.chars().next().filter(|_| letters.chars().count() == 1);
+            self.option = only.and_then(|letter| self.options().find(|arg| arg.get_short() == Some(letter)));
+            self.option = self.option.filter(|arg| takes_a_value(arg));
+        } else if let Some(option) = self.option {
+            // Of some there may be more.
+            let most = option.get_num_args().map_or(1, |range| range.max_values());
+            self.option = Some(option).filter(|_| most > 1);
+        } else if let Some(inner) = self.command.find_subcommand(word) {
+            *self = Self { command: inner, option: None, positional: 0 };
+        } else {
+            self.positional += 1;
+        }
+    }
+
+    fn options(&self) -> impl Iterator<Item = &'c Arg> + use<'c> {
+        self.command.get_arguments().filter(|arg| !arg.is_positional() && !arg.is_hide_set())
+    }
+
+    /// The option of this long name, also with a value behind it, if it takes one.
+    fn long(&self, name: &str) -> Option<&'c Arg> {
+        let name = name.split('=').next();
+        self.options().find(|arg| arg.get_long() == name).filter(|arg| takes_a_value(arg))
+    }
+
+    fn candidates(&self, last: &str) -> (Vec<(String, String)>, u8) {
+        if let Some((name, value)) = last.strip_prefix("--").and_then(|option| option.split_once('=')) {
+            return self.long(name).map_or((Vec::new(), ONLY_THESE), |option| values(option, value));
+        }
+        if last.starts_with('-') {
+            let named = self.options().filter_map(|arg| Some((format!("--{}", arg.get_long()?), about(arg))));
+            return (named.filter(|(name, _)| name.starts_with(last)).collect(), ONLY_THESE);
+        }
+        if let Some(option) = self.option {
+            return values(option, last);
+        }
+        if self.command.has_subcommands() {
+            let meant = |inner: &&Command| !inner.is_hide_set() && inner.get_name().starts_with(last);
+            let meant = self.command.get_subcommands().filter(meant);
+            let mut named: Vec<_> =
+                meant.map(|inner| (inner.get_name().to_owned(), first_line(inner.get_about()))).collect();
+            named.sort();
+            return (named, ONLY_THESE);
+        }
+        // The last of them takes all that is left.
+        let positionals: Vec<&Arg> = self.command.get_positionals().collect();
+        let taken = positionals.get(self.positional).or(positionals.last());
+        taken.map_or((Vec::new(), ONLY_THESE), |arg| values(arg, last))
+    }
+}
+
+fn takes_a_value(arg: &Arg) -> bool {
+    arg.get_action().takes_values()
+}
+
+/// What an argument may be that begins so.
+fn values(arg: &Arg, begin: &str) -> (Vec<(String, String)>, u8) {
+    let is_shown = |value: &PossibleValue| !value.is_hide_set() && value.get_name().starts_with(begin);
+    let possible = arg.get_possible_values();
+    if possible.is_empty() {
+        return (Vec::new(), if names_a_file(arg) { FILES } else { ONLY_THESE });
+    }
+    let found = possible.iter().filter(|value| is_shown(value));
+    (found.map(|value| (value.get_name().to_owned(), first_line(value.get_help()))).collect(), ONLY_THESE)
+}
+
+/// Whether a path is meant; those that may be `-` as well are texts, and say it by what stands for them.
+fn names_a_file(arg: &Arg) -> bool {
+    let mut names = arg.get_value_names().unwrap_or_default().iter();
+    arg.get_value_hint() == ValueHint::AnyPath
+        || names.any(|name| ["FILE", "DIR", "LOCK", ".lock.json"].iter().any(|path| name.contains(path)))
+}
+
+fn about(arg: &Arg) -> String {
+    first_line(arg.get_help())
+}
+
+fn first_line(text: Option<&clap::builder::StyledStr>) -> String {
+    text.map(ToString::to_string).and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
+}
