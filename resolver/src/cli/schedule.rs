@@ -25,9 +25,9 @@ pub(super) struct Schedule {
     pub(super) is_suspended: bool,
     /// `nightshift.dev/rollback-to`: it stays at an earlier set.
     pub(super) is_held: bool,
-    /// `approval: Required`.
-    pub(super) requires_approval: bool,
-    /// The same, and what the operator plans is not approved.
+    /// Whether what is planned needs an approval.
+    pub(super) approval: Approval,
+    /// It does, and what the operator plans is not approved.
     pub(super) unapproved: Option<Unapproved>,
     /// `spec.follows`: another server has to run it first.
     pub(super) follows: Option<Followed>,
@@ -85,7 +85,7 @@ impl Schedule {
         Self {
             next: None,
             is_open: false,
-            unapproved: self.requires_approval.then_some(Unapproved { digest: None }),
+            unapproved: (self.approval == Approval::Required).then_some(Unapproved { digest: None }),
             follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
             ..self.clone()
         }
@@ -112,7 +112,7 @@ fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String
 pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
-    let (requires_approval, unapproved) = (spec.approval == Approval::Required, unapproved(server));
+    let (approval, unapproved) = (spec.approval, unapproved(server));
     let is_held = annotation_of(server, approval::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
     // A status about an older spec may speak of windows that are no more. Manifests do not tell their generation.
     let counts =
@@ -131,7 +131,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     if maintenance.is_some_and(|window| !window.enabled) {
         let is_suspended = spec.suspend;
-        return Schedule { is_suspended, is_held, requires_approval, unapproved, by_the_clock, ..Schedule::default() };
+        return Schedule { is_suspended, is_held, approval, unapproved, by_the_clock, ..Schedule::default() };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -169,7 +169,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         blackouts: blackouts.collect(),
         is_suspended: spec.suspend,
         is_held,
-        requires_approval,
+        approval,
         unapproved,
         follows,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),

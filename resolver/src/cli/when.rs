@@ -103,7 +103,7 @@ impl When {
             next,
             or_empty_for,
             is_open,
-            requires_approval: _,
+            approval: _,
             urgent: _,
             own_windows: _,
             told_alone: _,
