@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::manifest;
 
 /// When a server may be restarted.
-#[expect(clippy::struct_excessive_bools, reason = "each says another thing of the spec, and all of them can be true")]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct Schedule {
