@@ -68,8 +68,6 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("opportunistic: B flaky", 1, 1),
         ("opportunistic, with a restart by the clock: B bad", 1, 1),
         ("the node is emptied: B flaky", 1, 1),
-        ("the node is emptied, empty first: B good", 0, 1),
-        ("the node is emptied, with a restart by the clock: B good", 0, 1),
     ] {
         given.extend(holds(named(name), faults, changes).answers.into_keys());
     }

@@ -48,11 +48,6 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             policy: Asking::EmptyFirst,
             ..b("the node is emptied, empty first: B good", Good, plain)
         },
-        Scenario {
-            drains: true,
-            restarts: true,
-            ..b("the node is emptied, with a restart by the clock: B good", Good, plain)
-        },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }
