@@ -105,7 +105,7 @@ async fn a_drain_waits_until_players_were_told_and_the_world_is_saved_and_then_t
         world.apply(&[harbour(&json!({"eviction": "OnUpgrade", "players": players})), viabackwards()]).await;
         let server = Server::new(world, HARBOUR);
         server.settled().await;
-        server.seven_join().await;
+        server.seven_join_and_are_counted().await;
         server.order("build 1000").await;
         budget_is(world, Some(0)).await;
         let (set, before) = (server.set().await, server.pod().await.unwrap());
@@ -180,7 +180,7 @@ async fn never_is_never_until_a_person_does_what_the_condition_says_and_a_node_t
         // Somebody thinks better of it.
         server.change(json!({"eviction": "OnUpgrade", "players": {"notice": "10m"}})).await;
         server.settled().await;
-        server.seven_join().await;
+        server.seven_join_and_are_counted().await;
         let witness = Witness::of(&server).await;
         let cordoned = Cordoned::of(&after).await;
         server.condition_is("Draining", "True", "Countdown").await;
