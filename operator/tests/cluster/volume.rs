@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::api::ListParams;
 use serde_json::json;
 
 use super::node::state;
@@ -23,11 +22,12 @@ pub(super) struct SmallVolume {
 impl SmallVolume {
     /// Under the server, which is stopped for it and started again.
     pub(super) async fn under(server: &Server<'_>, size: &str) -> Self {
-        let folder = while_stopped(server, |folder| {
-            take_its_place(folder, &["-t", "tmpfs", "-o", &format!("size={size}"), "test"]);
-        })
-        .await;
-        Self { folder }
+        let folder = stop(server).await;
+        take_its_place(&folder, &["-t", "tmpfs", "-o", &format!("size={size}"), "test"]);
+        // Before the start, which may fail: then it ends, too.
+        let volume = Self { folder };
+        start(server).await;
+        volume
     }
 }
 
@@ -48,12 +48,12 @@ impl FailingDisk {
     /// Under the server, which is stopped for it and started again.
     pub(super) async fn under(server: &Server<'_>) -> Self {
         let image = state().join(format!("{}-{}.ext4", server.world.namespace, server.name));
-        let folder = while_stopped(server, |folder| {
-            shell("set -e; truncate -s 256M \"$1\"; mkfs.ext4 -q -F \"$1\"", &[&image]);
-            take_its_place(folder, &["-o", "loop,errors=remount-ro", &image.display().to_string()]);
-        })
-        .await;
-        Self { folder, image }
+        let folder = stop(server).await;
+        shell("set -e; truncate -s 256M \"$1\"; mkfs.ext4 -q -F \"$1\"", &[&image]);
+        take_its_place(&folder, &["-o", "loop,errors=remount-ro", &image.display().to_string()]);
+        let disk = Self { folder, image };
+        start(server).await;
+        disk
     }
 
     /// From now on nothing can be written any more; what is open can be read.
@@ -81,19 +81,17 @@ impl Drop for FailingDisk {
     }
 }
 
-/// Does something with the folder of the server's volume while no pod has it.
-async fn while_stopped(server: &Server<'_>, change: impl FnOnce(&Path)) -> PathBuf {
+/// Stops the server, and returns the folder of its volume, which no pod has any more.
+async fn stop(server: &Server<'_>) -> PathBuf {
     server.change(json!({"replicas": 0})).await;
     server.gone().await;
-    let claim = format!("data-{}-0", server.name);
-    let claims = server.world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap().items;
-    let of_server = claims.into_iter().find(|found| found.metadata.name.as_deref() == Some(&claim));
-    let volume = of_server.and_then(|claim| claim.spec?.volume_name).expect("it has a volume");
-    let folder = state().join("volumes").join(volume);
-    change(&folder);
+    let claim = server.world.api::<PersistentVolumeClaim>().get(&format!("data-{}-0", server.name)).await.unwrap();
+    state().join("volumes").join(claim.spec.and_then(|spec| spec.volume_name).expect("it has a volume"))
+}
+
+async fn start(server: &Server<'_>) {
     server.change(json!({"replicas": 1})).await;
     server.settled().await;
-    folder
 }
 
 fn take_its_place(folder: &Path, by: &[&str]) {
