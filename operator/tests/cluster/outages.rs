@@ -92,7 +92,7 @@ async fn a_disk_that_fails_stops_no_server_and_costs_nothing_that_was_saved() {
 
         lobby.change(json!({"replicas": 0})).await;
         lobby.gone().await;
-        disk.mend();
+        disk.mend().await;
         lobby.change(json!({"replicas": 1})).await;
         updated(world, &lobby).await;
         assert!(lobby.saved_blocks().await >= 500, "what was saved before the disk failed is there");

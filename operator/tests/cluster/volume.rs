@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::node::state;
 use super::server::Server;
+use super::wait::{SOON, until};
 
 /// Puts what the folder `$1` holds into what is then mounted there by the words that follow.
 const TAKE_ITS_PLACE: &str = "set -e; folder=$1; shift; old=$(mktemp -d); mount --bind \"$folder\" \"$old\"; mount \"$@\" \"$folder\"; \
@@ -65,9 +66,15 @@ impl FailingDisk {
     }
 
     /// What a person does while the server is stopped: looks the file system over, and mounts it again.
-    pub(super) fn mend(&self) {
+    pub(super) async fn mend(&self) {
+        shell("umount \"$1\"", &[&self.folder]);
+        until("nobody has the disk any more", SOON, async || {
+            let said = Command::new("losetup").arg("-j").arg(&self.image).output().unwrap();
+            if said.stdout.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&said.stdout).into_owned()) }
+        })
+        .await;
         // 1: it found something, and mended it.
-        let script = "umount \"$1\" && { fsck.ext4 -fp \"$2\" || [ $? -eq 1 ]; } && mount -o loop,errors=remount-ro \"$2\" \"$1\"";
+        let script = "{ fsck.ext4 -fp \"$2\" || [ $? -eq 1 ]; } && mount -o loop,errors=remount-ro \"$2\" \"$1\"";
         shell(script, &[&self.folder, &self.image]);
     }
 }
