@@ -156,16 +156,7 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
         labels.get(labels::MANAGED_BY.0).is_some_and(|by| by == labels::MANAGED_BY.1)
     };
     if let Some(ours) = found.filter(|found| is_ours(found.labels())) {
-        let only_this = Preconditions { uid: ours.uid(), resource_version: None };
-        ctx.metrics.api_writes.inc();
-        match api
-            .delete(&server.name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() })
-            .await
-        {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-            Err(source) => return Err(failed("delete", source)),
-        }
+        delete_exactly(ctx, &api, &server.name, ours.uid()).await.map_err(|source| failed("delete", source))?;
     }
     ctx.memory.unbudgeted.put(key, ());
     Ok(())
@@ -236,17 +227,33 @@ pub(crate) async fn clean_up(
         if named.contains(&name) {
             continue;
         }
-        let only_this = Preconditions { uid: map.uid(), resource_version: None };
-        ctx.metrics.api_writes.inc();
-        match api.delete(&name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-            Err(source) => {
-                return Err(ApplyError::Write { verb: "delete", kind: "ConfigMap".to_owned(), name, source });
-            }
-        }
+        delete_exactly(ctx, &api, &name, map.uid()).await.map_err(|source| ApplyError::Write {
+            verb: "delete",
+            kind: "ConfigMap".to_owned(),
+            name,
+            source,
+        })?;
     }
     Ok(())
+}
+
+/// Deletes the object that was seen, and no other of its name. One that is gone or was made anew is left as it is.
+pub(crate) async fn delete_exactly<K>(
+    ctx: &Context,
+    api: &Api<K>,
+    name: &str,
+    uid: Option<String>,
+) -> Result<(), kube::Error>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
+    let only_this = Preconditions { uid, resource_version: None };
+    ctx.metrics.api_writes.inc();
+    match api.delete(name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(source) => Err(source),
+    }
 }
 
 fn mounted_lock(pod: &Pod) -> Option<String> {

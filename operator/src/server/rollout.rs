@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, Preconditions};
+use kube::api::{Api, DeleteParams, Patch};
 use scheduler::countdown::places::has_languages;
 use scheduler::protocol::restore::ASKED_ORDER;
 use scheduler::protocol::{Announce, CallOff, FileSet, RestoreOrder, Save, in_the_chat};
@@ -18,6 +18,7 @@ use scheduler::seen::{
 };
 use serde_json::{Value, json};
 
+use super::apply::delete_exactly;
 use super::build::orders::{ORDER_KEY, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::{Announcement, CheckedServer};
@@ -285,14 +286,9 @@ impl Hand<'_> {
     async fn delete_pod(&self, pod: PodUid) -> Result<(), ActError> {
         let api: Api<Pod> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         let name = format!("{}-0", self.server.name);
-        let only_this = Preconditions { uid: Some(pod.to_string()), resource_version: None };
-        self.ctx.metrics.api_writes.inc();
-        match api.delete(&name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
-            Ok(_) => Ok(()),
-            // It is gone already: what comes now has been restarted.
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
-            Err(source) => Err(ActError::Delete { name, source }),
-        }
+        // One that is gone already is no error: what comes now has been restarted.
+        let deleted = delete_exactly(self.ctx, &api, &name, Some(pod.to_string())).await;
+        deleted.map_err(|source| ActError::Delete { name, source })
     }
 
     async fn create(&self, revision: Revision, door: Door) -> Result<Done, ActError> {
