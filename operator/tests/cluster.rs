@@ -22,6 +22,7 @@ mod cluster {
     mod impossible;
     mod kubectl;
     mod manifests;
+    mod measured;
     mod new_volume;
     mod node;
     mod node_lost;

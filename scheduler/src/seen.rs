@@ -25,9 +25,9 @@ pub struct Goal {
     pub policy: Policy,
     /// How long players are warned before their server stops.
     pub notice: SignedDuration,
-    /// How long the countdown is with nobody on (`players.emptyNotice`). Not zero: between the look and the stop somebody
-    /// may join, and a few lines in the chat are better than none. Whoever joins when it is over is warned by the hook
-    /// that stops the server.
+    /// How long the countdown is with nobody on (`players.emptyNotice`), and how much is left of a longer one when nobody has been on for as
+    /// long. Not zero: between the look and the stop somebody may join, and a few lines in the chat are better than none.
+    /// Whoever joins when it is over is warned by the hook that stops the server.
     pub empty_notice: SignedDuration,
     /// `gracefulShutdown.timeout`: how long we keep asking an agent or a server that does not answer.
     pub patience: SignedDuration,

@@ -119,6 +119,10 @@ pub struct PlayersPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::announcement")]
     pub text: Option<String>,
+    /// The same before their server may be evicted from a node that is emptied (`spec.eviction: OnUpgrade`). Left out: `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::announcement")]
+    pub drain_text: Option<String>,
     /// Where they read it. The chat holds what was said, the other two are seen by who does not look there.
     #[serde(default = "chat")]
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
@@ -137,6 +141,7 @@ impl Default for PlayersPolicy {
             notice: five_minutes(),
             empty_notice: ten_seconds(),
             text: None,
+            drain_text: None,
             show: chat(),
             kick_text: None,
         }

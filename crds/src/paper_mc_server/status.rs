@@ -253,6 +253,9 @@ pub struct PastSet {
     /// How long the server was down when it came, in seconds, without the copy before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_seconds: Option<u32>,
+    /// How many players were on when the server was stopped for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
 }
 
 /// Values of request annotations that were served. The annotations themselves are never removed by us: git would put

@@ -277,7 +277,11 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         kick_text: spec.players.kick_text.clone(),
         restart,
         eviction: spec.eviction,
-        drain_announcement: Announcement::of(spec.players.text.as_ref(), DRAIN_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT),
+        drain_announcement: Announcement::of(
+            spec.players.drain_text.as_ref().or(spec.players.text.as_ref()),
+            DRAIN_ANNOUNCEMENT,
+            SHORT_DRAIN_ANNOUNCEMENT,
+        ),
         stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,

@@ -129,6 +129,11 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         }
         _ => None,
     };
+    let told = report.as_ref().and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
+    let facts = match told {
+        Some((told, pod)) => facts.as_told(told, pod),
+        None => facts,
+    };
     Ok(Observed {
         set,
         pod,
@@ -151,7 +156,7 @@ impl Observed {
     pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<seen::Pod> {
         let pod = self.pod.as_ref()?;
         Some(seen::Pod {
-            uid: pod.uid()?.parse::<PodUid>().ok()?,
+            uid: uid_of(pod)?,
             // A pod whose history entry is gone is of no revision we know: it is on trial like any stranger.
             revision: self.pod_revision.unwrap_or(Revision(0)),
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
@@ -182,6 +187,10 @@ impl Observed {
             fence: ctx.fence,
         })
     }
+}
+
+fn uid_of(pod: &Pod) -> Option<PodUid> {
+    pod.uid()?.parse().ok()
 }
 
 /// How far the pod got. Readiness alone says nothing about players; it is not asked here.

@@ -96,17 +96,33 @@ pub(crate) struct GoalParts<'a> {
 pub(crate) enum Done {
     Created,
     StagingAsked,
-    Announced { notice: SignedDuration },
-    Saved { confirmed: bool, took_ms: u64, problem: Option<String> },
+    Announced {
+        /// What is left.
+        notice: SignedDuration,
+        /// They were told a later end before, and have left.
+        is_cut_short: bool,
+    },
+    Saved {
+        confirmed: bool,
+        took_ms: u64,
+        problem: Option<String>,
+    },
     TemplateWritten,
-    Committed { unasked: bool },
+    Committed {
+        unasked: bool,
+    },
     Restored,
     MarkedFailed,
     RestoreOrdered,
     DataOrdered,
-    RolledBack { unasked: bool },
+    RolledBack {
+        unasked: bool,
+    },
     Closed(Proven),
-    Restarting { due: Timestamp, unasked: bool },
+    Restarting {
+        due: Timestamp,
+        unasked: bool,
+    },
     Restarted,
     DrainBegun,
     DrainEnded,
@@ -145,12 +161,7 @@ impl Hand<'_> {
             Step::Stage => self.stage().await,
             Step::Announce { act, pod, notice, not_after } => {
                 self.fresh("announce", not_after)?;
-                let ends = now() + notice;
-                self.agent()?.announce(&self.announcement(act, ends)).await?;
-                // Said first, recorded then: the other way round a crash in between stops players nobody told.
-                let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
-                self.write("record the announcement on", &facts, Vec::new()).await?;
-                Ok(Done::Announced { notice })
+                self.announce(act, pod, notice).await
             }
             Step::Save { act, pod, not_after } => {
                 self.fresh("save", not_after)?;
@@ -233,6 +244,21 @@ impl Hand<'_> {
             }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
+    }
+
+    /// Said first, recorded then: the other way round a crash in between stops players nobody told. After such a crash nothing is said again.
+    async fn announce(&self, act: Act, pod: PodUid, notice: SignedDuration) -> Result<Done, ActError> {
+        let is_cut_short = self.seen.facts.announced.is_some_and(|told| (told.act, told.pod) == (act, pod));
+        let now = now();
+        let told = self.seen.report.as_ref().and_then(|report| report.announced.as_ref());
+        let promised = told.and_then(|told| told.ends_within(act, notice, now));
+        let ends = promised.unwrap_or(now + notice);
+        if promised.is_none() {
+            self.agent()?.announce(&self.announcement(act, ends)).await?;
+        }
+        let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
+        self.write("record the announcement on", &facts, Vec::new()).await?;
+        Ok(Done::Announced { notice: ends.duration_since(now), is_cut_short })
     }
 
     /// Asks the agent for the goal's files. Harmless at any time: it only fills the volume's store.

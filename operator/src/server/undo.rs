@@ -114,12 +114,12 @@ pub(crate) fn still_noted(server: &PaperMCServer, handled: LastHandled) -> LastH
     LastHandled { rollback_to: None, rollback_digest: None, rollback_seen_at: None, ..handled }
 }
 
-/// The sets that ran here, with the one that runs in front, and without those that are too old to be kept. `down_seconds` is how long the
-/// server was down when that one came.
+/// The sets that ran here, with the one that runs in front, and without those that are too old to be kept. That one `came` when the
+/// server was down for so many seconds, and interrupted so many players.
 pub(crate) fn history(
     before: &[PastSet],
     runs: Option<&LockRecord>,
-    down_seconds: Option<u32>,
+    came: (Option<u32>, Option<u32>),
     now: Timestamp,
 ) -> Vec<PastSet> {
     let mut history = before.to_vec();
@@ -128,7 +128,8 @@ pub(crate) fn history(
     {
         history.retain(|past| past.lock != files.lock);
         let version = cut(&format!("{}-{}", lock.minecraft, lock.build), 64);
-        history.insert(0, PastSet { lock: files.lock.clone(), version, settled_at: now, down_seconds });
+        let (down_seconds, players) = came;
+        history.insert(0, PastSet { lock: files.lock.clone(), version, settled_at: now, down_seconds, players });
     }
     let mut place = 0;
     history.retain(|past| {
@@ -168,7 +169,8 @@ mod tests {
     }
 
     fn past(lock: &str, second: i64) -> PastSet {
-        PastSet { lock: lock.to_owned(), version: "1.21.10-130".to_owned(), settled_at: at(second), down_seconds: None }
+        let version = "1.21.10-130".to_owned();
+        PastSet { lock: lock.to_owned(), version, settled_at: at(second), down_seconds: None, players: None }
     }
 
     fn status(history: &[&str], handled: Option<LastHandled>) -> PaperMCServerStatus {
@@ -221,7 +223,7 @@ mod tests {
         let of = |days: &[i64]| -> Vec<PastSet> {
             days.iter().map(|ago| past(&format!("{ago:064}"), (1_000 - ago) * day)).collect()
         };
-        let kept = |days: &[i64]| history(&of(days), None, None, at(1_000 * day)).len();
+        let kept = |days: &[i64]| history(&of(days), None, (None, None), at(1_000 * day)).len();
         assert_eq!(kept(&[40, 50, 60, 70, 80, 90]), 5);
         assert_eq!(kept(&[1, 2, 3, 4, 5, 29, 30, 31]), 6);
         assert_eq!(kept(&(1..29).collect::<Vec<_>>()), 20);
@@ -238,13 +240,13 @@ mod tests {
             json!({"lock": RUNS, "minecraft": "1.21.10", "build": 129, "server": file, "support": [], "plugins": []});
         let record = LockRecord { lock: lock.unwrap(), files: serde_json::from_value(files).unwrap() };
         let locks = |history: &[PastSet]| history.iter().map(|past| past.lock.clone()).collect::<Vec<_>>();
-        let first = history(&[past(OLD, 1)], Some(&record), Some(21), at(7));
+        let first = history(&[past(OLD, 1)], Some(&record), (Some(21), Some(3)), at(7));
         assert_eq!(locks(&first), [RUNS, OLD]);
         assert_eq!((first[0].version.as_str(), first[0].settled_at), ("1.21.10-129", at(7)));
-        assert_eq!(first[0].down_seconds, Some(21));
-        assert_eq!(history(&first, Some(&record), Some(40), at(9)), first, "a restart is no update");
+        assert_eq!((first[0].down_seconds, first[0].players), (Some(21), Some(3)));
+        assert_eq!(history(&first, Some(&record), (Some(40), Some(0)), at(9)), first, "a restart is no update");
         let back = [past(OLD, 1), past(RUNS, 7)];
-        assert_eq!(locks(&history(&back, Some(&record), None, at(9))), [RUNS, OLD]);
+        assert_eq!(locks(&history(&back, Some(&record), (None, None), at(9))), [RUNS, OLD]);
     }
 
     #[test]

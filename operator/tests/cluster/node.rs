@@ -1,7 +1,8 @@
 //! Edge (writes). The node from below, which only root on the same machine can reach: processes and firewall. Its disks: `volume`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,7 +44,8 @@ pub(super) fn try_kill_9(pod: &Pod, program: &str) -> bool {
 
 /// Rules of a firewall that drop what somebody sends. They end when this is dropped, also by a test that fails.
 pub(super) struct Blocked {
-    network: PathBuf,
+    /// Held open: the process by whose name it was found may end before the rules do.
+    network: fs::File,
     table: String,
 }
 
@@ -56,36 +58,39 @@ pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked 
         "type filter hook prerouting priority -150; policy accept;\n\
          ip saddr {pods} ip saddr != {{ {free} }} ct state new drop"
     );
-    Blocked::by(state().join("run/network"), name, &chain)
+    Blocked::by(&state().join("run/network"), name, &chain)
+        .expect("the cluster of dev/cluster has a network of its own")
 }
 
 /// Comes between a pod's agent and its server: nothing gets to the port of RCON any more.
 pub(super) fn cut_rcon(pod: &Pod) -> Blocked {
-    let agent = *processes(&uid_of(pod), "/agent").first().expect("the agent runs, on this machine");
+    try_cut_rcon(pod).expect("the agent runs, on this machine")
+}
+
+/// The same. None: there is no agent just now.
+pub(super) fn try_cut_rcon(pod: &Pod) -> Option<Blocked> {
+    let agent = *processes(&uid_of(pod), "/agent").first()?;
     let chain = "type filter hook output priority 0; policy accept;\ntcp dport 25575 drop";
-    Blocked::by(format!("/proc/{agent}/ns/net").into(), "rcon", chain)
+    Blocked::by(Path::new(&format!("/proc/{agent}/ns/net")), "rcon", chain)
 }
 
 impl Blocked {
-    fn by(network: PathBuf, name: &str, chain: &str) -> Self {
-        let blocked = Self { network, table: format!("test-{name}") };
+    /// None: there is no such network.
+    fn by(network: &Path, name: &str, chain: &str) -> Option<Self> {
+        let blocked = Self { network: fs::File::open(network).ok()?, table: format!("test-{name}") };
         let said = blocked.firewall(&[&format!("table ip {} {{\nchain out {{\n{chain}\n}}\n}}\n", blocked.table)]);
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        blocked
+        Some(blocked)
     }
 
     fn firewall(&self, arguments: &[&str]) -> Output {
-        let network = format!("--net={}", self.network.display());
+        let network = format!("--net=/proc/{}/fd/{}", std::process::id(), self.network.as_raw_fd());
         Command::new("nsenter").args([&network, "nft"]).args(arguments).output().unwrap()
     }
 }
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        // With a pod its network goes, and the rules with it.
-        if !self.network.exists() {
-            return;
-        }
         let said = self.firewall(&["delete", "table", "ip", &self.table]);
         // A test that fails drops this while it panics, and a second panic would hide the first.
         if !said.status.success() {

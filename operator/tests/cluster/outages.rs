@@ -9,7 +9,7 @@ use super::update::updated;
 use super::volume::SmallVolume;
 use super::wait::{A_START, until};
 use super::witness::Witness;
-use super::world::{RELEASE, World, in_a_world};
+use super::world::in_a_world;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_finds_no_room_on_the_volume_is_told_and_comes_when_there_is_room() {
@@ -80,7 +80,7 @@ async fn clocks_that_differ_are_told_and_nothing_is_stopped_until_they_agree() {
         lobby.order("join Alice").await;
         let witness = Witness::of(&lobby).await;
 
-        set_clock_ahead(world, -90).await;
+        world.set_clock_ahead(-90).await;
         lobby.set_window(ALWAYS).await;
         let silent = lobby.condition_is("Updating", "True", "AgentSilent").await;
         assert!(silent.contains("about 2 minutes ahead of the operator's"), "{silent}");
@@ -94,17 +94,10 @@ async fn clocks_that_differ_are_told_and_nothing_is_stopped_until_they_agree() {
         assert_eq!(world.note(LOBBY, "AgentRefuses").await, told.message);
         assert_eq!((lobby.set().await, witness.pods()), (set, 1), "nobody could be warned, so nobody was stopped");
 
-        set_clock_ahead(world, 0).await;
+        world.set_clock_ahead(0).await;
         updated(world, &lobby).await;
         assert_eq!(lobby.condition("AgentRefuses").await, None);
         witness.assert_order(&[(0, "shown: "), (0, "All dimensions are saved"), (0, "Stopping server"), (1, "Done (")]);
     })
     .await;
-}
-
-/// Starts the operator anew, with a clock that is wrong.
-async fn set_clock_ahead(world: &World, seconds: i64) {
-    let clock = format!("NIGHTSHIFT_CLOCK_AHEAD_SECONDS={seconds}");
-    world.kubectl(&["set", "env", &format!("deployment/{RELEASE}"), &clock], "").await;
-    world.kubectl(&["rollout", "status", &format!("deployment/{RELEASE}"), "--timeout=120s"], "").await;
 }

@@ -1,7 +1,7 @@
 //! Edge (writes). Thirty servers are updated at the same time, while what each of them depends on dies, twice, at moments drawn from its number.
 //!
-//! The first numbers also take down a part of the cluster itself, which all others feel. `NIGHTSHIFT_SEED=N` begins at another number than 0:
-//! a story is told again by its number.
+//! In the first stories something happens that all others feel: a part of the cluster itself is killed, or the clock of the operator is wrong.
+//! `NIGHTSHIFT_SEED=N` begins at another number than 0: a story is told again by its number.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,14 +15,21 @@ use tokio::sync::RwLock;
 
 use super::crash::Moment;
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
-use super::node::{kill_part, try_kill_9};
+use super::node::{Blocked, kill_part, try_cut_rcon, try_kill_9};
 use super::server::{Server, Set, in_words, is_ready};
-use super::wait::{AN_UPDATE, until};
+use super::volume::SmallVolume;
+use super::wait::{AN_UPDATE, all_the_while, until};
 use super::world::{World, alone_in_a_world, uid_of};
 
 const SERVERS: u64 = 30;
 /// Thirty updates at once on two cores, and a cluster that comes up again four times.
 const A_STORM: Duration = AN_UPDATE.saturating_mul(4);
+/// How long what is not over at once lasts, and how long a disk is waited for that becomes read-only.
+const A_WHILE: Duration = Duration::from_secs(20);
+/// Room for two sets, and for what must stay free.
+const LITTLE_ROOM: &str = "96m";
+/// As much as the agent does not accept.
+const WRONG_BY_SECONDS: i64 = -90;
 /// A world in which nothing happened proves nothing.
 const BLOWS_AT_LEAST: usize = 30;
 const UPDATED_AT_LEAST: usize = 20;
@@ -36,12 +43,33 @@ enum Blow {
     PodDeleted,
     PodForced,
     Hangs,
+    /// A firewall between the agent and the server.
+    RconCut,
+    VolumeFull,
+    VolumeReadOnly,
+    /// That of the operator.
+    ClockWrong,
     Part(&'static str),
 }
 
-const OF_ONE: [Blow; 6] = [Blow::Operator, Blow::Agent, Blow::Process, Blow::PodDeleted, Blow::PodForced, Blow::Hangs];
-const OF_ALL: [Blow; 4] =
-    [Blow::Part("kubelet"), Blow::Part("kube-apiserver"), Blow::Part("etcd"), Blow::Part("containerd")];
+const OF_ONE: [Blow; 9] = [
+    Blow::Operator,
+    Blow::Agent,
+    Blow::Process,
+    Blow::PodDeleted,
+    Blow::PodForced,
+    Blow::Hangs,
+    Blow::RconCut,
+    Blow::VolumeFull,
+    Blow::VolumeReadOnly,
+];
+const OF_ALL: [Blow; 5] = [
+    Blow::Part("kubelet"),
+    Blow::Part("kube-apiserver"),
+    Blow::Part("etcd"),
+    Blow::Part("containerd"),
+    Blow::ClockWrong,
+];
 
 /// What happens to one server.
 #[derive(Debug)]
@@ -59,8 +87,18 @@ impl Story {
         if let Some(of_all) = OF_ALL.get(at) {
             blows[1].1 = *of_all;
         }
+        for (moment, blow) in &mut blows {
+            if *blow == Blow::VolumeReadOnly {
+                // The kernel makes none read-only that is written to, and a server writes its log.
+                *moment = Moment::PodStops;
+            }
+        }
         blows.sort_by_key(|(moment, _)| Moment::ALL.iter().position(|one| one == moment));
         Self { number, blows, copies: dice.once_in(3) }
+    }
+
+    fn is_of_volume(&self) -> bool {
+        self.blows.iter().any(|(_, blow)| matches!(blow, Blow::VolumeFull | Blow::VolumeReadOnly))
     }
 
     fn name(&self) -> String {
@@ -85,6 +123,37 @@ struct Lived {
     pods: BTreeSet<String>,
 }
 
+/// What came of a blow.
+enum Struck<'a> {
+    /// There was nothing to be hit just then.
+    Nothing,
+    Once,
+    /// It lasts until this is mended.
+    Lasting(Broken<'a>),
+}
+
+/// What is broken for a while.
+enum Broken<'a> {
+    Rcon(Blocked),
+    Full(&'a SmallVolume),
+    ReadOnly(&'a SmallVolume),
+    Clock(&'a World),
+}
+
+impl Broken<'_> {
+    async fn mend(self) {
+        match self {
+            Self::Rcon(blocked) => drop(blocked),
+            Self::Full(volume) => volume.free(),
+            Self::ReadOnly(volume) => volume.become_writable(),
+            Self::Clock(world) => {
+                let _calm = CLUSTER.read().await;
+                world.set_clock_ahead(0).await;
+            }
+        }
+    }
+}
+
 /// Held shared by whoever talks to the API server, and alone by whoever takes it down.
 static CLUSTER: RwLock<()> = RwLock::const_new(());
 
@@ -100,6 +169,10 @@ async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
             server.settled().await;
             server.put_file("/data/world/region/r.7.7.mca", server.name.as_bytes()).await;
         }
+        let volumes = join_all(stories.iter().zip(&servers).map(async |(story, server)| {
+            if story.is_of_volume() { Some(SmallVolume::under(server, LITTLE_ROOM).await) } else { None }
+        }))
+        .await;
         let before = servers[0].set().await;
         world.upstream.set_now(AFTER).await;
         for server in &servers {
@@ -108,7 +181,8 @@ async fn thirty_updates_in_a_storm_leave_every_world_whole_on_a_whole_set() {
         for server in &servers {
             server.set_window(ALWAYS).await;
         }
-        let lived = join_all(stories.iter().zip(&servers).map(|(story, server)| live(world, story, server))).await;
+        let stages = stories.iter().zip(&servers).zip(&volumes);
+        let lived = join_all(stages.map(|((story, server), volume)| live(world, story, server, volume.as_ref()))).await;
 
         let mut updated = 0;
         for ((story, server), lived) in stories.iter().zip(&servers).zip(&lived) {
@@ -149,7 +223,7 @@ fn is_new(set: &Set) -> bool {
 }
 
 /// Strikes at the moments of the story, and waits for its end: the new set has settled, or it is given up and the old one runs.
-async fn live(world: &World, story: &Story, server: &Server<'_>) -> Lived {
+async fn live(world: &World, story: &Story, server: &Server<'_>, volume: Option<&SmallVolume>) -> Lived {
     let mut lived = Lived::default();
     let before = {
         let _calm = CLUSTER.read().await;
@@ -159,9 +233,19 @@ async fn live(world: &World, story: &Story, server: &Server<'_>) -> Lived {
         if !comes(server, moment, &before, &mut lived).await {
             break;
         }
-        if strike(world, server, blow).await {
-            lived.blows.push((moment, blow));
+        match strike(world, server, volume, blow).await {
+            Struck::Nothing => continue,
+            Struck::Once => {}
+            Struck::Lasting(broken) => {
+                all_the_while(A_WHILE, async || {
+                    let _calm = CLUSTER.read().await;
+                    note_pods(server, &mut lived).await;
+                })
+                .await;
+                broken.mend().await;
+            }
         }
+        lived.blows.push((moment, blow));
     }
     until(&format!("the storm over {} ends: {story:?}", server.name), A_STORM, async || {
         let _calm = CLUSTER.read().await;
@@ -206,19 +290,19 @@ async fn is_over(server: &Server<'_>) -> Result<(), String> {
     }
 }
 
-/// Strikes. No: there was nothing to be hit just then.
-async fn strike(world: &World, server: &Server<'_>, blow: Blow) -> bool {
+async fn strike<'a>(world: &'a World, server: &Server<'_>, volume: Option<&'a SmallVolume>, blow: Blow) -> Struck<'a> {
     if let Blow::Part(name) = blow {
         let _alone = CLUSTER.write().await;
         let killed = kill_part(name);
         // What is missing is started by a script that waits for it.
         tokio::task::spawn_blocking(move || drop(killed)).await.expect("the script says itself what is wrong");
-        return true;
+        return Struck::Once;
     }
     let _calm = CLUSTER.read().await;
-    let Some(pod) = world.api::<Pod>().get_opt(&server.pod_name()).await.unwrap() else { return false };
-    match blow {
-        Blow::Operator => try_kill_9(&world.operator().await, "/operator"),
+    let Some(pod) = world.api::<Pod>().get_opt(&server.pod_name()).await.unwrap() else { return Struck::Nothing };
+    let volume = || volume.expect("the story knows that it is about a volume");
+    let is_hit = match blow {
+        Blow::Operator => world.operator_of_now().await.is_some_and(|pod| try_kill_9(&pod, "/operator")),
         Blow::Agent => try_kill_9(&pod, "/agent"),
         Blow::Process => try_kill_9(&pod, "/paper-stand-in"),
         Blow::PodDeleted | Blow::PodForced => {
@@ -227,6 +311,24 @@ async fn strike(world: &World, server: &Server<'_>, blow: Blow) -> bool {
             world.api::<Pod>().delete(&server.pod_name(), &how).await.is_ok()
         }
         Blow::Hangs => server.try_order("fault hang 20").await,
+        Blow::RconCut => {
+            return try_cut_rcon(&pod).map_or(Struck::Nothing, |blocked| Struck::Lasting(Broken::Rcon(blocked)));
+        }
+        Blow::VolumeFull => {
+            volume().fill();
+            return Struck::Lasting(Broken::Full(volume()));
+        }
+        Blow::VolumeReadOnly => {
+            if volume().become_read_only(A_WHILE).await {
+                return Struck::Lasting(Broken::ReadOnly(volume()));
+            }
+            false
+        }
+        Blow::ClockWrong => {
+            world.set_clock_ahead(WRONG_BY_SECONDS).await;
+            return Struck::Lasting(Broken::Clock(world));
+        }
         Blow::Part(_) => false,
-    }
+    };
+    if is_hit { Struck::Once } else { Struck::Nothing }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use fixtures::jar::{self, PluginYml};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 
 use super::kubectl::run;
 use super::manifests::{
@@ -101,6 +102,41 @@ async fn in_the_window_players_are_told_the_world_is_saved_and_the_new_set_start
         assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
         let last = lobby.object().await.status.unwrap().last_update.unwrap();
         assert!(last.successful && last.version == set.paper, "{last:?}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_countdown_is_cut_short_when_the_last_player_leaves() {
+    in_a_world("cut-short", BEFORE, async |world| {
+        let mut patient = server(LOBBY, FAR);
+        patient["spec"]["players"] = json!({"notice": "10m", "emptyNotice": "5s"});
+        world.apply(&[patient, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let witness = Witness::of(&lobby).await;
+        lobby.order("join Alice").await;
+        lobby.order("join Bob").await;
+        until("the operator has counted them", SOON, async || {
+            world.look_again(LOBBY).await;
+            let counted = lobby.object().await.status.and_then(|status| status.players);
+            if counted == Some(2) { Ok(()) } else { Err(format!("{counted:?}")) }
+        })
+        .await;
+        lobby.set_window(ALWAYS).await;
+        assert_eq!(world.note(LOBBY, "PlayersWarned").await, "2 players warned: restart in 10 minutes");
+
+        lobby.order("leave Alice").await;
+        world.look_again(LOBBY).await;
+        assert_eq!(world.notes(LOBBY, "PlayersWarned").await.len(), 1, "Bob was promised ten minutes");
+        lobby.order("leave Bob").await;
+        updated(world, &lobby).await;
+        assert_eq!(world.note(LOBBY, "PlayersWarned").await, "the last player has left: restart in 5 seconds");
+        witness.assert_order(&[(0, "shown: "), (0, "All dimensions are saved"), (0, "Stopping server"), (1, "Done (")]);
+        let took = witness.between((0, "shown: "), (0, "Stopping server"));
+        assert!(took < SignedDuration::from_mins(9), "{took:?}");
     })
     .await;
 }

@@ -1,14 +1,20 @@
 //! Edge (writes). A volume that is worse than those of the cluster: it has little room. It takes the place of the folder behind a volume that
-//! no pod has mounted, holds what that one held, and ends when it is dropped.
+//! no pod has mounted, holds what that one held, and ends when it is dropped. While it is there it can be filled, and become read-only.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use serde_json::json;
 
 use super::node::state;
 use super::server::Server;
+
+/// A pod that is replaced leaves its volume alone for less than a second.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// A volume with little room, in place of the one whose size nobody enforces.
 pub(super) struct SmallVolume {
@@ -27,6 +33,45 @@ impl SmallVolume {
         let volume = Self { folder };
         start(server).await;
         volume
+    }
+
+    /// Leaves no room on it.
+    pub(super) fn fill(&self) {
+        let mut filler = File::create(self.filler()).unwrap();
+        let error = io::copy(&mut io::repeat(0), &mut filler).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    /// Gives the room back.
+    pub(super) fn free(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.folder.join("filler")
+    }
+
+    /// Nobody writes to it any more, as to a disk that had errors. No: as long as `patience` somebody had a file open for that, and then the
+    /// kernel does not.
+    pub(super) async fn become_read_only(&self, patience: Duration) -> bool {
+        let start = Instant::now();
+        while !self.remount("ro") {
+            if start.elapsed() > patience {
+                return false;
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
+        true
+    }
+
+    /// It is as it was.
+    pub(super) fn become_writable(&self) {
+        assert!(self.remount("rw"), "{} stays read-only", self.folder.display());
+    }
+
+    fn remount(&self, how: &str) -> bool {
+        let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.folder).output();
+        done.unwrap().status.success()
     }
 }
 

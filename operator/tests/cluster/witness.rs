@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::{AsyncBufReadExt as _, StreamExt as _, TryStreamExt as _};
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, LogParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -17,6 +18,8 @@ use super::world::uid_of;
 pub(super) struct Line {
     /// Which run of the server wrote it: 0 is the one that ran when the witness came.
     pub(super) run: usize,
+    /// When the container's runtime read it.
+    pub(super) at: Timestamp,
     pub(super) text: String,
 }
 
@@ -91,6 +94,24 @@ impl Witness {
         }
         found
     }
+
+    /// From the first line with these words to the first with those.
+    pub(super) fn between(&self, from: (usize, &str), to: (usize, &str)) -> SignedDuration {
+        let lines = self.lines();
+        let at = |(run, words): (usize, &str)| {
+            let line = lines.iter().find(|line| line.run == run && line.text.contains(words));
+            line.unwrap_or_else(|| panic!("`{words}` of run {run} is missing:\n{}", self.console())).at
+        };
+        at(to).duration_since(at(from))
+    }
+
+    /// From the last line of a run to the first of the next.
+    pub(super) fn gap(&self, run: usize) -> SignedDuration {
+        let lines = self.lines();
+        let of = |run: usize| lines.iter().filter(move |line| line.run == run).map(|line| line.at);
+        let (last, first) = (of(run).max(), of(run + 1).min());
+        last.zip(first).map(|(last, first)| first.duration_since(last)).expect("both runs said something")
+    }
 }
 
 async fn watch(api: Api<Pod>, server: String, seen: Arc<Mutex<Seen>>) {
@@ -122,11 +143,13 @@ fn running_server(pod: &Pod) -> Option<String> {
 }
 
 async fn follow(api: Api<Pod>, pod: Pod, run: usize, seen: Arc<Mutex<Seen>>) {
-    let wanted = LogParams { container: Some("papermc".to_owned()), follow: true, ..LogParams::default() };
+    let wanted =
+        LogParams { container: Some("papermc".to_owned()), follow: true, timestamps: true, ..LogParams::default() };
     let name = pod.metadata.name.unwrap_or_default();
     let Ok(stream) = api.log_stream(&name, &wanted).await else { return };
     let mut lines = stream.lines();
     while let Ok(Some(text)) = lines.try_next().await {
-        locked(&seen).lines.push(Line { run, text: text.trim_end().to_owned() });
+        let Some((Ok(at), text)) = text.split_once(' ').map(|(at, text)| (at.parse(), text)) else { continue };
+        locked(&seen).lines.push(Line { run, at, text: text.trim_end().to_owned() });
     }
 }

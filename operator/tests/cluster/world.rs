@@ -169,11 +169,23 @@ impl World {
         kubectl(&self.namespace, arguments, input).await
     }
 
+    /// Starts the operator anew, with a clock that is wrong by so much.
+    pub(super) async fn set_clock_ahead(&self, seconds: i64) {
+        let clock = format!("NIGHTSHIFT_CLOCK_AHEAD_SECONDS={seconds}");
+        self.kubectl(&["set", "env", &format!("deployment/{RELEASE}"), &clock], "").await;
+        self.kubectl(&["rollout", "status", &format!("deployment/{RELEASE}"), "--timeout=120s"], "").await;
+    }
+
     /// The operator's pod.
     pub(super) async fn operator(&self) -> Pod {
+        self.operator_of_now().await.expect("the operator has a pod")
+    }
+
+    /// The same, if there is one just now.
+    pub(super) async fn operator_of_now(&self) -> Option<Pod> {
         let selector = ListParams::default().labels("app.kubernetes.io/name=nightshift");
         let pods = self.api::<Pod>().list(&selector).await.unwrap();
-        pods.items.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none()).expect("the operator has a pod")
+        pods.items.into_iter().find(|pod| pod.metadata.deletion_timestamp.is_none())
     }
 
     /// The pod of the upstream.

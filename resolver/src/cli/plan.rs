@@ -11,6 +11,7 @@ use super::arguments::{Format, Plan as Asked};
 use super::change::{self, Change, changes};
 use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::outdated::{self, Row};
+use super::schedule::Schedule;
 use super::table::table;
 use super::when::When;
 use super::{End, Said, diff};
@@ -29,6 +30,9 @@ pub(super) struct Plan {
     restart: bool,
     /// When that would be.
     when: When,
+    /// How long it is down for that, and how long for the copy before it, as the operator told it of what it plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    down: Option<String>,
     /// When it is restarted as it is, without a change: cron, zone, and the next time as the operator told it.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_the_clock: Option<String>,
@@ -108,6 +112,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             restart: !changes.is_empty(),
             when,
             alone,
+            down: schedule.and_then(|schedule| down(schedule, &changes, is_one_way)),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
             waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
@@ -130,13 +135,21 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     Ok(said)
 }
 
+/// What the operator said of its own plan holds for what is found here, if both or neither bring a newer Minecraft: that is what a copy and a
+/// longer start depend upon. What it says of a part that comes alone does not.
+fn down(schedule: &Schedule, changes: &[Change], is_one_way: bool) -> Option<String> {
+    let (told, told_one_way) = schedule.down.as_ref()?;
+    let holds = !changes.is_empty() && schedule.told_alone.is_none() && *told_one_way == is_one_way;
+    holds.then(|| told.clone())
+}
+
 fn wait(row: Row) -> Option<Wait> {
     let Row { name, runs: _, would_run: _, newest, why_not, since: _ } = row;
     Some(Wait { name, version: newest, why: why_not? })
 }
 
 fn in_sentences(plan: &Plan) -> String {
-    let Plan { server, restart: _, when, by_the_clock, changes, alone, waits } = plan;
+    let Plan { server, restart: _, when, down, by_the_clock, changes, alone, waits } = plan;
     let head = match when {
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
@@ -154,7 +167,8 @@ fn in_sentences(plan: &Plan) -> String {
     };
     let how = if when.is_opportunistic() { "by the clock, and takes this along" } else { "as it is by the clock" };
     let clock = by_the_clock.as_ref().map(|clock| format!("; restarted {how}: {clock}"));
-    let mut text = format!("{server}: {head}{}\n", clock.unwrap_or_default());
+    let down = down.as_ref().map(|down| format!("; down for {down}")).unwrap_or_default();
+    let mut text = format!("{server}: {head}{down}{}\n", clock.unwrap_or_default());
     let rows: Vec<Vec<String>> =
         changes.iter().map(|change| vec![change.name.clone(), change::in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
@@ -182,6 +196,7 @@ mod tests {
             server: "games/lobby".to_owned(),
             restart: false,
             when,
+            down: None,
             by_the_clock: by_the_clock.map(str::to_owned),
             changes: Vec::new(),
             alone: Vec::new(),

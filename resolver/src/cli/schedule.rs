@@ -42,6 +42,9 @@ pub(super) struct Schedule {
     pub(super) own_windows: BTreeMap<String, Vec<String>>,
     /// The operator plans something that comes alone, with these plugins, and its words are about that.
     pub(super) told_alone: Option<Vec<String>>,
+    /// How long the server is down for what the operator plans, in its words, and whether that is a newer Minecraft, before which there may be a
+    /// copy.
+    pub(super) down: Option<(String, bool)>,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
@@ -122,6 +125,8 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         let next = status.and_then(|status| status.next_restart.as_ref());
         format!("{} {zone}{}", restart.cron, next.map(|next| format!(", next {next}")).unwrap_or_default())
     });
+    let planned = status.and_then(|status| status.available_update.as_ref());
+    let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
     let follows = spec.follows.as_ref().map(|wish| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
         let waits = conditions.iter().find(|condition| condition.type_ == "WaitsForFollowed");
@@ -130,7 +135,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     if maintenance.is_some_and(|window| !window.enabled) {
         let is_suspended = spec.suspend;
-        return Schedule { is_suspended, is_held, approval, unapproved, by_the_clock, ..Schedule::default() };
+        return Schedule { is_suspended, is_held, approval, unapproved, down, by_the_clock, ..Schedule::default() };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -153,7 +158,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     let is_alone = status.is_some_and(|status| {
         status.conditions.iter().any(|condition| condition.type_ == "Scoped" && condition.status == "True")
     });
-    let planned = status.and_then(|status| status.available_update.as_ref()).filter(|_| is_alone);
+    let planned = planned.filter(|_| is_alone);
     let blackouts = spec.update_schedule.blackouts.iter().filter_map(|blackout| match blackout {
         Blackout { from: Some(from), to: Some(to), .. } => Some(format!("{from} to {to}")),
         Blackout { cron: Some(cron), duration: Some(duration), time_zone, .. } => {
@@ -177,6 +182,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         own_windows,
         told_alone: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
+        down,
         by_the_clock,
     }
 }

@@ -107,6 +107,7 @@ impl When {
             urgent: _,
             own_windows: _,
             told_alone: _,
+            down: _,
             by_the_clock: _,
         } = schedule.map(Schedule::about_all).unwrap_or_default();
         let is_open = is_open && at <= now;

@@ -361,7 +361,8 @@ fn the_plan_of_a_cluster_tells_what_comes_alone_as_the_operator_told_it_and_of_t
 #[test]
 fn the_plan_of_a_cluster_knows_what_runs_and_when_the_next_window_opens() {
     let told = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n  plugins:\n  \
-                - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n";
+                - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n  \
+                availableUpdate: {digest: \"22\", version: 1.21.10, build: 129, oneWay: false, summary: x, cost: about 25 s}\n";
     let by_hand = arena().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
     // Its operator is an older one: no basis.
     let status = "status:\n  currentVersion: 1.21.7\n  currentBuild: 32\n";

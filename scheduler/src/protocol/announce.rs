@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::countdown::places;
+use crate::seen::Act;
 
 /// Tell the players, with true times, until `ends`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,12 @@ pub struct Announce {
 }
 
 impl Announce {
+    /// When the countdown for this act is over, if it is one that has not run out and leaves players no more than `notice`.
+    pub fn ends_within(&self, act: Act, notice: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+        let left = self.ends.duration_since(now);
+        (self.act == act.to_string() && left.is_positive() && left <= notice).then_some(self.ends)
+    }
+
     /// The same for an agent that knows English only.
     #[must_use]
     pub fn in_english(self) -> Self {
@@ -70,4 +77,30 @@ pub fn in_the_chat() -> BTreeSet<Place> {
 
 fn is_the_chat(show: &BTreeSet<Place>) -> bool {
     *show == in_the_chat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::Revision;
+
+    #[test]
+    fn what_players_were_told_is_found_again_as_long_as_it_is_true_and_no_longer_than_what_would_be_told() {
+        let ends = Timestamp::constant(1_000_000, 0);
+        let (act, other) = (Act::RollBack { failed: Revision(1) }, Act::RollBack { failed: Revision(2) });
+        let told = Announce {
+            act: act.to_string(),
+            ends,
+            text: String::new(),
+            short: None,
+            show: in_the_chat(),
+            only_empty: false,
+            in_languages: false,
+        };
+        let minutes = SignedDuration::from_mins;
+        let found = |act, left: i64| told.ends_within(act, minutes(5), ends - minutes(left));
+        assert_eq!([5, 1, 0, -1, 6].map(|left| found(act, left).is_some()), [true, true, false, false, false]);
+        assert_eq!(found(act, 1), Some(ends));
+        assert_eq!(found(other, 1), None);
+    }
 }

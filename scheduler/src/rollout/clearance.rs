@@ -4,11 +4,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Step, WaitingOn};
 use crate::gate::later;
-use crate::seen::{Act, Goal, Life, Players, PodUid, Policy, Seen};
+use crate::seen::{Act, Announced, Goal, Life, Players, PodUid, Policy, Saved, Seen};
 
 /// How long a save counts, whoever is on: the hook that stops the server saves again what is built since. Longer than two
 /// writes and a slow API server need. A rule "nobody was on since" would let one sleeping player stop every update for ever.
 const SAVE_COUNTS: SignedDuration = SignedDuration::from_mins(10);
+
+/// How long after a refusal the server is asked again: what kept it (a full disk, a firewall) is often soon over, and a window is short. Not
+/// sooner: a save holds up the game of whoever is on.
+const REFUSED_COUNTS: SignedDuration = SignedDuration::from_mins(2);
 
 /// May the server be stopped?
 pub(super) enum Clearance {
@@ -42,15 +46,27 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
     let Some(announced) = seen.told(act) else {
         return Clearance::NotYet(announce(goal, seen, act, pod.uid, not_after, now));
     };
-    // Also with nobody on: somebody may join. And as promised, whoever joined or left since: a countdown never jumps.
+    // Also with nobody on: somebody may join. As promised, whoever joined or left since, as long as there is somebody whom it was promised to.
     if now < announced.ends {
-        return Clearance::NotYet(Step::Wait(WaitingOn::Countdown { ends: announced.ends }));
+        return Clearance::NotYet(if nobody_waits_for(announced, goal, seen, now) {
+            Step::Announce { act, pod: pod.uid, notice: goal.empty_notice, not_after }
+        } else {
+            Step::Wait(WaitingOn::Countdown { ends: announced.ends })
+        });
     }
-    match seen.facts.saved.filter(|it| it.act == act && it.pod == pod.uid && now < later(it.at, SAVE_COUNTS)) {
+    let again = |saved: Saved| later(saved.at, if saved.confirmed { SAVE_COUNTS } else { REFUSED_COUNTS });
+    match seen.facts.saved.filter(|it| it.act == act && it.pod == pod.uid && now < again(*it)) {
         Some(saved) if saved.confirmed => Clearance::Asked,
-        Some(saved) => Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again: later(saved.at, SAVE_COUNTS) })),
+        Some(saved) => Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again: again(saved) })),
         None => Clearance::NotYet(Step::Save { act, pod: pod.uid, not_after }),
     }
+}
+
+/// The last player has left, and stays away for as long as a countdown of an empty server takes: who only lost the connection finds the time
+/// that they were told. What is left is cut short to such a countdown, for those who join in it.
+fn nobody_waits_for(announced: Announced, goal: &Goal, seen: &Seen, now: Timestamp) -> bool {
+    let away = seen.empty_since.is_some_and(|since| later(since, goal.empty_notice) <= now);
+    away && seen.players == Players::Nobody && later(now, goal.empty_notice) < announced.ends
 }
 
 /// Nobody on this pod was told about this act.

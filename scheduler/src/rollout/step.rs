@@ -17,7 +17,8 @@ pub enum Step {
     /// The agent brings the files of the goal to the volume.
     Stage,
     /// Tell the players, then record it. The other way round, a crash between the two restarts a server whose players
-    /// nobody told. If the agent reports an announcement of this act already, its end is recorded and nothing is said.
+    /// nobody told. If the agent reports an announcement of this act that ends within `notice`, that end is recorded and nothing is said.
+    /// One that is recorded already is cut short by this: the last player has left.
     Announce {
         /// What is announced.
         act: Act,

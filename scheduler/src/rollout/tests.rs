@@ -134,6 +134,30 @@ fn with_nobody_on_the_countdown_is_short_and_whoever_joins_does_not_make_it_long
 }
 
 #[test]
+fn a_countdown_is_cut_short_when_the_last_player_has_left_and_stays_away() {
+    let second = |second| at(SUNDAY) + SignedDuration::from_secs(second);
+    let told = Facts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
+    let left = |at| Seen { players: Players::Nobody, empty_since: Some(second(at)), facts: told.clone(), ..lobby() };
+    let step = |seen: &Seen, now| next_step(&GOAL, seen, open(), second(now));
+    let goes_on = Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) });
+    assert_eq!(step(&left(60), 69), goes_on, "who only lost the connection finds what they were told");
+    let not_after = second(70) + DECISION_COUNTS;
+    let short = Step::Announce { act: update(SUNDAY), pod: POD, notice: GOAL.empty_notice, not_after };
+    assert_eq!(step(&left(60), 70), short);
+    let back = Seen { players: Players::Some(1), empty_since: None, ..left(60) };
+    assert_eq!(step(&back, 70), goes_on);
+    let unknown = Seen { players: Players::Unknown { since: second(69) }, ..left(60) };
+    assert!(matches!(step(&unknown, 70), Step::Wait(WaitingOn::Agent { .. })), "silence is nobody's leaving");
+    assert_eq!(step(&left(60), 290), goes_on, "the end is as near");
+    let mut cut = left(60);
+    cut.facts.announced = Some(Announced { ends: second(80), ..announced(0) });
+    assert_eq!(step(&cut, 73), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "once");
+    cut.players = Players::Some(1);
+    assert_eq!(step(&cut, 79), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "who joins now is told that");
+    assert!(matches!(step(&cut, 80), Step::Save { .. }));
+}
+
+#[test]
 fn a_countdown_that_cannot_end_in_this_window_is_not_begun_but_a_short_one_may_be() {
     let mut seen = lobby();
     let late = at(SUNDAY + 120) - SignedDuration::from_secs(5 * 60 + 59);
@@ -156,15 +180,15 @@ fn nothing_that_stops_a_server_is_decided_in_the_last_minute_of_a_window() {
 }
 
 #[test]
-fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_them() {
+fn a_save_counts_for_ten_minutes_and_a_refused_one_is_tried_again_after_two() {
     let mut seen = lobby();
     seen.facts.announced = Some(announced(SUNDAY + 5));
     seen.facts.saved = Some(saved(SUNDAY + 5));
     assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 14)), Step::WriteTemplate { .. }));
     assert!(matches!(next_step(&GOAL, &seen, open(), at(SUNDAY + 15)), Step::Save { .. }));
     seen.facts.saved = seen.facts.saved.map(|it| Saved { confirmed: false, ..it });
-    let again = at(SUNDAY + 15);
-    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 14)), Step::Wait(WaitingOn::SaveRefused { again }));
+    let again = at(SUNDAY + 7);
+    assert_eq!(next_step(&GOAL, &seen, open(), at(SUNDAY + 6)), Step::Wait(WaitingOn::SaveRefused { again }));
     assert!(matches!(next_step(&GOAL, &seen, open(), again), Step::Save { .. }));
 }
 

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::protocol::Announce;
+
 /// The hash of a whole rendered pod template: 16 hex digits in names, labels and annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Revision(pub u64);
@@ -121,6 +123,16 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// With the end that the players of this pod were told, by the agent who tells them: a crash between a word and its record leaves an
+    /// older one here.
+    #[must_use]
+    pub fn as_told(self, told: &Announce, pod: PodUid) -> Self {
+        let of_it = |known: &Announced| known.pod == pod && known.act.to_string() == told.act;
+        let announced =
+            self.announced.map(|known| if of_it(&known) { Announced { ends: told.ends, ..known } } else { known });
+        Self { announced, ..self }
+    }
+
     /// How many failed revisions are remembered: more than anybody tries on one server between two that work, and small
     /// enough for an annotation. What is forgotten could be tried once more.
     pub const FAILED_KEPT: usize = 10;
@@ -193,7 +205,7 @@ pub struct Announced {
     /// To whom: the players on this pod.
     pub pod: PodUid,
     /// When the countdown is over, as the players were told. Not computed again from the spec: its length depends on who
-    /// was on when it began, and a changed spec must not change what was promised.
+    /// was on when it began, and a changed spec must not change what was promised. It only ever comes nearer.
     pub ends: Timestamp,
 }
 

@@ -11,6 +11,7 @@ use scheduler::seen::{
 use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
 
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
+const EMPTY_NOTICE: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long nobody must have been on.
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
@@ -48,7 +49,7 @@ impl State {
             world: format_of(s, self.goal),
             policy: self.policy(s),
             notice: NOTICE,
-            empty_notice: SignedDuration::from_secs(10),
+            empty_notice: EMPTY_NOTICE,
             patience: SignedDuration::from_mins(5),
             restart: (self.clock == Clock::Due).then(|| Restart {
                 due: due(),
@@ -148,7 +149,11 @@ impl State {
             announced: self.announced.map(|f| Announced {
                 act: act(f),
                 pod: uid(f.pod),
-                ends: at(if f.good { -15 } else { 4 }),
+                ends: match (f.good, f.short) {
+                    (true, _) => at(-15),
+                    (false, true) => at(0) + EMPTY_NOTICE,
+                    (false, false) => at(4),
+                },
             }),
             saved: self.saved.filter(|_| !forgotten).map(|f| Saved {
                 act: act(f),

@@ -182,7 +182,7 @@ impl<'a> Moves<'a> {
 
     fn clocks(&mut self, w: &State) {
         if let Some(fact) = w.announced.filter(|fact| !fact.good) {
-            self.tick("countdown over", State { announced: Some(F { good: true, ..fact }), ..*w });
+            self.tick("countdown over", State { announced: Some(F { good: true, short: false, ..fact }), ..*w });
         }
         if let Some(fact) = w.saved.filter(|fact| fact.good) {
             self.tick("save grows old", State { saved: Some(F { good: false, ..fact }), ..*w });

@@ -163,6 +163,8 @@ pub(crate) struct F {
     pub(crate) clock: bool,
     /// The countdown is over; the save is fresh.
     pub(crate) good: bool,
+    /// What is left of the countdown is no more than that of an empty server.
+    pub(crate) short: bool,
     /// The save was confirmed.
     pub(crate) ok: bool,
 }
@@ -476,7 +478,7 @@ impl State {
             }
             // Dead facts are kept at their most dangerous, so that a forgotten key is noticed.
             if !fact.pod || (!fact.window && fact.act == For::Update) {
-                (fact.good, fact.ok) = (true, true);
+                (fact.good, fact.short, fact.ok) = (true, false, true);
             }
         }
         if let Some(pod) = &mut self.pod {

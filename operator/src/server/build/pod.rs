@@ -193,7 +193,7 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
         env: Some(env::agent(server, config)),
         volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
-            requests: Some(quantities(&[("cpu", "10m"), ("memory", "32Mi")])),
+            requests: Some(quantities(&[("cpu", "5m"), ("memory", "32Mi")])),
             limits: Some(quantities(&[("memory", "256Mi")])),
             ..ResourceRequirements::default()
         }),

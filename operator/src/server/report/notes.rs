@@ -185,13 +185,14 @@ fn staged(report: &Report<'_>) -> String {
 fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     Some(match report.done {
         Done::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
-        Done::Announced { notice } => {
+        Done::Announced { notice, is_cut_short } => {
             let left = scheduler::countdown::in_words(*notice);
             let is_drain = matches!(report.step, Step::Announce { act: Act::Drain { .. }, .. });
             let what = if is_drain { "the server may be evicted" } else { "restart" };
             normal(
                 "PlayersWarned",
                 match report.seen.report.as_ref().map(|agent| agent.players) {
+                    _ if *is_cut_short => format!("the last player has left: {what} in {left}"),
                     Some(protocol::Players::Some { count: 1 }) => format!("1 player warned: {what} in {left}"),
                     Some(protocol::Players::Some { count }) => format!("{count} players warned: {what} in {left}"),
                     Some(protocol::Players::Nobody) => format!("nobody is on: {what} in {left}"),

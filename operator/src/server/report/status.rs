@@ -101,7 +101,12 @@ pub(super) fn build_status(
         }),
         update_blocked: blocked(report),
         last_update: last_update(report, before),
-        history: history(&before.history, report.seen.settled_lock.as_deref(), down_without_copy(agent), report.now),
+        history: history(
+            &before.history,
+            report.seen.settled_lock.as_deref(),
+            (down_without_copy(agent), interrupted(agent)),
+            report.now,
+        ),
         backup: backup::build_status(checked, agent, before, plan.copies.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),

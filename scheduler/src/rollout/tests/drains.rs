@@ -64,7 +64,7 @@ fn who_waits_to_be_evicted_waits_for_hours_and_neither_saves_again_nor_is_shut_i
     assert!(matches!(step(&careful(), &other, MARKED + 600), Step::BeginDrain { pod: PodUid(8), .. }));
     let mut refused = ready;
     refused.facts.saved = refused.facts.saved.map(|saved| Saved { confirmed: false, ..saved });
-    let again = at(MARKED + 15);
+    let again = at(MARKED + 7);
     assert_eq!(step(&careful(), &refused, MARKED + 6), Step::Wait(WaitingOn::SaveRefused { again }));
 }
 

@@ -62,6 +62,21 @@ fn the_uid_of_a_pod_survives_being_a_number() {
 }
 
 #[test]
+fn the_end_that_players_were_told_counts_if_it_is_of_the_same_act_and_pod() {
+    let at: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
+    let sooner = at - jiff::SignedDuration::from_mins(4);
+    let act = Act::RollBack { failed: Revision(0xb) };
+    let recorded = Facts { announced: Some(Announced { act, pod: PodUid(7), ends: at }), ..Facts::default() };
+    let told =
+        |act: Act| serde_json::from_value(serde_json::json!({"act": act.to_string(), "ends": sooner, "text": ""}));
+    let ends = |act, pod| recorded.clone().as_told(&told(act).unwrap(), PodUid(pod)).announced.unwrap().ends;
+    assert_eq!(ends(act, 7), sooner);
+    assert_eq!(ends(act, 8), at);
+    assert_eq!(ends(Act::RollBack { failed: Revision(0xc) }, 7), at);
+    assert_eq!(Facts::default().as_told(&told(act).unwrap(), PodUid(7)), Facts::default());
+}
+
+#[test]
 fn the_last_ten_failures_are_remembered_each_once() {
     let mut facts = Facts::default();
     for number in 1..=12 {

@@ -107,15 +107,19 @@ impl Moves<'_> {
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
             Deed::Announce { act, about, clock, short } => {
-                w.announced = Some(F { act, about, pod: true, window: true, clock, good: false, ok: true });
+                let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
+                let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
+                self.must(!is_known || short || self.sleeper, "1 players who were told when are told a later end");
+                w.announced = Some(told);
                 let needs_window = act == For::Update;
                 self.must(!needs_window || gate_open, "2 announced outside the window");
                 let last_part = w.window == WindowNow::Ending && !self.sleeper;
-                self.must(!needs_window || !last_part, "2 an update begins in the last part of the window");
+                self.must(!needs_window || !last_part || is_known, "2 an update begins in the last part of the window");
                 self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
             }
             Deed::Save { act, about, clock } => {
-                w.saved = Some(F { act, about, pod: true, window: true, clock, good: true, ok: self.s.saves });
+                w.saved =
+                    Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: self.s.saves });
             }
             Deed::Write(rev) => {
                 self.must(gate_open, "2 template written outside the gate");

@@ -1,0 +1,178 @@
+//! Edge (writes). How long players wait, on a real node: figures are printed and not judged, since they are those of a machine. By hand, with
+//! nothing else running: `cargo test -p operator --features cluster-tests --test cluster -- --ignored --nocapture --test-threads=1 measure_`.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
+use super::server::Server;
+use super::update::a_minute_from_now;
+use super::wait::until;
+use super::witness::Witness;
+use super::world::{World, alone_in_a_world};
+
+/// Servers whose window opens at one instant.
+const WARNED: usize = 200;
+/// Updates that are timed, and those of them that are under way at the same time.
+const UPDATES: usize = 50;
+const AT_A_TIME: usize = 2;
+/// Restarts of pods that nobody but Kubernetes has to do with, each of as many as are updated at the same time; and what runs in them.
+const BARE: usize = 20;
+const IMAGE: &str = "nightshift.dev/busybox:dev";
+const UNTIL_TOLD: &str = "trap 'echo down; exit 0' TERM; echo up; while :; do sleep 1 & wait $!; done";
+/// All players were warned by then.
+const LONG_AFTER: SignedDuration = SignedDuration::from_secs(40);
+/// All starts on two cores, or fifty updates by twos.
+const ALL: Duration = Duration::from_mins(25);
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "fifty updates by twos, and a machine that does nothing else"]
+async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernetes_alone() {
+    let at_a_time = format!("maxConcurrentUpdates={AT_A_TIME}");
+    alone_in_a_world("downtime", BEFORE, &["refreshSeconds=30", &at_a_time], async |world| {
+        let bare = bare_gaps(world, "bare", json!([])).await;
+        let same = bare_gaps(world, "shape", as_ours()).await;
+        let servers = settle(world, UPDATES, json!({"policy": "Ignore"})).await;
+        let witnesses = join_all(servers.iter().map(Witness::of)).await;
+        plan(world, &servers).await;
+        join_all(servers.iter().map(|server| server.set_window(ALWAYS))).await;
+        join_all(servers.iter().map(|server| {
+            until("it is updated and proven", ALL, async || match server.condition("Updating").await {
+                Some(found) if found.reason == "Settled" && server.set().await.plugins["ViaVersion"] == "5.7.1" => {
+                    Ok(())
+                }
+                other => Err(format!("{other:?}")),
+            })
+        }))
+        .await;
+        let away = witnesses.iter().map(|witness| witness.between((0, "Stopping server"), (1, "Done (")));
+        println!("from `Stopping server` to `Done`, {UPDATES} updates: {}", figures(away.collect()));
+        let gaps: Vec<_> = witnesses.iter().map(|witness| witness.gap(0)).collect();
+        println!("from the last line of the old server to the first of the new: {}", figures(gaps));
+        println!("the same of a pod with containers as ours that do nothing, and was deleted: {}", figures(same));
+        println!("the same of a pod with one container: {}", figures(bare));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "two hundred servers, and a machine that does nothing else"]
+async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() {
+    alone_in_a_world("announced", BEFORE, &["refreshSeconds=30"], async |world| {
+        let servers = settle(world, WARNED, json!({"policy": "Announce", "notice": "5m"})).await;
+        for server in &servers {
+            server.order("join Alice").await;
+        }
+        plan(world, &servers).await;
+        let (cron, opens) = a_minute_from_now();
+        join_all(servers.iter().map(|server| server.set_window(&cron))).await;
+        // Whoever looks in these seconds is what is measured.
+        #[expect(clippy::disallowed_methods, reason = "the window opens by the clock")]
+        let until_long_after = opens.duration_since(Timestamp::now()) + LONG_AFTER;
+        tokio::time::sleep(until_long_after.unsigned_abs()).await;
+        let mut first = Vec::new();
+        for server in &servers {
+            let log = world.kubectl(&["logs", &server.pod_name(), "-c", "papermc", "--timestamps"], "").await;
+            let told = log.lines().find(|line| line.contains("Alice was shown: "));
+            let at = told.and_then(|line| line.split_once(' ')?.0.parse::<Timestamp>().ok());
+            first.push(at.unwrap_or_else(|| panic!("{} warned nobody:\n{log}", server.name)));
+        }
+        let late = first.into_iter().map(|at| at.duration_since(opens));
+        println!("from the opening to the first words, {WARNED} servers: {}", figures(late.collect()));
+    })
+    .await;
+}
+
+/// So many servers, small ones, that run what was out at first.
+async fn settle(world: &World, count: usize, players: Value) -> Vec<Server<'_>> {
+    let names: Vec<String> = (0..count).map(|number| format!("server-{number:03}")).collect();
+    let manifests = names.iter().map(|name| {
+        let mut object = server(name, FAR);
+        object["spec"]["players"] = players.clone();
+        object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
+        object
+    });
+    world.apply(&[viabackwards()]).await;
+    world.apply(&manifests.collect::<Vec<_>>()).await;
+    let servers: Vec<_> = names.iter().map(|name| Server::new(world, name)).collect();
+    for server in &servers {
+        until(&format!("{} runs", server.name), ALL, async || {
+            let object = server.object().await;
+            let conditions = object.status.unwrap_or_default().conditions;
+            let settled = conditions.iter().any(|c| c.type_ == "Updating" && c.reason == "Settled");
+            if settled && server.runs().await { Ok(()) } else { Err(super::server::in_words(&conditions)) }
+        })
+        .await;
+    }
+    servers
+}
+
+/// The newer releases come out, and lie on every volume.
+async fn plan(world: &World, servers: &[Server<'_>]) {
+    world.upstream.set_now(AFTER).await;
+    for server in servers {
+        server.planned(&TO_AFTER).await;
+    }
+}
+
+/// An init container and a sidecar, as a server's pod has them.
+fn as_ours() -> Value {
+    json!([
+        {"name": "prepare", "image": IMAGE, "command": ["true"]},
+        {"name": "agent", "image": IMAGE, "restartPolicy": "Always", "command": ["sh", "-c", UNTIL_TOLD]},
+    ])
+}
+
+/// From the last words of a pod's process to the first words of its successor's, when it is deleted: what Kubernetes needs by itself.
+async fn bare_gaps(world: &World, name: &str, init_containers: Value) -> Vec<SignedDuration> {
+    let of_each = (0..AT_A_TIME).map(async |number| {
+        let name = format!("{name}-{number}");
+        let labels = json!({"nightshift.dev/server": name});
+        world
+            .apply(&[json!({
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
+                "spec": {
+                    "serviceName": name, "replicas": 1, "selector": {"matchLabels": labels},
+                    "template": {"metadata": {"labels": labels}, "spec": {
+                        "initContainers": init_containers,
+                        "containers": [{
+                            "name": "papermc", "image": IMAGE, "command": ["sh", "-c", UNTIL_TOLD],
+                            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                            "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+                        }],
+                    }},
+                    "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
+                        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Mi"}},
+                    }}],
+                },
+            })])
+            .await;
+        restart_again_and_again(&Server::new(world, &name)).await
+    });
+    join_all(of_each).await.concat()
+}
+
+/// The gap of each restart.
+async fn restart_again_and_again(server: &Server<'_>) -> Vec<SignedDuration> {
+    until("the pod runs", ALL, async || server.pod().await.map(|_| ()).ok_or_else(String::new)).await;
+    let witness = Witness::of(server).await;
+    for run in 0..BARE {
+        server.world.kubectl(&["delete", "pod", &server.pod_name(), "--wait=false"], "").await;
+        until("its successor runs", ALL, async || {
+            let came = witness.lines().iter().any(|line| line.run == run + 1);
+            if came { Ok(()) } else { Err(witness.console()) }
+        })
+        .await;
+    }
+    (0..BARE).map(|run| witness.gap(run)).collect()
+}
+
+fn figures(mut all: Vec<SignedDuration>) -> String {
+    all.sort_unstable();
+    let at = |percent: usize| all[(all.len() * percent).div_ceil(100).max(1) - 1].as_secs_f64();
+    format!("{:.2} s median, {:.2} s p95, {:.2} s at most, {:.2} s at least", at(50), at(95), at(100), at(0))
+}
