@@ -25,6 +25,7 @@ pub(crate) mod jars;
 pub(crate) mod java;
 mod judge;
 mod judgements;
+mod known_files;
 mod link;
 pub(crate) mod listing;
 mod names;

@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{BuildChannel, Channel, ProjectKey};
-use crate::facts::Says;
+use crate::facts::{Says, UsedFact};
+use crate::passing_over::passing_over;
 use crate::request::{Hold, ImagePolicy};
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -166,6 +167,17 @@ pub enum Unusable {
         /// Why it would not.
         because: Box<Unusable>,
     },
+    /// A JAR of people's own is on the server that it does not go with.
+    BesideFile {
+        /// Its name in `plugins/`.
+        file: String,
+        /// Which plugin that is, by the bytes of the file.
+        project: String,
+        /// Its version.
+        version: String,
+        /// Who says that they do not go together.
+        apart: Box<Apart>,
+    },
     /// The image, which is not to be chosen, carries one build of Paper, and it is another one.
     ImageCarries {
         /// The Minecraft version that it carries.
@@ -201,6 +213,45 @@ pub enum Unusable {
     },
 }
 
+/// Why a release does not go with a JAR of people's own whose release is known.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "says", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Apart {
+    /// The page of the file has it as incompatible.
+    FileExcludes,
+    /// Its page has the file as incompatible.
+    Excludes,
+    /// The page of the file names another release of it.
+    FileNames,
+    /// Its page names another release of what the file is.
+    Names,
+    /// A fact that no page states: the file needs another version of it.
+    FileNeeds {
+        /// The fact.
+        #[serde(deserialize_with = "passing_over")]
+        fact: UsedFact,
+    },
+    /// A fact that no page states: it needs another version of what the file is.
+    Needs {
+        /// The fact.
+        #[serde(deserialize_with = "passing_over")]
+        fact: UsedFact,
+    },
+    /// Nobody states it: by their dates the file is taken to need a newer version of it.
+    FileGuessed {
+        /// Its plugin, by the name people know.
+        needs: String,
+        /// The guessed minimum.
+        at_least: String,
+    },
+    /// Nobody states it: by their dates it is taken to need a newer version of what the file is.
+    Guessed {
+        /// The guessed minimum.
+        at_least: String,
+    },
+}
+
 impl Unusable {
     /// Whether it is the release's own, on every server and for all time. With such a one running, a plugin may go down:
     /// what else a release waits for (a Paper, a Java, a dependency, a date) is a matter of the server, or ends.
@@ -230,6 +281,7 @@ impl Unusable {
             | Self::BelowFloor { .. }
             | Self::Unmanaged { .. }
             | Self::UnmanagedRefused { .. }
+            | Self::BesideFile { .. }
             | Self::ImageCarries { .. }
             | Self::JavaTooOld { .. }
             | Self::JavaHeld { .. }
@@ -283,6 +335,7 @@ impl Unusable {
             | Self::NoBuild { .. }
             | Self::ImageCarries { .. }
             | Self::Unmanaged { .. }
+            | Self::BesideFile { .. }
             | Self::Preview
             | Self::BelowFloor { .. } => false,
         }

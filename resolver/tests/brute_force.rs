@@ -31,8 +31,14 @@ mod jars;
 mod joint;
 #[path = "brute_force/joint_hints.rs"]
 mod joint_hints;
+#[path = "brute_force/known.rs"]
+mod known;
+#[path = "support/known_files.rs"]
+mod known_files;
 #[path = "support/loading.rs"]
 mod loading;
+#[path = "support/membership.rs"]
+mod membership;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "brute_force/one_version.rs"]
@@ -49,6 +55,8 @@ mod problem;
 #[cfg(feature = "cli")]
 #[path = "brute_force/processes.rs"]
 mod processes;
+#[path = "brute_force/projects.rs"]
+mod projects;
 #[path = "brute_force/properties.rs"]
 mod properties;
 #[path = "brute_force/rarer.rs"]
@@ -69,6 +77,8 @@ mod stands;
 mod texts;
 #[path = "brute_force/waiting.rs"]
 mod waiting;
+#[path = "brute_force/wishes.rs"]
+mod wishes;
 
 use census::Census;
 use joint::Pair;

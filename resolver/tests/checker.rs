@@ -23,8 +23,12 @@ mod called;
 mod checker;
 #[path = "support/further.rs"]
 mod further;
+#[path = "support/known_files.rs"]
+mod known_files;
 #[path = "support/loading.rs"]
 mod loading;
+#[path = "support/membership.rs"]
+mod membership;
 #[path = "checker/minimums.rs"]
 mod minimums;
 #[path = "support/needs.rs"]

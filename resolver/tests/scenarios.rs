@@ -24,8 +24,12 @@ mod called;
 mod checker;
 #[path = "support/scenario.rs"]
 mod format;
+#[path = "support/known_files.rs"]
+mod known_files;
 #[path = "support/loading.rs"]
 mod loading;
+#[path = "support/membership.rs"]
+mod membership;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "support/newer.rs"]

@@ -37,6 +37,7 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::BelowFloor { .. } => "older than the world".to_owned(),
         Unusable::Unmanaged { files } => format!("waits for {}, not managed here", list(files, 2)),
         Unusable::UnmanagedRefused { file, because: _ } => format!("would not load {file}, not managed here"),
+        Unusable::BesideFile { file, .. } => format!("does not go with {file}, not managed here"),
         Unusable::ImageCarries { minecraft, build, image: _ } => format!("your image carries {minecraft}-{build}"),
         Unusable::JavaTooOld { needs, has, image: _ } => format!("needs Java {needs}, your image has {has}"),
         Unusable::JavaHeld { needs, has, policy: _ } => format!("needs Java {needs}, the image has {has}"),

@@ -46,9 +46,16 @@ pub(super) fn for_newer(
     }
     for (plugin, newer) in ChosenPlugin::newer(plugins) {
         let NewerRelease { version, because: Because::Unusable { unusable }, .. } = newer else { continue };
-        let (Unusable::NeedsProposed { projects }, Some(object)) = (unusable, plugin.objects.first()) else { continue };
+        let Some(object) = plugin.objects.first() else { continue };
+        let step = if let Unusable::NeedsProposed { projects } = unusable {
+            propose(request, object, projects)
+        } else if let Unusable::BesideFile { .. } = unusable {
+            HintStep::IgnoreUnmanaged
+        } else {
+            continue;
+        };
         let taken = |then: &BareAnswer| then.plugins.contains(&(plugin.name.clone(), version.clone()));
-        hints.extend(proven(asked, request, vec![propose(request, object, projects)], None, taken));
+        hints.extend(proven(asked, request, vec![step], None, taken));
     }
     for left in unfollowed {
         for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft)) {

@@ -81,6 +81,15 @@ pub enum Warning {
         /// Why it does not.
         because: Unusable,
     },
+    /// A plugin and a JAR of one's own do not go together. Nothing waits for that: what runs now does not go with it either.
+    BesideFile {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+        /// Why they do not go together.
+        because: Unusable,
+    },
     /// Several files declare or provide one plugin name, and at least one of them is nobody's here.
     SharedName {
         /// The name.

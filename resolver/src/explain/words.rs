@@ -6,7 +6,7 @@ use super::Span;
 use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
 use crate::facts::{Says, UsedFact};
 use crate::request::{Hold, ImagePolicy};
-use crate::unusable::Unusable;
+use crate::unusable::{Apart, Unusable};
 use crate::version::range::Range;
 
 /// Why a build that was chosen can be in no lock yet.
@@ -196,6 +196,40 @@ pub(crate) fn says(says: &Says) -> String {
     }
 }
 
+/// That nobody knows whether JARs of people's own run on something: a clause as below.
+fn waits_for(files: &[String]) -> String {
+    let (are, they, run) = match files {
+        [_] => ("is", "it", "runs"),
+        _ => ("are", "they", "run"),
+    };
+    format!(
+        "waits for {}, which {are} not managed here: nobody knows whether {they} {run} on it (`spec.unmanagedPlugins`)",
+        list(files, 4)
+    )
+}
+
+/// Why something does not go with a JAR of people's own: a clause that stands after what it is about. That file is this version of this
+/// project.
+fn beside_file(file: &str, (project, version): (&str, &str), apart: &Apart) -> String {
+    let is = format!("{project} {version}");
+    let not_with = |which: &str| format!("does not go with {file}, which is not managed here: that is {is}, {which}");
+    let but_is = |needs: &str| format!("{needs}, and {file}, which is not managed here, is {is}");
+    match apart {
+        Apart::FileExcludes => not_with("whose page excludes it"),
+        Apart::FileNames => not_with("whose page names another release of it"),
+        Apart::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
+        Apart::FileGuessed { needs, at_least } => {
+            not_with(&format!("which is taken to need {needs} {at_least} or newer, a guess from their dates"))
+        }
+        Apart::Excludes => but_is(&format!("excludes {is} on its page")),
+        Apart::Names => but_is(&format!("names another release of {project} on its page")),
+        Apart::Needs { fact: used } => but_is(&fact(used)),
+        Apart::Guessed { at_least } => {
+            but_is(&format!("is taken to need {project} {at_least} or newer, a guess from their dates"))
+        }
+    }
+}
+
 /// Why something may not be used: a clause that stands after what it is about.
 pub(crate) fn unusable(reason: &Unusable) -> String {
     match reason {
@@ -274,19 +308,11 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::BelowFloor { floor } => {
             format!("is older than {floor}, which has opened the world; a world cannot go back")
         }
-        Unusable::Unmanaged { files } => {
-            let (are, they, run) = match files.as_slice() {
-                [_] => ("is", "it", "runs"),
-                _ => ("are", "they", "run"),
-            };
-            format!(
-                "waits for {}, which {are} not managed here: nobody knows whether {they} {run} on it (`spec.unmanagedPlugins`)",
-                list(files, 4)
-            )
-        }
+        Unusable::Unmanaged { files } => waits_for(files),
         Unusable::UnmanagedRefused { file, because } => {
             format!("would not load {file}, which is not managed here: it {}", unusable(because))
         }
+        Unusable::BesideFile { file, project, version, apart } => beside_file(file, (project, version), apart),
         Unusable::ImageCarries { minecraft, build, image } => {
             format!("is not what the server's image carries, Paper {minecraft}-{build} (`{image}`)")
         }

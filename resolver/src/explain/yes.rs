@@ -385,6 +385,8 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     for needs in stocked.outside.iter().filter(|needs| !is_there(needs)) {
         warnings.push(Warning::OutsideDependency { plugin: plugin(), needs: needs.clone() });
     }
+    let beside = world.beside(at, place).into_iter();
+    warnings.extend(beside.map(|because| Warning::BesideFile { plugin: plugin(), version: version(), because }));
     if let (Some(says), Some(object)) = (shelf.rules.compatibility, shelf.object())
         && says.mode == OverrideMode::Add
         && says.releases.contains(&stocked.release.version)

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::closure::{Target, find};
+use super::known_files::KnownFile;
 use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::facts::Says;
 use crate::nearest::nearest;
 use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, needs};
 use crate::request::{PluginWish, Request, Running};
+use crate::software::Software;
 
 /// What a release's facts are read with.
 #[derive(Clone, Copy)]
@@ -17,18 +19,44 @@ pub(super) struct Facing<'x> {
     /// The places of what is asked for.
     requested: Option<&'x BTreeSet<usize>>,
     running: Option<&'x Running>,
+    /// JARs of people's own that are what they are of.
+    files: &'x [KnownFile<'x>],
+    software: Software,
 }
 
 impl<'x> Facing<'x> {
     /// For a plugin of a server; `own` is what its Plugin object says.
     pub(super) fn of(request: &'x Request, requested: &'x BTreeSet<usize>, own: Option<Own<'x>>) -> Self {
         let voices = Voices { cluster: &request.facts, own };
-        Self { voices, wishes: &request.plugins, requested: Some(requested), running: request.running.as_ref() }
+        Self {
+            voices,
+            wishes: &request.plugins,
+            requested: Some(requested),
+            running: request.running.as_ref(),
+            files: &[],
+            software: request.software,
+        }
+    }
+
+    /// The same on a server with these files.
+    pub(super) fn beside(self, files: &'x [KnownFile<'x>]) -> Self {
+        Self { files, ..self }
+    }
+
+    /// What the server runs as.
+    pub(super) fn software(&self) -> Software {
+        self.software
     }
 
     /// For nobody's server: what is built in.
-    pub(super) const NOBODY: Facing<'static> =
-        Facing { voices: Voices::NONE, wishes: &[], requested: None, running: None };
+    pub(super) const NOBODY: Facing<'static> = Facing {
+        voices: Voices::NONE,
+        wishes: &[],
+        requested: None,
+        running: None,
+        files: &[],
+        software: Software::Paper,
+    };
 
     /// Whether anything is said about `project` that may be another matter on another server.
     pub(super) fn mentions(&self, project: &Project) -> bool {
@@ -68,6 +96,22 @@ impl<'x> Facing<'x> {
         bounds
     }
 
+    /// What a JAR of people's own needs of the project at `place` beside its page: the last word about it. No Plugin speaks for it.
+    pub(super) fn bound_of(&self, catalog: &Catalog, file: &KnownFile<'_>, place: usize) -> Option<Bound> {
+        let voices = Voices { own: None, ..self.voices };
+        let facing = Self { voices, files: &[], ..*self };
+        let other = &catalog.projects[place];
+        let is_other = |needed: &Needed<'_>, bound: &Bound| {
+            let target = facing.target(catalog, file.place, needed, bound);
+            let namesake =
+                |key: &ProjectKey, name: &str| key.source != other.key.source && other.name.eq_ignore_ascii_case(name);
+            matches!(target, Some(Target::Project(found)) if found == place)
+                || matches!(needed, Needed::Key(key, name) if namesake(key, name))
+        };
+        let needs = needs(file.project, file.release, voices).into_iter().rev();
+        needs.filter(|need| is_other(&need.project, &need.bound)).map(|need| need.bound).next()
+    }
+
     /// None: nothing is needed on this server.
     fn target(&self, catalog: &Catalog, place: usize, needed: &Needed<'_>, bound: &Bound) -> Option<Target> {
         let source = catalog.projects[place].key.source;
@@ -77,6 +121,9 @@ impl<'x> Facing<'x> {
                 if let Some(found) = self.of_this_server(catalog, source, name) {
                     return Some(Target::Project(found));
                 }
+                if self.files.iter().any(|file| is_called(file.project, name)) {
+                    return Some(Target::Own);
+                }
                 if source == Source::Url {
                     return Some(self.unknown(catalog, name, "no plugin of this server is called so", bound));
                 }
@@ -84,10 +131,17 @@ impl<'x> Facing<'x> {
             }
             Needed::Beside(names) => {
                 let mut found = names.iter().filter_map(|name| self.asked_for(catalog, source, name));
-                return found.next().map(Target::Project);
+                let is_it = |file: &KnownFile<'_>| names.iter().any(|name| is_called(file.project, name));
+                let own = || self.files.iter().any(is_it).then_some(Target::Own);
+                return found.next().map(Target::Project).or_else(own);
             }
         };
+        let namesake = |file: &KnownFile<'_>| {
+            file.project.key.source != key.source && file.project.name.eq_ignore_ascii_case(name)
+        };
         let target = match (find(catalog, &key), catalog.unread_because(&key), needed) {
+            (Some(found), _, _) if self.files.iter().any(|file| file.is_of(catalog, found)) => Target::Own,
+            (_, _, Needed::Key(..)) if self.files.iter().any(namesake) => Target::Own,
             (Some(found), _, _) => Target::Project(found),
             (None, None, _) => Target::Fetch(key),
             (None, Some(because), Needed::Key(..)) => {
@@ -133,6 +187,7 @@ fn same(a: &Target, b: &Target) -> bool {
     match (a, b) {
         (Target::Project(a), Target::Project(b)) => a == b,
         (Target::Fetch(a), Target::Fetch(b)) => a == b,
+        (Target::Own, Target::Own) => true,
         (Target::Unknown { plugin: a, .. }, Target::Unknown { plugin: b, .. }) => a.eq_ignore_ascii_case(b),
         _ => false,
     }

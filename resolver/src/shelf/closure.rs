@@ -8,6 +8,7 @@ use super::companions::{Companion, Companions};
 use super::jars::Jars;
 use super::judge::is_pinned;
 use super::judgements::{Judged, Judgements};
+use super::known_files::{KnownFile, known_files};
 use super::names::{Bearer, Names, Spoken};
 use super::own_needs;
 use super::{Asked, Rules};
@@ -63,6 +64,8 @@ pub(super) enum Target {
     Outside(String),
     /// By its name to no plugin of this server.
     Missing(String),
+    /// To a JAR of people's own, which is there.
+    Own,
     /// To nothing that servers of this kind would ever load: pages do not say for which loader a dependency is meant.
     Nothing,
 }
@@ -81,9 +84,11 @@ pub(super) fn stock<'a>(
     for (place, (_, rules)) in &mut asked {
         rules.together = companions.of(catalog, *place);
     }
-    let requested = asked.keys().copied().collect();
+    let requested: BTreeSet<usize> = asked.keys().copied().collect();
     let kept = own_needs::kept(judgements, request, &asked, gap);
-    let closing = Closing { request, companions, requested, kept };
+    let members = requested.iter().chain(kept.keys()).copied().collect();
+    let files = known_files(catalog, request, &members);
+    let closing = Closing { request, companions, requested, kept, files };
     // A JAR names what it needs, not where it is. So first all that the pages bring, then who of them is meant.
     let unasked = Names::unasked(request.software);
     let members = closing.close(judgements, asked, &unasked, gap);
@@ -108,6 +113,8 @@ struct Closing<'a> {
     requested: BTreeSet<usize>,
     /// What stays for JARs of people's own, with those.
     kept: BTreeMap<usize, Vec<String>>,
+    /// JARs of people's own whose release is known.
+    files: Vec<KnownFile<'a>>,
 }
 
 impl<'a> Closing<'a> {
@@ -129,7 +136,8 @@ impl<'a> Closing<'a> {
         let mut queue: Vec<(usize, Option<Asked<'a>>, Rules<'a>)> = kept.chain(asked).collect();
         while let Some((place, asked, rules)) = queue.pop() {
             let spoken = judgements.spoken(place, &rules.jars);
-            let judged = judgements.judge(place, &rules, self.request, &self.requested, (names, &spoken));
+            let server = (self.request, &self.requested, self.files.as_slice());
+            let judged = judgements.judge(place, &rules, server, (names, &spoken));
             gap.fetch.extend(judged.gap.fetch.iter().cloned());
             gap.unread.extend(judged.gap.unread.iter().cloned());
             for &needed in judged.required.iter().filter(|needed| !self.requested.contains(needed)) {
@@ -232,6 +240,7 @@ pub(super) struct Follow<'x> {
     pub(super) request: &'x Request,
     pub(super) runs: bool,
     pub(super) requested: &'x BTreeSet<usize>,
+    pub(super) files: &'x [KnownFile<'x>],
 }
 
 /// Notes where the required dependencies of one release lead, and says why it cannot be used if one leads nowhere.
@@ -247,6 +256,7 @@ pub(super) fn follow(
     let mut proposed = Vec::new();
     for target in targets {
         match target {
+            Target::Project(place) if at.files.iter().any(|file| file.is_of(at.catalog, place)) => {}
             Target::Project(place) => {
                 let project = &at.catalog.projects[place];
                 match at.request.dependencies {
@@ -273,7 +283,7 @@ pub(super) fn follow(
             Target::Missing(plugin) => {
                 fault.get_or_insert(Unusable::NeedsMissing { plugin });
             }
-            Target::Nothing => {}
+            Target::Own | Target::Nothing => {}
         }
     }
     proposed.sort();

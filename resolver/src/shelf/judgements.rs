@@ -11,6 +11,7 @@ use super::companions;
 use super::jars::Jars;
 use super::java::{self, Offer, Published};
 use super::judge::{floor, is_pinned, judge};
+use super::known_files::{self, KnownFile};
 use super::names::{Meaning, Names, Spoken};
 use super::{Rules, Stocked};
 use crate::catalog::{Catalog, Channel, ProjectKey, Release};
@@ -43,6 +44,8 @@ struct Basis<'a> {
     facts: Option<(&'a Facts, BTreeSet<usize>)>,
     /// Where its JARs ask for others by name: who is called so.
     names: Option<Meaning>,
+    /// JARs of people's own that it has to go beside.
+    files: Vec<KnownFile<'a>>,
 }
 
 /// Judgements by the place of the project.
@@ -149,33 +152,34 @@ impl<'a> Judgements<'a> {
         spoken
     }
 
-    /// The project at `place` under these rules, for a server that asks for `requested`.
+    /// The project at `place` under these rules, for a server that asks for `requested` and has these files.
     pub(super) fn judge(
         &mut self,
         place: usize,
         rules: &Rules<'a>,
-        request: &'a Request,
-        requested: &BTreeSet<usize>,
+        (request, requested, files): (&'a Request, &BTreeSet<usize>, &[KnownFile<'a>]),
         (names, spoken): (&Names, &Spoken),
     ) -> Rc<Judged<'a>> {
         let offer = Offer::of(request, self.published);
-        let facing = Facing::of(request, requested, rules.requires);
+        let facing = Facing::of(request, requested, rules.requires).beside(files);
+        let facts = !files.is_empty() || facing.mentions(&self.catalog.projects[place]);
         let basis = Basis {
             rules: rules.clone(),
             offer,
             runs: self.runs(place, request),
             forbidden_but: (request.dependencies != Dependencies::Install)
                 .then(|| (request.dependencies, requested.clone())),
-            facts: facing.mentions(&self.catalog.projects[place]).then(|| (&request.facts, requested.clone())),
+            facts: facts.then(|| (&request.facts, requested.clone())),
             names: names.meaning(spoken),
+            files: files.to_vec(),
         };
         let before = self.before.and_then(|(known, _)| known.get(&place));
         let known = self.known.entry(place).or_default();
         if let Some((_, judged)) = before.into_iter().flatten().chain(&*known).find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let judged =
-            Rc::new(judge_one(self.catalog, self.now, place, rules, At { request, requested, names, offer, facing }));
+        let at = At { request, requested, files, names, offer, facing };
+        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, at));
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -186,13 +190,14 @@ impl<'a> Judgements<'a> {
 struct At<'x> {
     request: &'x Request,
     requested: &'x BTreeSet<usize>,
+    files: &'x [KnownFile<'x>],
     names: &'x Names,
     offer: Offer<'x>,
     facing: Facing<'x>,
 }
 
 fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_>) -> Judged<'a> {
-    let At { request, requested, names, offer, facing } = at;
+    let At { request, requested, files, names, offer, facing } = at;
     let verdicts = judge(&catalog.projects[place], rules, offer, now, request.running.as_ref());
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
     let floor = floor(&verdicts, rules, request.running.as_ref());
@@ -202,7 +207,10 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         let (at, _) = verdicts.releases.iter().rfind(|(release, _)| runs_now(release))?;
         Some(Unusable::Held { at: at.version.clone(), object: object.to_owned(), by })
     });
-    let releases = verdicts.releases.into_iter().enumerate().map(|(at, (release, mut unusable))| {
+    let all: Vec<&Release> = verdicts.releases.iter().map(|(release, _)| *release).collect();
+    let beside = known_files::against((catalog, now), place, &all, files, &facing);
+    let releases = verdicts.releases.into_iter().zip(beside).enumerate();
+    let releases = releases.map(|(at, ((release, mut unusable), beside))| {
         let mut outside = Vec::new();
         let runs = runs_now(release);
         let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
@@ -213,6 +221,9 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         if !runs && unusable.is_none() {
             unusable.clone_from(&held);
         }
+        if unusable.is_none() {
+            unusable = beside;
+        }
         // Last of all: who allows it can then have it.
         if let Some((_, than)) = floor.as_ref().filter(|(floor, _)| !exempt && unusable.is_none() && at < *floor) {
             unusable = Some(Unusable::Older { than: than.clone() });
@@ -220,7 +231,7 @@ fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rul
         if unusable.is_none() {
             unusable = follow(
                 required_targets(catalog, names, place, (release, &rules.jars), &facing),
-                Follow { catalog, request, runs, requested },
+                Follow { catalog, request, runs, requested, files },
                 &mut required,
                 &mut outside,
                 &mut gap,

@@ -227,19 +227,18 @@ pub(super) fn links<'r: 'x, 'x>(
 fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
     match bound {
         Bound::Within(range, _) | Bound::Same(range, _) => (peers.within(range), None),
-        Bound::Guess => {
-            let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
-            let others = &peers.releases;
-            let minimum = (others.iter().enumerate())
-                .filter(|(_, other)| other.channel == release.channel && other.published <= until)
-                .map(|(at, _)| at + 1)
-                .max();
-            match minimum {
-                Some(minimum) => (IndexSet::of(minimum..=others.len()), Some(minimum)),
-                None => (IndexSet::present(), None),
-            }
-        }
+        Bound::Guess => match guessed_minimum(&peers.releases, release) {
+            Some(minimum) => (IndexSet::of(minimum..=peers.releases.len()), Some(minimum)),
+            None => (IndexSet::present(), None),
+        },
     }
+}
+
+/// The index of the oldest of these (oldest first) that a release is taken to need: the newest of its channel on its day.
+pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<usize> {
+    let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
+    let on_its_day = |other: &&Release| other.channel == release.channel && other.published <= until;
+    others.iter().rposition(on_its_day).map(|at| at + 1)
 }
 
 /// One link for each other shelf that is required: the page may say "any", the overlay "at least". A page and a fact that say

@@ -173,11 +173,12 @@ impl Names {
                 Target::Project(found) if bears(&catalog.projects[found], name) => return vec![Target::Project(found)],
                 Target::Fetch(key) => unfetched.push(Target::Fetch(key)),
                 Target::Unread { .. } => unsure = true,
-                // The last two no page ever means.
+                // The last three no page ever means.
                 Target::Project(_)
                 | Target::Outside(_)
                 | Target::Nothing
                 | Target::Unknown { .. }
+                | Target::Own
                 | Target::Missing(_) => {}
             }
         }

@@ -370,6 +370,7 @@ fn a_newer_release_is_not_taken_and_a_newer_paper_is_held_for_the_reason_that_is
         ("others", 4),
         ("pinned", 2),
         ("unusable apiVersion", 3),
+        ("unusable besideFile", 2),
         ("unusable heldBack", 15),
         ("unusable noChecksum", 6),
         ("unusable noFile", 3),

@@ -14,7 +14,7 @@ use super::rules::{place_of, runs};
 use super::texts;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 44] = [
+const LEAST: [(&str, u64); 46] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -54,6 +54,8 @@ const LEAST: [(&str, u64); 44] = [
     ("a hold of what runs", 20),
     ("a hold that the server says", 8),
     ("files of one's own that nobody minds", 20),
+    ("a file of one's own whose release is known and whose plugin nobody asks for", 60),
+    ("a chosen release beside such a file", 30),
     ("two servers", 30),
     ("two servers of which both move", 10),
     ("two servers of which one is set aside", 3),
@@ -194,6 +196,12 @@ impl Census {
         self.note("a hold that the server says", holds().any(|wish| wish.hold == Some(Hold::Server)));
         let minds = request.unmanaged_plugins != UnmanagedPlugins::Ignore;
         self.note("files of one's own that nobody minds", !minds && !request.unmanaged.is_empty());
+        let unasked = |project: &Project| !request.plugins.iter().filter_map(of).any(|asked| asked.key == project.key);
+        let of_own = request.unmanaged.iter().filter_map(|jar| catalog.owners.get(jar.sha256.as_ref()?));
+        let mut known = of_own.filter_map(|owner| catalog.project(&owner.project)).filter(|project| unasked(project));
+        let known = minds && known.next().is_some();
+        self.note("a file of one's own whose release is known and whose plugin nobody asks for", known);
+        self.note("a chosen release beside such a file", known && !chosen.is_empty());
         let running = request.running.as_ref().and_then(|running| running.java);
         self.note("a pinned image", request.image.is_some());
         let held = request.image.is_none() && request.image_policy != ImagePolicy::Follow && running.is_some();

@@ -10,6 +10,7 @@ use resolver::version::Minecraft;
 use super::inside;
 use super::problem::Problem;
 use super::properties::{forced, is_no, is_yes, objects_of};
+use super::rules::place_of;
 use super::{software, texts};
 
 /// The versions that a server chooses from.
@@ -72,6 +73,16 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
     // missing.
     let is_read = |project: &Project| project.releases.iter().any(|release| release.declared.is_some());
     let mut problem = problem.clone();
+    // A file of a plugin that is asked for is no more than a second file of it, also where that one is left out here.
+    let asked: Vec<Option<usize>> = request.plugins.iter().map(|wish| place_of(&problem.catalog, &wish.key)).collect();
+    for jar in &mut problem.request.unmanaged {
+        let owner = jar.sha256.as_ref().and_then(|sha256| problem.catalog.owners.get(sha256));
+        let place = owner.and_then(|owner| place_of(&problem.catalog, &owner.project));
+        if place.is_some() && asked.contains(&place) {
+            problem.catalog.owners.remove(jar.sha256.as_ref().unwrap());
+            jar.trusted.push("*".to_owned());
+        }
+    }
     if problem.catalog.projects.iter().any(|project| !is_read(project)) {
         inside::forget_needs(&mut problem.catalog);
     }

@@ -343,6 +343,7 @@ fn each_reason_of_a_no_is_true_and_keeps_what_it_is_said_to_keep() {
         ("paperUnusable unmanaged", 1),
         ("paperUnusable unmanagedRefused", 1),
         ("pluginPinned", 15),
+        ("releasesUnusable besideFile", 5),
         ("releasesUnusable channel", 10),
         ("releasesUnusable held", 1),
         ("releasesUnusable heldBack", 8),

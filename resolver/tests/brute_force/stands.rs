@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Channel, Project, Release};
 use resolver::request::{Dependencies, PluginWish, Unlisted, VersionWish};
+use resolver::unmanaged::UnmanagedPlugins;
 use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 
@@ -93,7 +94,11 @@ impl<'p> Asked<'p> {
         let request = &mut free.request;
         request.plugins = self.wishes(problem, unusable)?;
         let needs = matches!(unusable, Some(U::NeedsForbidden { .. } | U::NeedsProposed { .. }));
-        if !needs && !matches!(unusable, Some(U::NeedsUnknown { .. })) {
+        let beside = matches!(unusable, Some(U::BesideFile { .. }));
+        if !beside {
+            request.unmanaged_plugins = UnmanagedPlugins::Ignore;
+        }
+        if !needs && !beside && !matches!(unusable, Some(U::NeedsUnknown { .. })) {
             request.facts = Vec::new().into();
             request.plugins.iter_mut().for_each(|wish| wish.requires.clear());
         }
@@ -205,7 +210,10 @@ fn clear(release: &mut Release, but: Option<&Unusable>, by_list: bool) {
         release.java = None;
         release.further.iter_mut().for_each(|jar| jar.java = None);
     }
-    if !matches!(but, Some(U::NeedsUnread { .. } | U::NeedsForbidden { .. } | U::NeedsProposed { .. })) {
+    if !matches!(
+        but,
+        Some(U::NeedsUnread { .. } | U::NeedsForbidden { .. } | U::NeedsProposed { .. } | U::BesideFile { .. })
+    ) {
         release.dependencies.clear();
     }
     if !matches!(but, Some(U::NeedsMissing { .. } | U::NeedsForbidden { .. } | U::NeedsProposed { .. })) {

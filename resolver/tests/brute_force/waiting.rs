@@ -13,6 +13,7 @@ use resolver::{Resolution, Unsolvable};
 use super::inside;
 use super::problem::Problem;
 use super::properties::{always, answer, forced, objects_of};
+use super::rules::runs;
 
 /// The same world in which nothing comes out from now on: what is published later is not there at all.
 fn still(problem: &Problem) -> Problem {
@@ -154,17 +155,18 @@ fn a_held_release_may_be_used_from_its_instant_on_and_not_before() {
     assert!(said.get() > 50 && came.get() > 25, "{} were held, {} came", said.get(), came.get());
 }
 
-/// The same world with nothing of these plugins and of this Minecraft but what is in the lock. Other Papers say what a list means.
+/// The same world with nothing of these plugins and of this Minecraft but what is in the lock, and what runs: that says what is let be
+/// beside a JAR of one's own. Other Papers say what a list means.
 fn only(problem: &Problem, lock: &Lock) -> Problem {
     let mut only = problem.clone();
     // A page that says what a JAR of one's own runs on may lose that release here.
-    only.request.unmanaged.clear();
+    only.request.unmanaged.iter_mut().for_each(|jar| jar.trusted = vec!["*".to_owned()]);
     for paper in only.catalog.paper.iter_mut().filter(|paper| paper.minecraft == lock.minecraft) {
         paper.builds.retain(|build| build.number == lock.build);
     }
     for plugin in &lock.plugins {
         for project in only.catalog.projects.iter_mut().filter(|project| project.id == plugin.project_id) {
-            project.releases.retain(|release| release.id == plugin.release_id);
+            project.releases.retain(|release| release.id == plugin.release_id || runs(&problem.request, release));
         }
     }
     only

@@ -103,7 +103,7 @@ impl Needs<'_> {
                 Leads::To(other) if self.has_name(other, name) => return vec![Leads::To(other)],
                 Leads::Unknown => unknown.push(Leads::Unknown),
                 Leads::Unread => unread = true,
-                Leads::To(_) | Leads::Nobody | Leads::Nowhere => {}
+                Leads::To(_) | Leads::Nobody | Leads::File | Leads::Nowhere => {}
             }
         }
         if !unknown.is_empty() {

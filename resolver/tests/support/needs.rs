@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
     Artifact, Catalog, Declared, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
 };
@@ -13,6 +13,7 @@ use resolver::software::Software;
 use resolver::version::Minecraft;
 
 use super::called::Called;
+use super::known_files::KnownFile;
 use super::loading::is_meant_for;
 use super::rules::{Terms, Unknown, place_of, published, runs};
 use super::texts;
@@ -85,6 +86,10 @@ pub(crate) struct Needs<'a> {
     pub(crate) own: BTreeMap<usize, &'a [Requirement]>,
     /// What a JAR may mean; `None` while it is not known who takes part.
     pub(crate) called: Option<Called>,
+    /// When it is asked: what is out then.
+    pub(crate) now: Timestamp,
+    /// JARs of people's own whose release is known.
+    pub(crate) files: Vec<KnownFile<'a>>,
 }
 
 pub(super) enum Leads {
@@ -95,6 +100,8 @@ pub(super) enum Leads {
     Unknown,
     /// A fact names what cannot be read, or a JAR what nobody on the server is called: somebody has to look.
     Nobody,
+    /// To a JAR of people's own, which is there.
+    File,
     /// Not at this source, or not for Paper: nothing to choose.
     Nowhere,
 }
@@ -125,7 +132,7 @@ pub(crate) fn least_viaversion(viabackwards: &str) -> Option<&'static str> {
 }
 
 /// What is known of a pair without anybody's word.
-enum BuiltIn {
+pub(super) enum BuiltIn {
     /// Which versions.
     Range(String),
     /// This version, unless other ones run together.
@@ -134,7 +141,7 @@ enum BuiltIn {
     Guess,
 }
 
-fn built_in(project: &Project, release: &Release) -> Vec<(ProjectKey, BuiltIn)> {
+pub(super) fn built_in(project: &Project, release: &Release) -> Vec<(ProjectKey, BuiltIn)> {
     let rewind = match project.key.source {
         Source::Modrinth => (project.id == "TbHIxhx5").then_some(["P1OZGk5p", "NpvuJQoq"]),
         Source::Hangar => project.name.eq_ignore_ascii_case("ViaRewind").then_some(["ViaVersion", "ViaBackwards"]),
@@ -199,7 +206,7 @@ impl<'a> Needs<'a> {
                         needed.insert(other);
                     }
                     Leads::Unknown => return Err(Unknown),
-                    Leads::To(_) | Leads::Unread | Leads::Nobody | Leads::Nowhere => {}
+                    Leads::To(_) | Leads::Unread | Leads::Nobody | Leads::File | Leads::Nowhere => {}
                 }
             }
         }
@@ -212,7 +219,7 @@ impl<'a> Needs<'a> {
             Leads::To(other) => self.request.dependencies == Dependencies::Install || self.asked.contains(other),
             Leads::Unread => runs(self.request, release),
             Leads::Nobody => false,
-            Leads::Unknown | Leads::Nowhere => true,
+            Leads::Unknown | Leads::File | Leads::Nowhere => true,
         })
     }
 
@@ -220,15 +227,26 @@ impl<'a> Needs<'a> {
         let lines = release.dependencies.iter().filter(|line| line.kind == DependencyKind::Required);
         let mut leads: Vec<Leads> = lines.map(|line| self.line(place, line)).collect();
         leads.extend(self.by_jars(place, terms, release));
-        leads.extend(self.facts(place, release).into_iter().map(|(leads, _)| leads));
-        leads
+        leads.extend(self.facts(place, release, &self.files).into_iter().map(|(leads, _)| leads));
+        leads.into_iter().map(|leads| self.or_file(leads, &self.files)).collect()
     }
 
-    /// What no page states: of what is built in, the cluster's facts and the Plugin's own the last word about each plugin.
-    fn facts(&self, place: usize, release: &Release) -> Vec<(Leads, BuiltIn)> {
+    /// The file that somebody put there, instead of the project that it is of.
+    fn or_file(&self, leads: Leads, files: &[KnownFile<'_>]) -> Leads {
+        let is_own = |other: usize| files.iter().any(|file| file.is_of(self.catalog, other));
+        if matches!(leads, Leads::To(other) if is_own(other)) { Leads::File } else { leads }
+    }
+
+    /// What no page states: of what is built in, the cluster's facts and the Plugin's own the last word about each plugin. What is
+    /// needed may be one of the files.
+    pub(super) fn facts(&self, place: usize, release: &Release, files: &[KnownFile<'_>]) -> Vec<(Leads, BuiltIn)> {
         let project = &self.catalog.projects[place];
+        let by_key = |key: &ProjectKey| {
+            let elsewhere = files.iter().any(|file| file.is_called_elsewhere(key));
+            if elsewhere { Leads::File } else { self.or_file(self.key(key), files) }
+        };
         let mut words: Vec<(Leads, BuiltIn)> =
-            built_in(project, release).into_iter().map(|(key, bound)| (self.key(&key), bound)).collect();
+            built_in(project, release).into_iter().map(|(key, bound)| (by_key(&key), bound)).collect();
         if is_module_of_essentials(project) && release.version != "0.0.0" {
             let mut cores: Vec<usize> = self.asked.iter().copied().collect();
             cores.retain(|at| {
@@ -239,19 +257,25 @@ impl<'a> Needs<'a> {
                 (!is_called(core, "EssentialsX"), core.key.source != project.key.source, core.key.clone())
             };
             cores.sort_by_key(order);
-            words.extend(cores.first().map(|core| (Leads::To(*core), BuiltIn::Same(format!("={}", release.version)))));
+            let of_own = files.iter().any(KnownFile::is_core_of_essentials);
+            let core = cores.first().map(|core| Leads::To(*core)).or(of_own.then_some(Leads::File));
+            words.extend(core.map(|core| (core, BuiltIn::Same(format!("={}", release.version)))));
         }
         let cluster = self.request.facts.all().iter().filter(|fact| {
             is_called(project, &fact.plugin) && texts::in_range(fact.releases.as_str(), &release.version)
         });
         let own = self.own.get(&place).copied().unwrap_or_default();
         for requirement in cluster.map(|fact| &fact.requires).chain(own) {
-            let leads = self.called(place, &requirement.plugin);
+            let leads = self.called(place, &requirement.plugin, files);
             words.push((leads, BuiltIn::Range(requirement.version.as_str().to_owned())));
         }
         let mut last: Vec<(Leads, BuiltIn)> = Vec::new();
         for (leads, bound) in words.into_iter().rev() {
-            let known = |other: &Leads| matches!((other, &leads), (Leads::To(a), Leads::To(b)) if a == b);
+            let known = |other: &Leads| match (other, &leads) {
+                (Leads::To(a), Leads::To(b)) => a == b,
+                (Leads::File, Leads::File) => true,
+                _ => false,
+            };
             if !last.iter().any(|(other, _)| known(other)) && !matches!(leads, Leads::To(to) if to == place) {
                 last.push((leads, bound));
             }
@@ -260,7 +284,7 @@ impl<'a> Needs<'a> {
     }
 
     /// Whom people mean by a name: what is asked for first.
-    fn called(&self, place: usize, name: &str) -> Leads {
+    fn called(&self, place: usize, name: &str, files: &[KnownFile<'_>]) -> Leads {
         let source = self.catalog.projects[place].key.source;
         let mut asked: Vec<usize> =
             self.asked.iter().copied().filter(|at| is_called(&self.catalog.projects[*at], name)).collect();
@@ -271,12 +295,17 @@ impl<'a> Needs<'a> {
         if let Some(wish) = self.request.plugins.iter().find(|wish| wish.object.eq_ignore_ascii_case(name)) {
             return self.key(&wish.key);
         }
+        if files.iter().any(|file| is_called(file.project, name)) {
+            return Leads::File;
+        }
         if source == Source::Url {
             return Leads::Nobody;
         }
         match self.key(&ProjectKey { source, project: name.to_owned() }) {
             Leads::Unread => Leads::Nobody,
-            leads @ (Leads::To(_) | Leads::Unknown | Leads::Nobody | Leads::Nowhere) => leads,
+            leads @ (Leads::To(_) | Leads::Unknown | Leads::Nobody | Leads::File | Leads::Nowhere) => {
+                self.or_file(leads, files)
+            }
         }
     }
 
@@ -334,7 +363,7 @@ impl<'a> Needs<'a> {
     ) -> Vec<Ask<'a>> {
         let member = |leads: &Leads| match leads {
             Leads::To(other) => members.iter().position(|member| member == other),
-            Leads::Unread | Leads::Unknown | Leads::Nobody | Leads::Nowhere => None,
+            Leads::Unread | Leads::Unknown | Leads::Nobody | Leads::File | Leads::Nowhere => None,
         };
         let mut asks = Vec::new();
         for line in &release.dependencies {
@@ -367,7 +396,7 @@ impl<'a> Needs<'a> {
             let one_of = out[of].iter().map(|other| other.id.as_str()).collect();
             asks.push(Ask { of, or_absent: false, one_of, fact: None, guessed: None });
         }
-        for (leads, bound) in self.facts(place, release) {
+        for (leads, bound) in self.facts(place, release, &[]) {
             let Some(of) = member(&leads) else { continue };
             let within = |range: &str| {
                 let within = out[of].iter().filter(|other| texts::in_range(range, &other.version));
@@ -402,7 +431,7 @@ impl<'a> Needs<'a> {
 
 /// The `ViaVersion` releases that a release of `ViaBackwards` is guessed to accept, from the dates, and the oldest of them where
 /// the dates say one.
-fn guessed<'a>(release: &Release, out: &[&'a Release]) -> (Option<&'a Release>, BTreeSet<&'a str>) {
+pub(super) fn guessed<'a>(release: &Release, out: &[&'a Release]) -> (Option<&'a Release>, BTreeSet<&'a str>) {
     let same_night = published(release).checked_add(SignedDuration::from_hours(1)).unwrap();
     let newest = out.iter().rposition(|via| via.channel == release.channel && published(via) <= same_night);
     (newest.map(|newest| out[newest]), out[newest.unwrap_or(0)..].iter().map(|via| via.id.as_str()).collect())

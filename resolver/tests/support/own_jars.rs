@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Channel, Release, Source};
+use resolver::catalog::{Catalog, Channel, Project, Release};
 use resolver::request::Request;
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
@@ -11,9 +11,10 @@ use resolver::version::Minecraft;
 
 use super::called::plain;
 use super::loading::{has_list, is_meant_for};
+use super::membership::Asked;
 use super::needs::Needs;
 use super::papers::starts_on;
-use super::rules::{Asked, Book, Terms, Unknown, place_of};
+use super::rules::{Book, Terms, Unknown, place_of};
 use super::texts;
 
 /// Which JARs need what nobody asks for, by the place of that.
@@ -39,8 +40,8 @@ pub(crate) fn fit(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
     let stays = before.is_none() || before == Some(minecraft);
     let vouched = |jar: &UnmanagedJar| jar.trusted.iter().any(|pattern| texts::pattern_means(pattern, minecraft));
     let published = |jar: &UnmanagedJar| {
-        release_of(book, jar).is_some_and(|(source, release)| {
-            has_list(request.software, source, release)
+        release_of(book.catalog, request, jar).is_some_and(|(project, release)| {
+            has_list(request.software, project.key.source, release)
                 && (request.software == Software::Velocity || is_loaded_by(release, minecraft))
                 && book.names(&release.minecraft, paper)
         })
@@ -105,21 +106,25 @@ fn is_loaded_by(release: &Release, minecraft: &Minecraft) -> bool {
     release.api_version.as_ref().is_none_or(|needs| needs <= minecraft)
 }
 
-/// The release that a file is, where a site has said whose it is, and which site.
-fn release_of<'b>(book: &'b Book<'_>, jar: &UnmanagedJar) -> Option<(Source, &'b Release)> {
+/// The release that a file is, with its project, where a site has said whose it is.
+pub(super) fn release_of<'a>(
+    catalog: &'a Catalog,
+    request: &Request,
+    jar: &UnmanagedJar,
+) -> Option<(&'a Project, &'a Release)> {
     let sha256 = jar.sha256.as_ref()?;
-    let owner = book.catalog.owners.get(sha256)?;
-    let project = book.catalog.project(&owner.project)?;
+    let owner = catalog.owners.get(sha256)?;
+    let project = catalog.project(&owner.project)?;
     let hash = format!("sha256:{sha256}");
     let has = |release: &&Release| {
         let main = release.file.iter();
         let mut files = main.chain(release.further.iter().map(|jar| &jar.file));
         files.any(|file| file.hash.as_deref() == Some(&hash))
     };
-    let mut ours = project.releases.iter().filter(|release| is_meant_for(book.request.software, release));
+    let mut ours = project.releases.iter().filter(|release| is_meant_for(request.software, release));
     let found = match &owner.release {
         Some(id) => ours.find(|release| release.id == *id),
         None => ours.find(has),
     };
-    Some((owner.project.source, found?))
+    Some((project, found?))
 }

@@ -27,8 +27,14 @@ struct Set {
     heading: &'static str,
 }
 
-const SETS: [Set; 8] = [
+const SETS: [Set; 9] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
+    Set {
+        name: "Apart",
+        field: "apart",
+        tag: "says",
+        heading: "Why a release does not go with a JAR of one's own whose release is known",
+    },
     Set {
         name: "Because",
         field: "because",

@@ -6,7 +6,7 @@ use crate::facts::{Says, UsedFact};
 use crate::request::{CompatibilityOverride, OverrideMode, PaperWish, Request};
 use crate::shelf::LinkKind;
 use crate::shelf::java::sibling_image;
-use crate::unusable::Unusable;
+use crate::unusable::{Apart, Unusable};
 use crate::version::{Minecraft, glob};
 
 /// The ways around plugins that are one version on several servers: any one of them on its own.
@@ -192,6 +192,16 @@ fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> 
         Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
+        Unusable::BesideFile { apart, .. } => match &**apart {
+            Apart::Needs { fact } => without(asked, fact).into_iter().chain([HintStep::IgnoreUnmanaged]).collect(),
+            Apart::FileExcludes
+            | Apart::Excludes
+            | Apart::FileNames
+            | Apart::Names
+            | Apart::FileNeeds { .. }
+            | Apart::FileGuessed { .. }
+            | Apart::Guessed { .. } => vec![HintStep::IgnoreUnmanaged],
+        },
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
         Unusable::NoFile
@@ -338,6 +348,7 @@ pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraf
         | Unusable::NeedsUnknown { .. }
         | Unusable::NeedsForbidden { .. }
         | Unusable::BelowFloor { .. }
+        | Unusable::BesideFile { .. }
         | Unusable::NoImage { .. } => Vec::new(),
     }
 }

@@ -344,6 +344,10 @@ fn warned(warning: &Warning, software: Software) -> String {
         Warning::UnmanagedRefused { file, because } => {
             format!("the server does not load {file}, which is not managed here: it {}.", words::unusable(because))
         }
+        Warning::BesideFile { plugin, version, because } => format!(
+            "{plugin} {version} {}. It is not held back: what runs does not go with that file either.",
+            words::unusable(because)
+        ),
         Warning::SharedName { name, files } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
         }
