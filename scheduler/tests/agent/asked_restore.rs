@@ -72,7 +72,7 @@ impl Server {
     fn world_refused(&self) -> WorldRefused {
         assert_eq!(tokio::task::block_in_place(|| self.init.run()).code(), Some(3));
         let words = fs::read_to_string(self.init.last_words.path()).unwrap();
-        WorldRefused::read(&words).unwrap_or_else(|| panic!("{words}"))
+        WorldRefused::read(&words).expect("it says why the worlds are refused")
     }
 
     fn at(&self, path: &str) -> PathBuf {

@@ -142,10 +142,6 @@ pub(super) fn read(asked: &str) -> Result<Asked<'_>, String> {
     Err(format!("`{copy}` is no copy's name: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`"))
 }
 
-fn has_worlds(copy: &&ListedCopy) -> bool {
-    copy.contents.is_some_and(Contents::has_worlds)
-}
-
 /// The name of the copy, if it holds what is asked for and the set that settled can open its worlds: it is the one that starts then, also where
 /// another is on trial now.
 fn find(
@@ -155,6 +151,7 @@ fn find(
     seen: &Observed,
     settled: &LockRecord,
 ) -> Result<String, String> {
+    let has_worlds = |copy: &&ListedCopy| copy.contents.is_some_and(Contents::has_worlds);
     let has_all = |copy: &&ListedCopy| has_worlds(copy) && copy.contents.is_some_and(Contents::has_server_files);
     let will_do = |copy: &&ListedCopy| if everything { has_all(copy) } else { has_worlds(copy) };
     let what = if everything { "worlds, settings and plugins" } else { "worlds" };

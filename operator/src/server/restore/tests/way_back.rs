@@ -13,17 +13,17 @@ const COMMITTED: Set =
 const GONE_BACK: Set = Set { template: SETTLED, update: SETTLED, ..COMMITTED };
 
 /// The record of what settled, whose pods have the volume for copies or not.
-fn settled(has_volume: bool) -> Option<Arc<SettledRecord>> {
+fn settled(has_volume: bool) -> Arc<SettledRecord> {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template = serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
-    Some(Arc::new(SettledRecord { template, enabled: Vec::new() }))
+    Arc::new(SettledRecord { template, enabled: Vec::new() })
 }
 
 /// 1.21.11 is on trial where 1.21.10 settled; its agent says this of the copies.
 fn on_trial(backups: &Value) -> Observed {
     let mut seen = seen(backups);
     seen.facts.settled = Some(Settled { revision: SETTLED, world: DataVersion(4556) });
-    seen.settled = settled(true);
+    seen.settled = Some(settled(true));
     seen.pod_lock = Some(record("b", "1.21.11", 4671));
     seen.shape = Some(COMMITTED);
     seen
@@ -86,7 +86,7 @@ fn where_a_set_is_on_trial_the_order_is_for_what_would_come_back_and_so_is_the_l
 #[test]
 fn what_would_come_back_without_a_volume_for_copies_is_not_stopped_for() {
     for mut seen in [on_trial(&shelf()), refused(&words(None, None))] {
-        seen.settled = settled(false);
+        seen.settled = Some(settled(false));
         let noted = second_look("latest;overwrite", &seen);
         assert_eq!(noted.result, Some(RestoreResult::Refused));
         assert!(noted.message.unwrap().contains("(1.21.10-129) settled before `spec.backup`"));
