@@ -50,6 +50,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
         node: Node::Stays,
         staged: true,
         data_ordered: true,
+        copy_asked: false,
         facts,
     };
     let with_facts =

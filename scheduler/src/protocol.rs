@@ -15,6 +15,7 @@
 
 pub mod announce;
 pub mod hot_copy;
+pub mod last_words;
 pub mod plugin_data;
 pub mod restore;
 #[cfg(feature = "edge")]

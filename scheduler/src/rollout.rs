@@ -55,6 +55,9 @@ fn towards_the_goal(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Ste
 /// The door is closed, and what runs is proven (or gone). Is there something to do?
 fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, now: Timestamp) -> Step {
     let life = seen.pod.map(|pod| pod.life);
+    if life == Some(Life::Refused) && seen.copy_asked {
+        return Step::OrderRestore { to: settled.revision, asked: true };
+    }
     // What to answer when nothing is begun. Whatever else stands in the template would run after a scale to 0 and back, or
     // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
     let rest = |quiet| match life {
@@ -189,6 +192,7 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
     match pod.life {
         Life::Starting { gives_up_at } if now < gives_up_at => Step::Wait(WaitingOn::Start { until: gives_up_at }),
         Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
+        Life::Refused if known_good && seen.copy_asked => Step::OrderRestore { to: trial, asked: true },
         Life::Refused if known_good => Step::Wait(WaitingOn::WorldRefused),
         Life::Starting { .. } | Life::Refused => go_back(goal, seen, pod, now),
         // A verdict that gets better after the failure was recorded comes too late: half a roll-back may be under way.
@@ -212,7 +216,7 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
         return if goal.revision == pod.revision {
             Step::Wait(WaitingOn::FirstStartFailed)
         } else {
-            stop_for(goal, seen, pod, goal.revision, now)
+            stop_for(goal, seen, pod, (goal.revision, false), now)
         };
     };
     // First of all, and for good: a server that gets well while we go back must not leave half a roll-back behind.
@@ -221,7 +225,8 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
     }
     // Also by what it may do to the world: it may still do it while it is being stopped. And by what ran before it.
     let touched = seen.world.floor > settled.world || !seen.world.whole;
-    if touched || pod.world > settled.world {
+    // A person who names a copy has decided what may be lost, and has it put in place whatever the world is like.
+    if !seen.copy_asked && (touched || pod.world > settled.world) {
         if touched && seen.world.backup.is_none() {
             return Step::Wait(WaitingOn::NoBackup);
         }
@@ -229,21 +234,21 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
             return Step::Wait(WaitingOn::UndoWouldLose);
         }
         if !seen.world.restore_ordered {
-            return Step::OrderRestore { to: settled.revision };
+            return Step::OrderRestore { to: settled.revision, asked: false };
         }
     }
     if !seen.data_ordered {
         return Step::OrderData { to: settled.revision };
     }
-    stop_for(goal, seen, pod, settled.revision, now)
+    stop_for(goal, seen, pod, (settled.revision, seen.copy_asked), now)
 }
 
-/// The pod goes and `to` comes, asked for like any other stop.
-fn stop_for(goal: &Goal, seen: &Seen, pod: Pod, to: Revision, now: Timestamp) -> Step {
+/// The pod goes and `to` comes, asked for like any other stop; with the order of a person, if that is to go with it.
+fn stop_for(goal: &Goal, seen: &Seen, pod: Pod, (to, asked): (Revision, bool), now: Timestamp) -> Step {
     let not_after = later(now, DECISION_COUNTS);
     match clear_to_stop(goal, seen, Act::RollBack { failed: pod.revision }, not_after, now) {
-        Clearance::Asked => Step::RollBack { to, unasked: false, not_after },
-        Clearance::Unasked => Step::RollBack { to, unasked: true, not_after },
+        Clearance::Asked => Step::RollBack { to, asked, unasked: false, not_after },
+        Clearance::Unasked => Step::RollBack { to, asked, unasked: true, not_after },
         Clearance::NotYet(step) => step,
     }
 }

@@ -97,6 +97,9 @@ pub struct Seen {
     /// The order under which the settled revision puts the plugins' data back stands. Whoever kept none says true: there is nothing to
     /// order, and nothing to wait for.
     pub data_ordered: bool,
+    /// A person wants the worlds of a copy in the place of those on the volume. What is settled can open them, and the order for it is still
+    /// to be given.
+    pub copy_asked: bool,
     /// What is remembered.
     pub facts: Facts,
 }

@@ -23,7 +23,7 @@ pub(crate) fn look_at_world(seen: &Observed) -> World {
 /// Whether it is ordered already, however much was known then. What puts the worlds back puts back the plugins' data too.
 fn is_ordered(seen: &Observed, order: &RestoreOrder) -> bool {
     let same = |ordered: &RestoreOrder| (&ordered.to, &ordered.failed) == (&order.to, &order.failed);
-    seen.order.as_ref().is_some_and(|ordered| same(ordered) && (ordered.worlds || !order.worlds))
+    seen.orders.back.as_ref().is_some_and(|ordered| same(ordered) && (ordered.worlds || !order.worlds))
 }
 
 /// Whether the plugins' data are ordered back, if there is anything to order.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crds::PaperMCServer;
+use crds::approval::RESTORE_FROM;
 use crds::paper_mc_server::RolloutFacts;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
@@ -14,11 +15,12 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::api::Api;
 use kube::{Client, ResourceExt};
+use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::signature::Key;
-use scheduler::protocol::{self, Report, RestoreOrder};
+use scheduler::protocol::{self, Report};
 use scheduler::seen::{self, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
-use super::build::orders::{order_in, orders_map_name};
+use super::build::orders::{Orders, orders_in, orders_map_name};
 use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
@@ -83,8 +85,8 @@ pub(crate) struct Observed {
     pub(crate) silent_since: Timestamp,
     /// Why the agent, which is there, gave no report: a reason, and it in words.
     pub(crate) refusal: Option<(&'static str, String)>,
-    /// The order to put worlds or plugins' data back. Read only while another set runs than the one that settled.
-    pub(crate) order: Option<RestoreOrder>,
+    /// The orders that stand. Read only while another set runs than the one that settled, or where a person asked for a copy and no agent answers.
+    pub(crate) orders: Orders,
 }
 
 /// Looks at everything.
@@ -119,15 +121,14 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
         _ => Asked::in_vain(now),
     };
-    let order = match (&settled, &settled_lock, &pod_lock) {
-        // Asked for only where there is something to go back from, and a set that could obey: not in each pass of a server at rest.
-        (Some(record), Some(settled), Some(pod))
-            if pod.files.lock != settled.files.lock
-                && (has_copies(&record.template) || keeps_data(&record.template)) =>
-        {
-            read_order(&ctx.client, &namespace, &name).await?
-        }
-        _ => None,
+    let can_obey = settled.as_ref().is_some_and(|record| has_copies(&record.template) || keeps_data(&record.template));
+    let goes_back = settled_lock.as_ref().zip(pod_lock.as_ref()).is_some_and(|(a, b)| a.files.lock != b.files.lock);
+    let is_asked = report.is_none() && server.annotations().contains_key(RESTORE_FROM);
+    // Asked for only where there is something to go back from, and a set that could obey: not in each pass of a server at rest.
+    let orders = if can_obey && (goes_back || is_asked) {
+        read_orders(&ctx.client, &namespace, &name).await?
+    } else {
+        Orders::default()
     };
     let told = report.as_ref().and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
     let facts = match told {
@@ -147,7 +148,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         report,
         silent_since,
         refusal,
-        order,
+        orders,
     })
 }
 
@@ -162,6 +163,29 @@ impl Observed {
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
             life: life_of(pod, self.report.as_deref(), start_within),
         })
+    }
+
+    /// The UID of the pod.
+    pub(crate) fn pod_uid(&self) -> Option<PodUid> {
+        uid_of(self.pod.as_ref()?)
+    }
+
+    /// The pod is made of the files that settled.
+    pub(crate) fn runs_settled_files(&self) -> bool {
+        let both = self.settled_lock.as_ref().zip(self.pod_lock.as_ref());
+        both.is_some_and(|(settled, pod)| settled.files.lock == pod.files.lock)
+    }
+
+    /// What the init container wrote when it did not let the server start.
+    pub(crate) fn last_words(&self) -> Option<&str> {
+        let statuses = self.pod.as_ref()?.status.as_ref()?.init_container_statuses.iter().flatten();
+        let mut prepare = statuses.filter(|container| container.name == PREPARE_CONTAINER);
+        prepare.find_map(|container| last_end(container).and_then(|ended| ended.message.as_deref()))
+    }
+
+    /// Why what settled does not open the worlds. Of such a pod no agent answers.
+    pub(crate) fn world_refused(&self) -> Option<WorldRefused> {
+        self.last_words().filter(|_| self.runs_settled_files()).and_then(WorldRefused::read)
     }
 
     /// Who is on.
@@ -343,11 +367,11 @@ async fn read_history(ctx: &Context, namespace: &str, name: &str) -> Result<Opti
     Ok(Some(entry))
 }
 
-async fn read_order(client: &Client, namespace: &str, server: &str) -> Result<Option<RestoreOrder>, ObserveError> {
+async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<Orders, ObserveError> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let name = orders_map_name(server);
     let map = maps.get_opt(&name).await.map_err(read("ConfigMap", &name))?;
-    Ok(map.as_ref().and_then(order_in))
+    Ok(map.as_ref().map(orders_in).unwrap_or_default())
 }
 
 async fn read_key(client: &Client, namespace: &str, name: &str) -> Result<Option<Key>, ObserveError> {

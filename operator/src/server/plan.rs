@@ -311,6 +311,7 @@ impl Plan {
             node: Node::Unknown,
             staged,
             data_ordered: data_ordered(seen),
+            copy_asked: false,
             facts: seen.facts.clone(),
         };
         let before = seen.settled_lock.as_ref().map(|record| &record.lock);
@@ -343,9 +344,12 @@ impl Plan {
     }
 
     /// With a person's request to restore.
-    pub(crate) fn with_restores(self, restores: Restores) -> Self {
-        let restart = restores.restart(self.goal.restart);
-        Self { goal: Goal { restart, ..self.goal }, restores, ..self }
+    pub(crate) fn with_restores(mut self, restores: Restores) -> Self {
+        self.goal.restart = restores.restart(self.goal.restart);
+        self.seen.copy_asked = restores.goes_with_the_way_back;
+        // With all that a copy holds come the plugins' data of that day.
+        self.seen.data_ordered |= restores.goes_with_the_way_back && restores.brings_everything();
+        Self { restores, ..self }
     }
 
     /// With what comes alone, `until` then.

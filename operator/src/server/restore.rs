@@ -9,30 +9,28 @@ use crds::paper_mc_server::{RestoreHandled, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use scheduler::backup::Contents;
 use scheduler::gate::Gate;
-use scheduler::protocol::restore::{AskedRestore, LATEST, ListedCopy};
-use scheduler::protocol::{BackupsSeen, FileSet, Report};
-use scheduler::seen::Restart;
+use scheduler::protocol::restore::AskedRestore;
+use scheduler::seen::{Act, Restart};
 
-use super::check::{CheckedServer, is_copy};
+use super::check::CheckedServer;
 use super::consent::whole_second;
 use super::copies::copies;
-use super::observe::Observed;
+use super::observe::{Observed, server_of};
 use crate::chain::cut;
+use choose::{Asked, No, OVERWRITE, choose, read};
 
 pub(crate) mod act;
+mod choose;
+
+pub(crate) use choose::newest;
 
 /// How long an order counts from when its request was first seen. The server is stopped within 30 minutes of that; an image is pulled and
 /// a node comes back in what is left. What nobody has obeyed by then would be found weeks later.
 const ORDER_COUNTS: SignedDuration = SignedDuration::from_hours(2);
 
-/// The word without which worlds that are there stay there.
-const OVERWRITE: &str = "overwrite";
-/// The words for settings, plugins and their data too.
-const EVERYTHING: &str = "contents=Everything";
-/// How many copies are named to who asked for one that is not there.
-const NAMED: usize = 5;
+/// How long after its countdown a way back may still be decided as it was told: a save, and a pass.
+const TOLD_COUNTS: SignedDuration = SignedDuration::from_mins(10);
 
 /// The request of one server, as of one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,6 +39,9 @@ pub(crate) struct Restores {
     pub(crate) noted: Option<RestoreHandled>,
     /// It may be carried out.
     pub(crate) due: Option<DueRestore>,
+    /// It is due, and the order may go with the way back from what failed, or to a pod that cannot open the worlds. Not where nobody says
+    /// whether it was obeyed already: then the way back looks at the worlds by itself, and a person's word does not take its place.
+    pub(crate) goes_with_the_way_back: bool,
 }
 
 /// A restart, and the order that is given before it.
@@ -48,15 +49,6 @@ pub(crate) struct Restores {
 pub(crate) struct DueRestore {
     pub(crate) restart: Restart,
     pub(crate) order: AskedRestore,
-}
-
-/// Why nothing comes of a request now.
-#[derive(Debug, PartialEq, Eq)]
-enum No {
-    /// Somebody has to be asked first.
-    NotYet,
-    /// For good, in words.
-    Refused(String),
 }
 
 impl Restores {
@@ -73,13 +65,14 @@ impl Restores {
         let Some(known) = known.filter(|known| known.asked == asked) else {
             let seen_at = whole_second(now);
             let noted = RestoreHandled { asked, seen_at, copy: None, result: None, message: None };
-            return Self { noted: Some(noted), due: None };
+            return Self { noted: Some(noted), ..Self::default() };
         };
         let over = |result, message: Option<String>| {
             let message = message.map(|message| cut(&message, 1_024));
-            Self { noted: Some(RestoreHandled { result: Some(result), message, ..known.clone() }), due: None }
+            let noted = RestoreHandled { result: Some(result), message, ..known.clone() };
+            Self { noted: Some(noted), ..Self::default() }
         };
-        let waits = || Self { noted: Some(known.clone()), due: None };
+        let waits = || Self { noted: Some(known.clone()), ..Self::default() };
         if known.result.is_some() {
             return waits();
         }
@@ -89,12 +82,18 @@ impl Restores {
             None if is_begun(seen, known) => return waits(),
             None => {}
         }
-        let Some(Gate::Open { opened_at: _, until }) = checked.windows.by_hand(known.seen_at, true, now) else {
-            return over(RestoreResult::Refused, Some(too_late(checked, now)));
+        let until = match checked.windows.by_hand(known.seen_at, true, now) {
+            Some(Gate::Open { opened_at: _, until }) => until,
+            Some(Gate::Ending { .. } | Gate::Shut { .. }) | None => match told_until(checked, seen, now) {
+                Some(until) => until,
+                None => return over(RestoreResult::Refused, Some(too_late(checked, now))),
+            },
         };
         let Some(copy) = &known.copy else {
             return match choose(&asked, checked, seen) {
-                Ok(copy) => Self { noted: Some(RestoreHandled { copy: Some(copy), ..known.clone() }), due: None },
+                Ok(copy) => {
+                    Self { noted: Some(RestoreHandled { copy: Some(copy), ..known.clone() }), ..Self::default() }
+                }
                 Err(No::Refused(why)) => over(RestoreResult::Refused, Some(why)),
                 Err(No::NotYet) => waits(),
             };
@@ -111,7 +110,13 @@ impl Restores {
                 not_after: known.seen_at + ORDER_COUNTS,
             },
         });
-        Self { noted: Some(known.clone()), due }
+        let is_known = seen.report.is_some() || seen.world_refused().is_some();
+        Self { noted: Some(known.clone()), goes_with_the_way_back: due.is_some() && is_known, due }
+    }
+
+    /// Settings, plugins and their data come with the worlds.
+    pub(crate) fn brings_everything(&self) -> bool {
+        self.due.as_ref().is_some_and(|due| due.order.everything)
     }
 
     /// What is to be restarted. What is restarted for a person is not restarted by the clock too.
@@ -152,6 +157,13 @@ impl Restores {
     }
 }
 
+/// What a person writes to have the worlds of this copy put in place.
+pub(crate) fn command(server: &CheckedServer, copy: &str) -> String {
+    let CheckedServer { name, namespace, .. } = server;
+    let asked = format!("{RESTORE_FROM}=\"{copy};{OVERWRITE}\"");
+    format!("kubectl -n {namespace} annotate papermcserver {name} --overwrite {asked}")
+}
+
 /// The request as it is kept in the status.
 fn written(server: &PaperMCServer) -> Option<String> {
     let asked = server.annotations().get(RESTORE_FROM)?.trim();
@@ -165,29 +177,49 @@ fn request_of(known: &RestoreHandled) -> String {
 
 /// What the agent says that came of it; also when it ran in a pod that the server was given since.
 fn outcome(seen: &Observed, known: &RestoreHandled) -> Option<Result<(), String>> {
-    let backups = copies(seen)?;
     let request = request_of(known);
+    let not_obeyed = seen.world_refused().and_then(|said| said.not_obeyed).filter(|(of, _)| *of == request);
+    if let Some((_, why)) = not_obeyed {
+        return Some(Err(format!("{why}; the worlds are as they were, and what settled cannot open them")));
+    }
+    let backups = copies(seen)?;
     if backups.restored.as_ref().and_then(|restored| restored.request.as_ref()) == Some(&request) {
         return Some(Ok(()));
     }
     if let Some(refused) = backups.restore_refused.as_ref().filter(|refused| refused.request == request) {
         return Some(Err(format!("{}; all is as it was", refused.why)));
     }
-    // The init container has ended where the sidecar answers.
-    let came_for_it = seen.facts.restarted.is_some_and(|it| it.due == known.seen_at && pod_uid(seen) != Some(it.pod));
+    // The init container has ended where the sidecar answers. Until the controller acts the pod that is to go answers too.
+    let another = seen.facts.restarted.is_some_and(|it| it.due == known.seen_at && seen.pod_uid() != Some(it.pod));
     let silent = "the server was restarted, and its agent says neither that the worlds were put in place nor why not: see the log of \
                   container `prepare`";
-    came_for_it.then(|| Err(silent.to_owned()))
-}
-
-fn pod_uid(seen: &Observed) -> Option<scheduler::seen::PodUid> {
-    seen.pod.as_ref()?.uid()?.parse().ok()
+    another.then(|| Err(silent.to_owned()))
 }
 
 /// The server is being stopped for it, or comes back.
 fn is_begun(seen: &Observed, known: &RestoreHandled) -> bool {
     let stops = seen.pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
-    seen.facts.restarted.is_some_and(|it| it.due == known.seen_at && (stops || pod_uid(seen) != Some(it.pod)))
+    let is_recorded = seen.facts.restarted.filter(|it| it.due == known.seen_at);
+    is_recorded.is_some_and(|it| stops || seen.pod_uid() != Some(it.pod)) || is_left_to_init(seen, known)
+}
+
+/// The order stands, and what obeys it comes, or tries again by itself: the way back is written, or the pod is of what settled. One that
+/// runs already has not been stopped for it.
+fn is_left_to_init(seen: &Observed, known: &RestoreHandled) -> bool {
+    let stands = seen.orders.asked.as_ref().is_some_and(|order| order.request == request_of(known));
+    let settled = seen.facts.settled.map(|settled| settled.revision);
+    let is_written = seen.shape.is_some_and(|set| Some(set.template) == settled);
+    let of_settled = seen.runs_settled_files();
+    let is_up = seen.pod.as_ref().and_then(server_of).is_some_and(|server| server.started == Some(true));
+    stands && (is_written || of_settled) && !(of_settled && is_up)
+}
+
+/// Until when players may count on what they were told: that their server stops for the way back. A blackout ends that too.
+fn told_until(server: &CheckedServer, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
+    let act = Act::RollBack { failed: seen.pod_revision? };
+    let told = seen.facts.announced.filter(|told| told.act == act && Some(told.pod) == seen.pod_uid())?;
+    let until = told.ends + TOLD_COUNTS;
+    (now < until && server.windows.blackout_at(now).is_none()).then_some(until)
 }
 
 fn too_late(server: &CheckedServer, now: Timestamp) -> String {
@@ -203,109 +235,6 @@ fn too_late(server: &CheckedServer, now: Timestamp) -> String {
              between. Take it away and write it again"
         ),
     }
-}
-
-/// The copy that is asked for, if all that can be known here says that it can be put in place.
-fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Result<String, No> {
-    let refused = |why: String| No::Refused(format!("`{RESTORE_FROM}`: {why}"));
-    let Asked { copy, overwrite, everything } = read(asked).map_err(refused)?;
-    if server.backup.is_none() {
-        return Err(refused("this server has no copies: write `spec.backup` first".to_owned()));
-    }
-    let (Some(settled), Some(report)) = (&seen.settled_lock, seen.report.as_deref()) else { return Err(No::NotYet) };
-    let listed = listed(report, everything).map_err(refused)?;
-    if !overwrite {
-        let why = format!(
-            "the server has worlds. They are set aside, and nobody plays them any more, if you write `{asked};{OVERWRITE}`"
-        );
-        return Err(refused(why));
-    }
-    find(copy, everything, listed, &settled.files).map_err(refused)
-}
-
-/// The copies there are, if the agent can do with them what is asked for.
-fn listed(report: &Report, everything: bool) -> Result<&[ListedCopy], String> {
-    match &report.backups {
-        Some(BackupsSeen { problem: Some(problem), .. }) => Err(problem.clone()),
-        Some(BackupsSeen { listed: Some(listed), puts_back_everything, .. })
-            if *puts_back_everything || !everything =>
-        {
-            Ok(listed)
-        }
-        Some(_) | None => {
-            Err("the pod is from before the copies or the request were known: that comes with its next restart. \
-                               Write it again after that"
-                .to_owned())
-        }
-    }
-}
-
-/// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Asked<'a> {
-    /// A copy's name, or `latest`.
-    copy: &'a str,
-    /// The explicit word.
-    overwrite: bool,
-    /// Settings, plugins and their data too.
-    everything: bool,
-}
-
-/// What is written.
-fn read(asked: &str) -> Result<Asked<'_>, String> {
-    let (copy, words) = asked.split_once(';').unwrap_or((asked, ""));
-    let copy = copy.trim_end();
-    let split: Vec<&str> = words.split(';').map(str::trim).collect();
-    let (overwrite, everything) = match split.as_slice() {
-        [""] if !asked.contains(';') => (false, false),
-        [OVERWRITE] => (true, false),
-        [EVERYTHING] => (false, true),
-        [OVERWRITE, EVERYTHING] | [EVERYTHING, OVERWRITE] => (true, true),
-        _ => {
-            let way = format!("write `;{OVERWRITE}`, or `;{OVERWRITE};{EVERYTHING}`");
-            return Err(format!("`;{words}` behind the copy's name is not known: {way}"));
-        }
-    };
-    if is_copy(copy) {
-        return Ok(Asked { copy, overwrite, everything });
-    }
-    Err(format!("`{copy}` is no copy's name: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`"))
-}
-
-/// The name of the copy, if it holds what is asked for and the set that runs can open its worlds.
-fn find(wanted: &str, everything: bool, listed: &[ListedCopy], runs: &FileSet) -> Result<String, String> {
-    let has_worlds = |copy: &&ListedCopy| copy.contents.is_some_and(Contents::has_worlds);
-    let has_all = |copy: &&ListedCopy| has_worlds(copy) && copy.contents.is_some_and(Contents::has_server_files);
-    let will_do = |copy: &&ListedCopy| if everything { has_all(copy) } else { has_worlds(copy) };
-    let what = if everything { "worlds, settings and plugins" } else { "worlds" };
-    let found = match wanted {
-        LATEST => listed.iter().find(will_do),
-        name => listed.iter().find(|copy| copy.id == name),
-    };
-    let newest = || {
-        let names: Vec<_> = listed.iter().filter(will_do).take(NAMED).map(|copy| copy.id.as_str()).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!("the newest ones with {what} are: {names}")
-    };
-    let Some(found) = found else { return Err(format!("there is no copy `{wanted}`; {}", newest())) };
-    let id = &found.id;
-    if let Some(problem) = &found.problem {
-        return Err(format!("the copy `{id}` cannot be used: {problem}"));
-    }
-    if !has_worlds(&found) {
-        return Err(format!("the copy `{id}` holds no worlds"));
-    }
-    if !will_do(&found) {
-        let way = format!("leave `;{EVERYTHING}` out for its worlds alone");
-        return Err(format!("the copy `{id}` holds worlds and nothing else: {way}; {}", newest()));
-    }
-    if !runs.opens(found.data_version, found.lock.as_deref()) {
-        let runs = &runs.minecraft;
-        return Err(format!(
-            "the copy `{id}` is of a newer Minecraft than {runs}, which runs, and a world cannot go back"
-        ));
-    }
-    Ok(id.clone())
 }
 
 #[cfg(test)]

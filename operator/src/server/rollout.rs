@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch};
 use scheduler::countdown::places::has_languages;
-use scheduler::protocol::restore::ASKED_ORDER;
 use scheduler::protocol::{Announce, CallOff, FileSet, RestoreOrder, Save, in_the_chat};
 use scheduler::rollout::Step;
 use scheduler::seen::{
@@ -19,14 +18,14 @@ use scheduler::seen::{
 use serde_json::{Value, json};
 
 use super::apply::delete_exactly;
-use super::build::orders::{ORDER_KEY, orders_map_name};
+use super::build::orders::{Orders, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::{Announcement, CheckedServer};
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::proof;
 use super::record::{self, RecordError, SettledRecord, settled_map_name};
-use super::restore::{DueRestore, act::give_order};
+use super::restore::{DueRestore, act::give_orders};
 use crate::agent_client::AgentError;
 use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
@@ -199,7 +198,11 @@ impl Hand<'_> {
                 self.write("record the failure on", &facts, Vec::new()).await?;
                 Ok(Done::MarkedFailed)
             }
-            Step::OrderRestore { to } => {
+            Step::OrderRestore { to: _, asked: true } => {
+                self.order_copy().await?;
+                Ok(Done::RestoreOrdered)
+            }
+            Step::OrderRestore { to, asked: false } => {
                 self.order_back(restore_order(self.seen), to).await?;
                 Ok(Done::RestoreOrdered)
             }
@@ -207,18 +210,21 @@ impl Hand<'_> {
                 self.order_back(data_order(self.seen), to).await?;
                 Ok(Done::DataOrdered)
             }
-            Step::RollBack { to, unasked, not_after } => {
+            Step::RollBack { to, asked, unasked, not_after } => {
                 self.fresh("roll back", not_after)?;
                 let template = self.template(to).await?;
-                self.write("roll back", &self.seen.facts, vec![replace_template(&template), set_door(Door::Open)])
-                    .await?;
+                // The order first: without it what comes could not open the worlds.
+                let restarted = if asked { self.order_copy().await? } else { None };
+                let facts = Facts { restarted, ..self.seen.facts.clone() };
+                self.write("roll back", &facts, vec![replace_template(&template), set_door(Door::Open)]).await?;
                 Ok(Done::RolledBack { unasked })
             }
             Step::Close { settled } => self.close(settled).await,
             Step::Restart { due, pod, unasked, not_after } => {
                 self.fresh("restart", not_after)?;
                 if let Some(restore) = self.restore_at(due) {
-                    give_order(self.ctx, self.server, ASKED_ORDER, &restore.order).await?;
+                    let orders = Orders { back: None, asked: Some(restore.order.clone()) };
+                    give_orders(self.ctx, self.server, &orders).await?;
                 }
                 // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
                 // the pod would come back as something else.
@@ -332,7 +338,17 @@ impl Hand<'_> {
 
     async fn order_back(&self, order: Option<RestoreOrder>, to: Revision) -> Result<(), ActError> {
         let order = order.ok_or(ActError::NoTemplate { revision: to })?;
-        give_order(self.ctx, self.server, ORDER_KEY, &order).await
+        give_orders(self.ctx, self.server, &Orders { back: Some(order), asked: None }).await
+    }
+
+    /// The order of a person, beside the one that stands: should the copy turn out to be damaged, there is still what was ordered before. Answers
+    /// what is to be remembered of the pod that goes for it.
+    async fn order_copy(&self) -> Result<Option<Restarted>, ActError> {
+        let Some(DueRestore { restart, order }) = self.restore else { return Ok(None) };
+        // With all that the copy holds come the plugins' data of that day.
+        let back = self.seen.orders.back.clone().filter(|_| !order.everything);
+        give_orders(self.ctx, self.server, &Orders { back, asked: Some(order.clone()) }).await?;
+        Ok(self.seen.pod_uid().map(|pod| Restarted { due: restart.due, pod }))
     }
 
     /// An order that was found weeks later would be a disaster. It goes before the write that makes it old, whether one was seen or not:
@@ -373,7 +389,8 @@ impl Hand<'_> {
             settled: Some(Settled { revision: settled, world }),
             announced: None,
             saved: None,
-            restarted: None,
+            // What comes back proves itself as after any other restart, if it was stopped for one.
+            restarted: self.seen.facts.restarted.filter(|_| proven == Proven::Before),
             draining: None,
             failed: self.seen.facts.failed.clone(),
         };

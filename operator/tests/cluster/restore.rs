@@ -4,7 +4,8 @@ use crds::paper_mc_server::{RestoreHandled, RestoreResult};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
+use super::kubectl::run;
+use super::manifests::{ALWAYS, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::Witness;
@@ -87,6 +88,76 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "later");
         assert_eq!(world.notes(LOBBY, "WorldRestored").await.len(), 1);
         for reason in ["UpdateStarted", "UpdateFailed", "RestoreFailed"] {
+            assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_back_on_the_old_set_by_the_command_that_is_told()
+ {
+    in_a_world("would-lose", OLDER_MINECRAFT, async |world| {
+        let mut manifest = server(LOBBY, FAR);
+        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
+        world.apply(&[manifest, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let before = lobby.set().await;
+        lobby.put_file(MARKER, b"then").await;
+        // Whatever copy is taken, a player's file is newer: somebody has played since.
+        lobby
+            .shell("mkdir -p /data/world/playerdata && touch -d '2037-01-01 00:00:00' /data/world/playerdata/a.dat")
+            .await;
+        lobby.order("fault plugin-fails ViaVersion if 1.21.11").await;
+        world.upstream.set_now(NEWER_MINECRAFT).await;
+        lobby.planned(&["-> 1.21.11"]).await;
+        lobby.set_window(ALWAYS).await;
+
+        let told = until("a person has to decide", AN_UPDATE, async || match lobby.condition("Updating").await {
+            Some(found) if found.reason == "UndoWouldLose" => Ok(found.message),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        let failed = lobby.set().await;
+        assert!(failed.paper.starts_with("1.21.11-"), "{failed:?}");
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "nothing was put back");
+        lobby.put_file(MARKER, b"built since").await;
+        let witness = Witness::of(&lobby).await;
+        let copy = lobby.object().await.status.unwrap().backup.unwrap().last_backup.unwrap().name;
+
+        // What is told is what is done.
+        let (_, command) =
+            told.split_once('`').and_then(|(_, rest)| rest.split_once("by `")).expect("a command is told");
+        let (command, _) = command.split_once('`').unwrap();
+        assert!(command.starts_with("kubectl -n ") && command.contains(&copy), "{command}");
+        run("sh", &["-c", command], "").await;
+        let asked = format!("{copy};overwrite");
+        let handled = over(&lobby, &asked).await;
+        assert_eq!(
+            (handled.result, handled.copy.as_ref()),
+            (Some(RestoreResult::Restored), Some(&copy)),
+            "{handled:?}"
+        );
+        lobby.condition_is("Updating", "False", "Held").await;
+        assert_eq!(lobby.set().await, before, "the old set");
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "the old world");
+        let restored = lobby.object().await.status.unwrap().backup.unwrap().last_restore.unwrap();
+        let aside = lobby.shell(&format!("cat /data/{}/world/marker.txt", restored.set_aside)).await;
+        assert_eq!((restored.name, aside.as_str()), (copy.clone(), "built since"), "set aside, not deleted");
+        assert!(world.note(LOBBY, "UpdateRolledBack").await.contains(&copy));
+        witness.assert_order(&[
+            (0, "All dimensions are saved"),
+            (0, "Closing Server"),
+            (1, "Starting minecraft server version 1.21.10"),
+            (1, "Done ("),
+        ]);
+
+        // The window is open all the time: what failed is not tried again, and the copy is not put in place again.
+        world.look_again(LOBBY).await;
+        assert_eq!((witness.pods(), witness.runs()), (2, 2), "one restart:\n{}", witness.console());
+        assert_eq!(world.notes(LOBBY, "WorldRestored").await.len(), 1);
+        for reason in ["RestoreFailed", "RequestRefused"] {
             assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
         }
     })

@@ -1,6 +1,7 @@
 //! Edge (writes). A person's order to put a copy in the place of what is there: obeyed once, before the server starts.
 //!
-//! What keeps it from being obeyed keeps no server down: it is written down for the operator, and the server starts on its own worlds.
+//! What keeps it from being obeyed keeps no server down: it is written down for the operator, and the server starts on its own worlds. Where it
+//! cannot open those either, which copies would do stands in the last words.
 
 use std::path::Path;
 
@@ -11,11 +12,12 @@ use super::{Chain, clock, settings};
 use crate::backup::Backup;
 use crate::backup::restore::{self, Part, Wish, restore};
 use crate::backup::shelf::{self, Shelf};
+use crate::protocol::last_words::{NAMED, WorldRefused};
 use crate::protocol::restore::{ASKED_ORDER, AskedRestore, LISTED, ListedCopy, RestoreRefused};
 use crate::protocol::{FileSet, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::{RecordError, Volume, read_record};
-use crate::world::Worlds;
+use crate::world::{Refusal, Worlds};
 
 /// Why an order is not obeyed.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +119,27 @@ fn obey(
     let part = if order.everything { Part::Everything } else { Part::Worlds };
     info!("putting {part:?} of the copy {id} in place, as a person asked; what is here is set aside");
     Ok(restore(shelf, &backup, volume, worlds, Wish { part, request: Some(&order.request) }, disk, now)?)
+}
+
+/// What is left behind where `set` must not open the worlds: also which copies a person could ask for, and what came of what was asked for.
+pub(super) fn last_words(
+    settings: &settings::Copies,
+    volume: &Volume,
+    set: &FileSet,
+    refusal: &Refusal,
+) -> WorldRefused {
+    let stands = |orders: &Path| read_record::<AskedRestore>(&orders.with_file_name(ASKED_ORDER)).ok().flatten();
+    let order = settings.restore_order.as_deref().and_then(stands).filter(|order| order.to == set.lock);
+    let record = read_record::<RestoreRefused>(&volume.restore_refused_path()).ok().flatten();
+    let not_obeyed = record.filter(|refused| order.is_some_and(|order| order.request == refused.request));
+    let copies = settings.backups.as_ref().and_then(|backups| Shelf::new(backups).list().ok()).map(|listed| {
+        let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
+        let would_do =
+            |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty() && opens(backup, set);
+        good.filter(would_do).take(NAMED).map(|backup| backup.id).collect()
+    });
+    let not_obeyed = not_obeyed.map(|refused| (refused.request, refused.why));
+    WorldRefused { why: refusal.to_string(), copies, not_obeyed }
 }
 
 /// The newest copies, newest first, for a person to choose from.

@@ -15,6 +15,7 @@ use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
 use super::{Chain, asked_restore, copies, new_volume, plugin_data, settings};
 use crate::properties;
+use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::store::{self, Store};
@@ -47,7 +48,7 @@ pub enum Outcome {
 enum Prepared {
     Ready,
     /// The worlds must not be opened.
-    Refused(Refusal),
+    Refused(WorldRefused),
 }
 
 /// What is in the way for now.
@@ -109,7 +110,7 @@ pub async fn run(settings: &settings::Init) -> Outcome {
     loop {
         match prepare(settings, &mut locks).await {
             Ok(Prepared::Ready) => return Outcome::Ready(locks),
-            Ok(Prepared::Refused(refusal)) => return refuse(settings, format!("REFUSED: {refusal}")),
+            Ok(Prepared::Refused(refused)) => return refuse(settings, refused.to_string()),
             Err(Error::Copy(error)) => {
                 copies_failed += 1;
                 let why = Chain(&error).to_string();
@@ -143,6 +144,13 @@ fn refuse(settings: &settings::Init, words: String) -> Outcome {
         warn!("could not leave last words at {}: {error}", settings.termination_log.display());
     }
     Outcome::Refused(words)
+}
+
+impl Prepared {
+    /// Says what a person could have put in the place of such worlds.
+    fn refused(settings: &settings::Init, volume: &Volume, set: &FileSet, refusal: &Refusal) -> Self {
+        Self::Refused(asked_restore::last_words(&settings.copies, volume, set, refusal))
+    }
 }
 
 async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<Prepared, Error> {
@@ -179,13 +187,13 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
                     say_restored(Some(&restored));
                     lock_anew(&settings.data, locks).await?
                 }
-                (None, Err(refusal)) => return Ok(Prepared::Refused(refusal)),
+                (None, Err(refusal)) => return Ok(Prepared::refused(settings, &volume, &set, &refusal)),
                 (None, Ok(())) => worlds,
             }
         }
     };
     if let Err(refusal) = may_open(&worlds, &set, last.as_deref()) {
-        return Ok(Prepared::Refused(refusal));
+        return Ok(Prepared::refused(settings, &volume, &set, &refusal));
     }
     if !worlds.whole() {
         warn!(

@@ -72,6 +72,8 @@ pub enum Step {
     OrderRestore {
         /// What is settled.
         to: Revision,
+        /// The copy is the one that a person asked for. The pod is there already, and its init container tries again by itself.
+        asked: bool,
     },
     /// Tells the init container of `to` to put back what plugins' data folders held before the update, if nobody may have played since.
     /// The worlds stay as they are. Ends as [`Step::OrderRestore`] does, which says the same and more.
@@ -83,6 +85,8 @@ pub enum Step {
     RollBack {
         /// What is settled; for a first start that failed, the corrected goal.
         to: Revision,
+        /// The order of a person who wants the worlds of a copy goes with it, before the write.
+        asked: bool,
         /// Nobody could be asked. Goes into the report.
         unasked: bool,
         /// When this decision is void.

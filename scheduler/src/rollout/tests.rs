@@ -48,6 +48,7 @@ fn lobby() -> Seen {
         node: Node::Stays,
         staged: true,
         data_ordered: true,
+        copy_asked: false,
         facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },
     }
 }
@@ -245,9 +246,51 @@ fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_
     seen.world.played_since = true;
     assert_eq!(next(&seen), Step::Wait(WaitingOn::UndoWouldLose));
     seen.world.played_since = false;
-    assert_eq!(next(&seen), Step::OrderRestore { to: OLD });
+    assert_eq!(next(&seen), Step::OrderRestore { to: OLD, asked: false });
     seen.world.restore_ordered = true;
     assert!(matches!(next(&seen), Step::RollBack { to: OLD, unasked: false, .. }));
+}
+
+#[test]
+fn a_person_who_names_a_copy_has_decided_what_may_be_lost_and_the_order_goes_with_the_way_back() {
+    let mut seen = on_trial(Life::Down);
+    seen.players = Players::Nobody;
+    seen.world.floor = DataVersion(2);
+    seen.copy_asked = true;
+    let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    assert_eq!(
+        next(&Seen { verdict: Verdict::Failed, ..seen.clone() }),
+        Step::MarkFailed { revision: NEW },
+        "first of all"
+    );
+    seen.facts.failed = vec![NEW];
+    let goes = |seen: &Seen| matches!(next(seen), Step::RollBack { to: OLD, asked: true, unasked: false, .. });
+    assert!(goes(&seen), "{:?}", next(&seen));
+    seen.world.backup = Some(DataVersion(1));
+    seen.world.played_since = true;
+    assert!(goes(&seen), "{:?}", next(&seen));
+    // Also where the world was not touched: it is one restart, not two.
+    seen.world.floor = DataVersion(1);
+    assert!(goes(&seen), "{:?}", next(&seen));
+    seen.copy_asked = false;
+    assert!(matches!(next(&seen), Step::RollBack { asked: false, .. }));
+    // Whoever plays on what failed is told, and what they built is saved before it is set aside.
+    let up = Seen { copy_asked: true, players: Players::Some(3), pod: on_trial(Life::Up).pod, ..seen };
+    assert!(matches!(next(&up), Step::Announce { act: Act::RollBack { failed: NEW }, .. }));
+}
+
+#[test]
+fn a_pod_that_cannot_open_the_world_is_given_the_order_and_not_stopped() {
+    let order = Step::OrderRestore { to: OLD, asked: true };
+    let refused = Some(Pod { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: Life::Refused });
+    let gone_back = Set { door: Door::Open, ..SET };
+    for (set, gate) in [(gone_back, shut()), (SET, shut()), (SET, open())] {
+        let mut seen = Seen { set: Some(set), pod: refused, ..lobby() };
+        seen.facts.failed = vec![NEW];
+        let waits = next_step(&GOAL, &seen, gate, at(SUNDAY));
+        assert_eq!(waits, Step::Wait(WaitingOn::WorldRefused));
+        assert_eq!(next_step(&GOAL, &Seen { copy_asked: true, ..seen }, gate, at(SUNDAY)), order);
+    }
 }
 
 #[test]
@@ -352,7 +395,7 @@ fn facts_from_the_end_of_time_are_answered_like_any_other() {
 fn each_step_and_each_reason_has_a_name_and_a_time_to_look_again_where_the_clock_ends_it() {
     let soon = at(1);
     assert_eq!(Step::Wait(WaitingOn::Controller).name(), "wait");
-    assert_eq!(Step::RollBack { to: OLD, unasked: true, not_after: soon }.name(), "rollBack");
+    assert_eq!(Step::RollBack { to: OLD, asked: false, unasked: true, not_after: soon }.name(), "rollBack");
     assert_eq!(WaitingOn::SaveRefused { again: soon }.until(), Some(soon));
     assert_eq!(WaitingOn::Window { opens: None }.until(), None);
     assert!(WaitingOn::SaveRefused { again: soon }.needs_a_person());

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use scheduler::agent::clock;
 use scheduler::backup::shelf::Shelf;
 use scheduler::backup::{Backup, Contents};
+use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::restore::{AskedRestore, RestoreRefused};
 use scheduler::protocol::{FileSet, Restored};
 
@@ -65,6 +66,13 @@ impl Server {
     fn starts(&self) {
         let ended = tokio::task::block_in_place(|| self.init.run());
         assert!(ended.success(), "{}", fs::read_to_string(self.init.last_words.path()).unwrap());
+    }
+
+    /// A start that does not come to the server, because it cannot open the worlds that are there, and what is left behind of it.
+    fn world_refused(&self) -> WorldRefused {
+        assert_eq!(tokio::task::block_in_place(|| self.init.run()).code(), Some(3));
+        let words = fs::read_to_string(self.init.last_words.path()).unwrap();
+        WorldRefused::read(&words).expect("it says why the worlds are refused")
     }
 
     fn at(&self, path: &str) -> PathBuf {
@@ -161,16 +169,63 @@ async fn an_order_that_cannot_be_obeyed_is_written_down_and_the_server_starts_on
     let why = refused_for(AskedRestore { copy: newer.id, ..order("newer") });
     assert!(why.contains("a world cannot go back"), "{why}");
 
-    // Same size, other bytes: found only when it is read.
-    let archive = shelf.directory(&server.copy.id).join("archive.tar.gz");
-    let mut bytes = fs::read(&archive).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 0xff;
-    fs::write(&archive, bytes).unwrap();
+    damage(&shelf, &server.copy.id);
     let why = refused_for(order("damaged"));
     assert!(why.contains("is damaged and cannot be used"), "{why}");
     let why = refused_for(order("marked"));
     assert!(why.contains("cannot be used"), "{why}");
+}
+
+/// Changes a byte in the middle: same size, found only when it is read.
+fn damage(shelf: &Shelf, id: &str) {
+    let archive = shelf.directory(id).join("archive.tar.gz");
+    let mut bytes = fs::read(&archive).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    fs::write(&archive, bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_newer_minecraft_has_opened_the_worlds_the_copies_that_would_do_are_named_and_one_that_is_asked_for_is_put_in_place()
+ {
+    let server = Server::new().await;
+    let shelf = Shelf::new(server.copies.path().join("lobby"));
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+    copy_of(&server.init, &shelf, Contents::Worlds);
+    let refused = server.world_refused();
+    assert!(refused.why.contains("a world cannot go back"), "{refused:?}");
+    assert_eq!((&refused.copies, refused.not_obeyed), (&Some(vec![server.copy.id.clone()]), None), "not the newer one");
+
+    server.asks(&AskedRestore { copy: "20010101T000000Z-aaaaaaaa".into(), ..server.order() });
+    let why = "there is no copy `20010101T000000Z-aaaaaaaa`".to_owned();
+    for _ in ["when it is tried", "at the next try"] {
+        assert_eq!(server.world_refused().not_obeyed, Some(("asked-1".to_owned(), why.clone())));
+    }
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("more chunks", 0));
+
+    // The same pod, tried again by the kubelet, finds another order.
+    server.asks(&AskedRestore { request: "asked-2".into(), ..server.order() });
+    server.starts();
+    assert_eq!(server.chunks(), "chunks");
+    let [aside] = server.set_aside().try_into().unwrap();
+    assert_eq!(fs::read(aside.join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
+    let restored: Restored =
+        serde_json::from_slice(&fs::read(server.at(".nightshift/restored.json")).unwrap()).unwrap();
+    assert_eq!((restored.request.as_deref(), &restored.id), (Some("asked-2"), &server.copy.id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_turns_out_to_be_damaged_leaves_the_worlds_as_they_are_and_is_named_no_more() {
+    let server = Server::new().await;
+    let shelf = Shelf::new(server.copies.path().join("lobby"));
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+    damage(&shelf, &server.copy.id);
+    server.asks(&server.order());
+    let refused = server.world_refused();
+    assert_eq!(refused.copies, Some(Vec::new()));
+    let (request, why) = refused.not_obeyed.unwrap();
+    assert!(request == "asked-1" && why.contains("is damaged and cannot be used"), "{why}");
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("more chunks", 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

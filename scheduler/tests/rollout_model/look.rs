@@ -8,7 +8,8 @@ use scheduler::seen::{
     Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
-use crate::world::{Agent, Asking, Clock, ColdCopy, F, For, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
+use crate::copies::ColdCopy;
+use crate::world::{Agent, Asking, Clock, F, For, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
 
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 const EMPTY_NOTICE: SignedDuration = SignedDuration::from_secs(10);
@@ -121,6 +122,7 @@ impl State {
             node: if self.mark == Mark::There { Node::Leaves } else { Node::Stays },
             staged: true,
             data_ordered: true,
+            copy_asked: self.copy_is_asked(),
             facts: self.facts(s),
         }
     }

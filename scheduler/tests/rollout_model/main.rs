@@ -8,10 +8,12 @@
 //! alone until its deadline; (6) no Minecraft below the floor of the world; (7) from every state an end can be reached
 //! without luck or help; (8) what failed stays failed; (9) quiet means closed door and nothing behind it; (10) no roll-back
 //! ends at a revision that cannot open the world; (11) outside of windows an update comes only where nobody minds, and no newer Minecraft;
-//! (12) who empties a node is let through only when the players of a proven server were told, had their time, and its world is saved.
+//! (12) who empties a node is let through only when the players of a proven server were told, had their time, and its world is saved;
+//! (13) a person who has named a copy is not asked again, and no server is stopped for a copy that is in place already.
 
 #![expect(clippy::print_stdout, reason = "what was explored is the result; cargo shows it on failure or when asked")]
 
+mod copies;
 mod explore;
 mod look;
 mod moves;
@@ -60,6 +62,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("one-way: B flaky", 0, 2),
         ("one-way: B flaky", 1, 1),
         ("one-way without a copy: B flaky", 1, 1),
+        ("one-way, and a person asks for a copy: B flaky", 1, 1),
         ("first start: A flaky", 1, 1),
         ("hand edit is bad: M never ready", 1, 1),
         ("empty first: B flaky", 0, 1),

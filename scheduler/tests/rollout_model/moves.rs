@@ -35,12 +35,12 @@ impl<'a> Moves<'a> {
         Self { s, out: Vec::new(), broken: Vec::new(), notes: Vec::new(), sleeper: false }
     }
 
-    fn to(&mut self, kind: Kind, name: &'static str, to: State) {
+    pub(crate) fn to(&mut self, kind: Kind, name: &'static str, to: State) {
         self.out.push((kind, name, to.folded(self.s)));
     }
 
     /// A clock: whoever holds a decision holds it too long now.
-    fn tick(&mut self, name: &'static str, mut to: State) {
+    pub(crate) fn tick(&mut self, name: &'static str, mut to: State) {
         if let Some(held) = &mut to.held {
             held.in_time = false;
         }
@@ -82,6 +82,7 @@ impl<'a> Moves<'a> {
             self.to(Kind::Help, "somebody scales to 1", State { asleep: false, ..*w });
         }
         self.whoever_empties_the_node(w, &step);
+        self.whoever_asks_for_a_copy(w);
         if w.faults > 0 {
             self.faults(w);
         }
@@ -126,6 +127,9 @@ impl<'a> Moves<'a> {
             let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
             self.must(!w.open && whole && !w.foreign, "9 quiet with the door open or another template behind it");
         }
+        let decides =
+            matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));
+        self.must(!(decides && w.copy_is_asked()), "13 a person has named the copy, and is asked again");
         let outside = w.window == WindowNow::Shut && !w.nobody_minds(self.s);
         let committed = w.by_us == ByUs::Update && w.open && outside;
         if committed && *step == Step::Wait(WaitingOn::Controller) {

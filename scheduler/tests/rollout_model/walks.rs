@@ -52,6 +52,7 @@ fn drawn(dice: &mut Dice) -> Scenario {
         changes: u8::try_from(dice.below(7)).expect("at most 6"),
         agent_costs: true,
         drains: dice.once_in(2),
+        asks: dice.once_in(2),
         without: None,
     }
 }

@@ -6,6 +6,7 @@
 use scheduler::rollout::Step;
 use scheduler::seen::{Act, Door, Revision};
 
+use crate::copies::{ColdCopy, Order, Wish};
 use crate::look::{NOTICE, due};
 
 /// The revisions of the model. `M` is what a person wrote into the template by hand.
@@ -74,6 +75,8 @@ pub(crate) struct Scenario {
     pub(crate) opportunistic: bool,
     /// The node is marked to be emptied, once, and nobody may be evicted from it before the players know.
     pub(crate) drains: bool,
+    /// A person asks for the worlds of a copy of the oldest format, once.
+    pub(crate) asks: bool,
     /// How many things may go wrong, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
@@ -180,7 +183,8 @@ pub(crate) enum Deed {
     Restore { rev: Rev, open: bool },
     MarkFailed(Rev),
     Order { to: Rev, unless_played: bool },
-    RollBack { to: Rev, unasked: bool },
+    OrderCopy(Rev),
+    RollBack { to: Rev, asked: bool, unasked: bool },
     Close(Rev),
     Restart { unasked: bool },
     EndRestart,
@@ -212,11 +216,12 @@ impl Deed {
             Step::Commit { unasked, .. } => Self::Commit { unasked },
             Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
             Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
-            Step::OrderRestore { to } => {
+            Step::OrderRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
+            Step::OrderRestore { to, asked: false } => {
                 let unless_played = seen.played || seen.agent != Agent::Answers;
                 Self::Order { to: Rev::of(to), unless_played }
             }
-            Step::RollBack { to, unasked, .. } => Self::RollBack { to: Rev::of(to), unasked },
+            Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
             Step::Close { settled } => Self::Close(Rev::of(settled)),
             Step::Restart { unasked, .. } => Self::Restart { unasked },
             Step::EndRestart => Self::EndRestart,
@@ -296,22 +301,6 @@ pub(crate) enum ByUs {
     RollBack,
 }
 
-/// A cold copy, taken before a revision opened the worlds for the first time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ColdCopy {
-    pub(crate) format: u8,
-    pub(crate) before: Rev,
-}
-
-/// The order to put the worlds back when `to` starts after `failed`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Order {
-    pub(crate) to: Rev,
-    pub(crate) failed: Rev,
-    /// Somebody was on when it was given, or nobody could say: then the worlds only come back if nobody was on since the copy.
-    pub(crate) unless_played: bool,
-}
-
 /// One state of the world.
 #[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -336,6 +325,7 @@ pub(crate) struct State {
     pub(crate) window: WindowNow,
     pub(crate) clock: Clock,
     pub(crate) mark: Mark,
+    pub(crate) wish: Wish,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
@@ -352,6 +342,10 @@ pub(crate) struct State {
     /// The newest cold copy of the worlds.
     pub(crate) copy: Option<ColdCopy>,
     pub(crate) order: Option<Order>,
+    /// The order of a person stands, for this set.
+    pub(crate) order_for_copy: Option<Rev>,
+    /// The volume says that it was carried out.
+    pub(crate) obeyed: bool,
     /// Somebody was on since that copy.
     pub(crate) played: bool,
     pub(crate) held: Option<Held>,
@@ -383,6 +377,7 @@ impl State {
             window: WindowNow::Shut,
             clock: if s.restarts { Clock::Before } else { Clock::Over },
             mark: if s.drains { Mark::Before } else { Mark::Over },
+            wish: if s.asks { Wish::Before } else { Wish::Over },
             settled: Some(Rev::A),
             failed: 0,
             announced: None,
@@ -394,6 +389,8 @@ impl State {
             last: Some(Rev::A),
             copy: None,
             order: None,
+            order_for_copy: None,
+            obeyed: false,
             played: false,
             held: None,
             expect: Rev::A,

@@ -7,6 +7,7 @@ use scheduler::seen::{Facts, Revision, Settled};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::server::build::orders::Orders;
 use crate::server::record::{LockRecord, SettledRecord};
 
 fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
@@ -47,7 +48,7 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
         report: Some(Arc::new(report)),
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        order: None,
+        orders: Orders::default(),
     }
 }
 
@@ -65,13 +66,14 @@ fn the_copy_from_before_this_set_is_the_one_that_is_put_back_and_that_has_to_be_
     let world = look_at_world(&seen);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))));
     assert!(!world.played_since && !world.restore_ordered);
-    seen.order = restore_order(&seen);
+    seen.orders.back = restore_order(&seen);
     assert_eq!(
-        seen.order,
+        seen.orders.back,
         Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: false, worlds: true })
     );
     assert!(look_at_world(&seen).restore_ordered);
-    seen.order = Some(RestoreOrder { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false, worlds: true });
+    seen.orders.back =
+        Some(RestoreOrder { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false, worlds: true });
     assert!(!look_at_world(&seen).restore_ordered, "an order after another failure is another one");
 }
 
@@ -99,7 +101,7 @@ fn whoever_may_have_played_has_played() {
     assert_eq!((world.backup, world.floor), (None, DataVersion(4556)));
     let order = restore_order(&silent).unwrap();
     assert!(order.unless_played, "the init container looks for itself");
-    silent.order = Some(RestoreOrder { unless_played: false, ..order });
+    silent.orders.back = Some(RestoreOrder { unless_played: false, ..order });
     assert!(look_at_world(&silent).restore_ordered, "what was ordered when the agent spoke stands");
 }
 
@@ -142,13 +144,14 @@ fn plugins_data_that_were_kept_in_this_step_are_ordered_back_and_the_worlds_are_
     assert!(!data_ordered(&seen));
     let order = data_order(&seen).unwrap();
     assert_eq!(order, RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false });
-    seen.order = Some(order);
+    seen.orders.back = Some(order);
     assert!(data_ordered(&seen));
     // The same order does not stand for one that puts the worlds back, and the other way round it does.
     seen.settled = super::tests::seen(true, &json!(null)).settled;
     assert!(!look_at_world(&seen).restore_ordered);
     let mut seen = seen_with_data(&kept("b", &json!(null)));
-    seen.order = Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: true });
+    seen.orders.back =
+        Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: true });
     assert!(data_ordered(&seen));
 }
 

@@ -9,6 +9,7 @@ use scheduler::seen::{
 use serde_json::{Value, json};
 
 use super::*;
+use crate::server::build::orders::Orders;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 
@@ -53,7 +54,7 @@ fn seen(writes: bool, backups: &Value) -> Observed {
         report: Some(Arc::new(report)),
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        order: None,
+        orders: Orders::default(),
     }
 }
 
@@ -181,6 +182,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
         node: Node::Stays,
         staged: true,
         data_ordered: true,
+        copy_asked: false,
         facts: Facts { settled: Some(Settled { revision, world }), ..Facts::default() },
     };
     let report = serde_json::from_value(json!({

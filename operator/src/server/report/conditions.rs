@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning, human};
 use scheduler::gate::Gate;
+use scheduler::protocol::last_words::WorldRefused;
 use scheduler::rollout::{Occasion, Step, WaitingOn};
 use scheduler::seen::{Door, Life, Verdict};
 
@@ -14,13 +15,12 @@ use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
 use super::{LONGEST_MESSAGE, Report, backup, condition, drain, in_words, is_open, new_volume};
 use crate::chain::cut;
-use crate::server::build::pod::PREPARE_CONTAINER;
 use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::copies::{cold_copy, copies};
 use crate::server::in_place::stopped_at;
-use crate::server::observe::last_end;
 use crate::server::outlook::{SPOILT, SUSPENDED};
+use crate::server::restore;
 use crate::server::scope::early::Early;
 use crate::turns::NotYet;
 
@@ -51,7 +51,7 @@ pub(super) fn build_conditions(
     let now = report.now;
     let of = |of, holds, reason: &str, message: String| condition(server, of, holds, reason, message, now, before);
     let update = plan.is_update();
-    let (up, reason, message) = ready(report);
+    let (up, reason, message) = ready(checked, report);
     let words = in_words(&plan.explanation);
     let mut conditions = vec![of("Ready", Some(up), reason, message)];
     conditions.push(if plan.solved {
@@ -205,7 +205,7 @@ fn first_line(words: &str) -> String {
     cut(words.lines().next().unwrap_or_default(), LONGEST_MESSAGE)
 }
 
-fn ready(report: &Report<'_>) -> (bool, &'static str, String) {
+fn ready(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, String) {
     let asleep = report.plan.seen.set.is_some_and(|set| set.asleep);
     match report.plan.seen.pod.map(|pod| pod.life) {
         Some(Life::Up) if report.plan.proof.verdict == Verdict::Failed => {
@@ -218,7 +218,7 @@ fn ready(report: &Report<'_>) -> (bool, &'static str, String) {
             (false, "StoppedInGame", message.to_owned())
         }
         Some(Life::Down) => (false, "Down", "the server's process is not there".to_owned()),
-        Some(Life::Refused) => refused(report),
+        Some(Life::Refused) => refused(checked, report),
         Some(Life::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
         None if asleep => (false, "Asleep", "`spec.replicas` is 0".to_owned()),
         None => (false, "NoPod", "there is no pod yet".to_owned()),
@@ -226,7 +226,7 @@ fn ready(report: &Report<'_>) -> (bool, &'static str, String) {
 }
 
 /// Why the init container does not let the server start.
-fn refused(report: &Report<'_>) -> (bool, &'static str, String) {
+fn refused(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, String) {
     if let Some(why) = backup::refused(report) {
         return (false, "BackupFailed", why);
     }
@@ -234,19 +234,28 @@ fn refused(report: &Report<'_>) -> (bool, &'static str, String) {
         return (false, new_volume::NOT_RESTORED_YET, why);
     }
     let silent = || "the agent refused to open the world; see the log of container `prepare`".to_owned();
-    (false, "WorldRefused", refusal(report).unwrap_or_else(silent))
+    let why = refusal(report).unwrap_or_else(silent);
+    let copies = report.seen.world_refused().and_then(|said| said.copies);
+    let way = match copies.as_ref().map(|copies| copies.first()) {
+        Some(Some(copy)) => in_its_place(checked, copy),
+        Some(None) => "There is no good copy that it could open".to_owned(),
+        None => return (false, "WorldRefused", why),
+    };
+    (false, "WorldRefused", cut(&format!("{}. {way}", cut(&why, 512)), LONGEST_MESSAGE))
+}
+
+/// How a person has a copy put in the place of the worlds.
+fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
+    format!(
+        "The copy `{copy}` takes the place of the worlds, and what was built since is lost, by `{}`",
+        restore::command(checked, copy)
+    )
 }
 
 /// What the init container wrote when it did not let the server start.
 pub(super) fn refusal(report: &Report<'_>) -> Option<String> {
-    let statuses =
-        report.seen.pod.as_ref().and_then(|pod| pod.status.as_ref()).and_then(|s| s.init_container_statuses.as_ref());
-    let message = statuses
-        .into_iter()
-        .flatten()
-        .filter(|c| c.name == PREPARE_CONTAINER)
-        .find_map(|c| last_end(c).and_then(|ended| ended.message.clone()));
-    message.map(|message| cut(&message, 1_024))
+    let words = report.seen.last_words()?;
+    Some(cut(&WorldRefused::read(words).map_or_else(|| words.to_owned(), |said| said.why), 1_024))
 }
 
 fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpdate>) -> (bool, &'static str, String) {
@@ -337,16 +346,17 @@ fn waiting_in_words(
                 format!("a newer Minecraft has opened the world (format {floor}), which this set cannot open; {way}");
             (false, "BelowFloor", text)
         }
-        WaitingOn::WorldRefused => refused(report),
-        WaitingOn::NoBackup => (
-            false,
-            "NoBackup",
-            format!(
-                "the new version has rewritten the world and there is no copy to go back to; a person decides (docs/guides/troubleshooting.md). {}",
+        WaitingOn::WorldRefused => refused(checked, report),
+        WaitingOn::NoBackup => {
+            let way = restore::newest(report.seen)
+                .map_or_else(String::new, |copy| format!("{}. ", in_its_place(checked, &copy)));
+            let text = format!(
+                "the new version has rewritten the world and there is no copy from right before it; a person decides (docs/guides/troubleshooting.md). {way}{}",
                 problem()
-            ),
-        ),
-        WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(report)),
+            );
+            (false, "NoBackup", cut(&text, LONGEST_MESSAGE))
+        }
+        WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(checked, report)),
         WaitingOn::ServerDown => {
             let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
             (false, "ServerDown", format!("the settled set does not come up{since}; see the server's log"))
@@ -361,14 +371,14 @@ fn waiting_in_words(
     }
 }
 
-fn undo_would_lose(report: &Report<'_>) -> String {
+fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> String {
     let copy = cold_copy(report.seen).map(|copy| copy.id.as_str()).unwrap_or_default();
     let text = format!(
-        "the new version has rewritten the world. The copy `{copy}` is from before; what was built since is not in it, so a \
-         person decides (docs/guides/backup.md says how to put it back). {}",
+        "the new version has rewritten the worlds, and somebody may have played since, so a person decides. {}, and what ran before comes back. {}",
+        in_its_place(checked, copy),
         report.plan.proof.problem
     );
-    cut(&text, 1_024)
+    cut(&text, LONGEST_MESSAGE)
 }
 
 fn waiting_for_window(

@@ -1,7 +1,6 @@
 //! Pure. What is said of the copy that a volume without a world gets: condition, Events.
 
 use crds::PaperMCServerStatus;
-use crds::approval::RESTORE_FROM;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
 use scheduler::protocol::{self, NOT_RESTORED};
@@ -11,6 +10,7 @@ use super::conditions::refusal;
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::check::CheckedServer;
+use crate::server::restore;
 
 /// The condition's name.
 pub(super) const RESTORED_FROM: &str = "RestoredFrom";
@@ -49,14 +49,10 @@ fn of_the_agent(
 }
 
 fn in_use(server: &CheckedServer, order: &NewVolumeOrder) -> String {
-    let CheckedServer { name, namespace, .. } = server;
-    let way = if order.apart || order.server != *name {
+    let way = if order.apart || order.server != server.name {
         "docs/guides/backup.md says how to put the copy in its place by hand".to_owned()
     } else {
-        format!(
-            "the copy takes its place by `kubectl -n {namespace} annotate papermcserver {name} --overwrite {RESTORE_FROM}=\"{};overwrite\"`",
-            order.copy
-        )
+        format!("the copy takes its place by `{}`", restore::command(server, &order.copy))
     };
     format!(
         "nothing was done, because the volume has a world already: `spec.restoreFrom` is for one that has none. The server runs on what is \

@@ -217,9 +217,9 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
         Done::MarkedFailed => {
             warning("UpdateFailed", refusal(report).unwrap_or_else(|| report.plan.proof.problem.clone()))
         }
-        Done::RestoreOrdered => warning("RestoreOrdered", backup::restore_ordered(report)),
+        Done::RestoreOrdered => warning("RestoreOrdered", restore_ordered(report)),
         Done::DataOrdered => normal("RestoreOrdered", plugin_data::ordered()),
-        Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(before)),
+        Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
         // A first start has nothing to go back to: it is kept, and told.
         Done::Closed(Proven::First) if !report.plan.proof.problem.is_empty() => {
             warning("ServerUnproven", format!("{}; {}", running(report, true), report.plan.proof.problem))
@@ -233,12 +233,7 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             let asked = if *unasked { "; nobody could be asked" } else { "" };
             let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
             let what = match restore {
-                Some(DueRestore { restart: _, order }) if order.everything => {
-                    format!("to put all that the copy {} holds in place", order.copy)
-                }
-                Some(DueRestore { restart: _, order }) => {
-                    format!("to put the worlds of the copy {} in place", order.copy)
-                }
+                Some(restore) => what_for(restore),
                 None => format!("the restart of {}, as it is", for_people(*due, &server.zone, report.now)),
             };
             normal("RestartStarted", format!("{what}{asked}"))
@@ -257,9 +252,33 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
     })
 }
 
-fn rolled_back(before: &PaperMCServerStatus) -> String {
+fn rolled_back(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
     let what = before.update.as_deref().unwrap_or("the update");
-    format!("going back to what ran before: {what} did not work here. Not tried again until it changes")
+    let is_asked = matches!(report.step, Step::RollBack { asked: true, .. });
+    let restore = report.plan.restores.due.as_ref().filter(|_| is_asked);
+    let copy = restore.map_or_else(String::new, |restore| format!(", {}, as a person asked", what_for(restore)));
+    format!("going back to what ran before{copy}: {what} did not work here. Not tried again until it changes")
+}
+
+/// Which copy is to be put in place by whom.
+fn restore_ordered(report: &Report<'_>) -> String {
+    let is_asked = matches!(report.step, Step::OrderRestore { asked: true, .. });
+    match report.plan.restores.due.as_ref().filter(|_| is_asked) {
+        Some(restore) => {
+            format!("the init container tries again within minutes, {}, as a person asked", what_for(restore))
+        }
+        None => backup::restore_ordered(report),
+    }
+}
+
+/// `to put the worlds of the copy … in place`
+fn what_for(restore: &DueRestore) -> String {
+    let copy = &restore.order.copy;
+    if restore.order.everything {
+        format!("to put all that the copy {copy} holds in place")
+    } else {
+        format!("to put the worlds of the copy {copy} in place")
+    }
 }
 
 /// `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`

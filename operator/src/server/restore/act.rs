@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
 use scheduler::protocol::restore::ASKED_ORDER;
-use serde::Serialize;
 use serde_json::json;
 
 use super::Restores;
@@ -14,7 +13,7 @@ use crate::context::Context;
 use crate::k8s::events::Note;
 use crate::k8s::ssa::Writer;
 use crate::server::PassError;
-use crate::server::build::orders::{build_orders_map, orders_map_name};
+use crate::server::build::orders::{Orders, build_orders_map, orders_map_name};
 use crate::server::check::CheckedServer;
 use crate::server::report;
 use crate::server::rollout::ActError;
@@ -46,15 +45,10 @@ pub(crate) async fn note(
     Ok(true)
 }
 
-/// Before the pod is deleted or another template written: the init container of the next pod must find it with no agent and no operator
-/// alive.
-pub(crate) async fn give_order(
-    ctx: &Context,
-    server: &CheckedServer,
-    key: &str,
-    order: &impl Serialize,
-) -> Result<(), ActError> {
-    let map = build_orders_map(server, key, order);
+/// These, and none beside them. Before the pod is deleted or another template written: the init container of the next pod must find them with no
+/// agent and no operator alive.
+pub(crate) async fn give_orders(ctx: &Context, server: &CheckedServer, orders: &Orders) -> Result<(), ActError> {
+    let map = build_orders_map(server, orders);
     ctx.metrics.api_writes.inc();
     Writer::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
 }

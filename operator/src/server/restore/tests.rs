@@ -5,9 +5,12 @@ use scheduler::seen::{Facts, Restarted};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::server::build::orders::Orders;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::record::LockRecord;
+
+mod way_back;
 
 const GOOD: &str = "20261122T030000Z-aaaaaaaa";
 const NEWEST: &str = "20261122T060000Z-aaaaaaaa";
@@ -40,22 +43,25 @@ fn shelf() -> Value {
     ]})
 }
 
-/// A server of 1.21.10 that runs, whose agent says this of the copies; null: nothing at all.
-fn seen(backups: &Value) -> Observed {
+fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
     let lock = json!({
-        "server": "games/lobby", "minecraft": "1.21.10", "build": 129, "java": 21,
+        "server": "games/lobby", "minecraft": minecraft, "build": 129, "java": 21,
         "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
     });
     let files = json!({
-        "lock": "a".repeat(64), "minecraft": "1.21.10", "build": 129, "dataVersion": 4556,
+        "lock": digit.repeat(64), "minecraft": minecraft, "build": 129, "dataVersion": data_version,
         "server": {"path": "paper.jar", "hash": "sha256:00", "url": ""}, "support": [], "plugins": [],
     });
+    let (lock, files) = (serde_json::from_value(lock).unwrap(), serde_json::from_value(files).unwrap());
+    Arc::new(LockRecord { lock, files })
+}
+
+/// A server of 1.21.10 that runs, whose agent says this of the copies; null: nothing at all.
+fn seen(backups: &Value) -> Observed {
     let report = json!({
         "at": "2026-11-22T12:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
     });
-    let settled =
-        LockRecord { lock: serde_json::from_value(lock).unwrap(), files: serde_json::from_value(files).unwrap() };
     Observed {
         set: None,
         pod: Some(serde_json::from_value(json!({"metadata": {"name": "lobby-0", "uid": OLD_POD}})).unwrap()),
@@ -64,12 +70,12 @@ fn seen(backups: &Value) -> Observed {
         pod_revision: None,
         pod_lock: None,
         settled: None,
-        settled_lock: Some(Arc::new(settled)),
+        settled_lock: Some(record("a", "1.21.10", 4556)),
         key: None,
         report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        order: None,
+        orders: Orders::default(),
     }
 }
 
@@ -169,6 +175,8 @@ fn what_cannot_be_put_in_place_is_refused_with_the_reason_and_nothing_is_restart
         let why = refused(malformed, &shelf());
         assert!(why.contains("write `"), "{malformed}: {why}");
     }
+    let why = refused("survival/latest;overwrite", &shelf());
+    assert!(why.contains("write `spec.restoreFrom: {server: survival, copy: latest}`"), "{why}");
     let why = refused("latest;overwrite", &json!({"good": 1}));
     assert!(why.contains("next restart"), "an agent that knows no orders: {why}");
     let why = refused("latest;overwrite", &json!({"problem": "no such volume"}));
@@ -284,7 +292,7 @@ fn a_request_that_is_over_counts_again_when_it_is_written_again_and_not_before()
 #[test]
 fn the_order_of_a_request_ends_with_it() {
     let served = chosen("latest;overwrite");
-    let ends = |noted: Option<RestoreHandled>| Restores { noted, due: None }.ends_order(Some(&served));
+    let ends = |noted: Option<RestoreHandled>| Restores { noted, ..Restores::default() }.ends_order(Some(&served));
     assert!(!ends(Some(served.clone())));
     assert!(ends(None), "it was taken away");
     assert!(ends(Some(RestoreHandled { result: Some(RestoreResult::Failed), ..served.clone() })));

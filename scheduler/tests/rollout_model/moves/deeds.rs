@@ -1,7 +1,8 @@
 //! Pure. What a deed does to the world, and what must be true when it is done.
 
 use super::Moves;
-use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Mark, Order, Rev, Rule, State, WindowNow};
+use crate::copies::Order;
+use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Mark, Rev, Rule, State, WindowNow};
 
 impl Moves<'_> {
     /// May this server be stopped? Looked at when the write is made. Players come and go at will, so a running server counts
@@ -128,7 +129,7 @@ impl Moves<'_> {
                 self.must(may, "2 an update begins in the last part of the window");
                 self.must(w.failed & rev.bit() == 0, "8 a failed goal is tried again");
                 w.template = rev;
-                w.order = None;
+                (w.order, w.order_for_copy) = (None, None);
                 w.foreign &= self.s.without == Some(Rule::TemplateIsReplaced);
             }
             Deed::Commit { unasked } => self.commit(old, &mut w, unasked),
@@ -152,7 +153,15 @@ impl Moves<'_> {
                 let failed = w.pod.map_or(to, |p| p.rev);
                 w.order = Some(Order { to, failed, unless_played });
             }
-            Deed::RollBack { to, unasked } => {
+            Deed::OrderCopy(to) => {
+                let refused = w.pod.is_some_and(|p| p.life == L::Refused && p.rev == to);
+                self.must(refused || self.sleeper, "13 a copy is ordered for a server that is not down for it");
+                w.order_for_copy = Some(to);
+            }
+            Deed::RollBack { to, asked, unasked } => {
+                self.must(!asked || !w.obeyed, "13 stopped for a copy that was put in place already");
+                w.order_for_copy = if asked { Some(to) } else { w.order_for_copy };
+                w.again = asked.then_some(true);
                 let about = w.pod.map(|p| p.rev);
                 let proven = w.settled.is_none_or(|settled| settled == to);
                 let remembered = w.settled.is_none() || about.is_none_or(|rev| w.failed & rev.bit() > 0);
@@ -166,7 +175,10 @@ impl Moves<'_> {
                 self.must(!w.open || agreed, "9 closed before the controller called it current");
                 let condemned = w.failed & rev.bit() > 0 && Some(rev) != w.settled;
                 self.must(!condemned, "8 settled although it is recorded as failed");
-                (w.open, w.order, w.settled, w.again) = (false, None, Some(rev), None);
+                (w.open, w.order, w.order_for_copy) = (false, None, None);
+                // What came back for a person still has to prove itself.
+                w.again = w.again.filter(|_| Some(rev) == w.settled);
+                w.settled = Some(rev);
                 w.draining = None;
                 (w.expect, w.by_us) = (rev, ByUs::Nothing);
                 w.tampered &= w.current != rev || w.template != rev;

@@ -1,7 +1,8 @@
 //! Pure. Kubelet, init container, server, agent and players.
 
 use super::{Kind, Moves};
-use crate::world::{Agent, ByUs, ColdCopy, Fate, Judged, L, P, Rev, Rule, State};
+use crate::copies::{ColdCopy, Wish};
+use crate::world::{Agent, ByUs, Fate, Judged, L, P, Rev, Rule, State};
 
 impl Moves<'_> {
     pub(super) fn pod(&mut self, w: &State) {
@@ -46,6 +47,10 @@ impl Moves<'_> {
                     self.to(Kind::World, "restarts in place", to);
                 }
             }
+            // The kubelet tries it again, whatever for; here only what changes the answer is looked at.
+            L::Refused if w.order_for_copy == Some(p.rev) && !w.obeyed => {
+                self.to(Kind::World, "the init container is tried again", becomes(L::Init));
+            }
             L::Refused => {}
         }
         let may_be_late = match p.life {
@@ -60,8 +65,20 @@ impl Moves<'_> {
         self.agent(w);
     }
 
-    /// The init container: takes the cold copy, obeys an order to restore, refuses what cannot open the world.
+    /// The init container: puts a copy in place that a person asked for, if it is whole, and goes on with what lies there then.
     fn init(&mut self, w: &State, p: P) {
+        if w.order_for_copy != Some(p.rev) || w.obeyed {
+            return self.init_on(w, p, false);
+        }
+        self.init_on(&State { floor: 1, mixed: false, played: false, obeyed: true, ..*w }, p, false);
+        if w.faults > 0 {
+            let to = State { faults: w.faults - 1, wish: Wish::Over, order_for_copy: None, ..*w };
+            self.init_on(&to, p, true);
+        }
+    }
+
+    /// Takes the cold copy, obeys an order to restore, refuses what cannot open the world.
+    fn init_on(&mut self, w: &State, p: P, is_damaged: bool) {
         let format = self.s.format[p.rev.index()];
         let mut to = *w;
         if format < w.floor || w.mixed {
@@ -79,6 +96,8 @@ impl Moves<'_> {
                     self.note(
                         "10 exempt: nobody could say who was on, and somebody was (not put back, a person decides)",
                     );
+                } else if ours && is_damaged {
+                    self.note("10 exempt: the copy that a person asked for is damaged (told, and another one can be asked for)");
                 } else if ours && !self.s.copies {
                     self.note("10 exempt: the world was moved while its pod was stopped, and there is no copy");
                 } else {

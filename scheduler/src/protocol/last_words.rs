@@ -1,0 +1,101 @@
+//! Pure. What the init container leaves behind where a set must not open the worlds. People read it, and so does the operator: of a pod that gets no
+//! further nobody else can be asked.
+
+use std::fmt;
+
+/// How many copies are named.
+pub const NAMED: usize = 5;
+
+/// How many characters of a reason are kept: the kubelet keeps 4,096 bytes of it all.
+const LONGEST: usize = 900;
+
+const FIRST: &str = "REFUSED: ";
+const COPIES: &str = "Copies that it could open, newest first: ";
+const NO_COPIES: &str = "none";
+const NOT_OBEYED: &str = " was not obeyed: ";
+
+/// Why the worlds must not be opened, and what could be done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorldRefused {
+    /// In words for people.
+    pub why: String,
+    /// The names of good copies with worlds that the set could open, newest first, at most [`NAMED`]. None: nobody could look, or it is an
+    /// agent from before they were named.
+    pub copies: Option<Vec<String>>,
+    /// The order of a person that stands and was not obeyed: the request, and why.
+    pub not_obeyed: Option<(String, String)>,
+}
+
+impl fmt::Display for WorldRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { why, copies, not_obeyed } = self;
+        write!(f, "{FIRST}{}", one_line(why))?;
+        if let Some(copies) = copies {
+            let names = copies.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            write!(f, "\n{COPIES}{}", if names.is_empty() { NO_COPIES } else { &names })?;
+        }
+        match not_obeyed {
+            Some((request, why)) => write!(f, "\n{request}{NOT_OBEYED}{}", one_line(why)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ").chars().take(LONGEST).collect()
+}
+
+impl WorldRefused {
+    /// What is written there; None: it is about something else.
+    pub fn read(text: &str) -> Option<Self> {
+        let mut lines = text.strip_prefix(FIRST)?.lines();
+        let mut said = Self { why: lines.next().unwrap_or_default().to_owned(), copies: None, not_obeyed: None };
+        for line in lines {
+            if let Some(names) = line.strip_prefix(COPIES) {
+                let names = names.split(", ").filter(|name| *name != NO_COPIES);
+                said.copies = Some(names.map(str::to_owned).collect());
+            } else if let Some((request, why)) = line.split_once(NOT_OBEYED) {
+                said.not_obeyed = Some((request.to_owned(), why.to_owned()));
+            }
+        }
+        Some(said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> WorldRefused {
+        WorldRefused { why: "a world cannot go back".to_owned(), copies: None, not_obeyed: None }
+    }
+
+    #[test]
+    fn what_is_left_behind_is_read_as_it_was_meant() {
+        let names = ["20261122T030000Z-aaaaaaaa".to_owned(), "20261121T030000Z-aaaaaaaa".to_owned()];
+        for copies in [None, Some(Vec::new()), Some(names.to_vec())] {
+            for not_obeyed in [None, Some(("asked-1".to_owned(), "there is no copy `x`".to_owned()))] {
+                let said = WorldRefused { copies: copies.clone(), not_obeyed, ..refused() };
+                assert_eq!(WorldRefused::read(&said.to_string()), Some(said));
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_of_an_agent_from_before_and_those_about_something_else_are_told_apart() {
+        assert_eq!(WorldRefused::read("REFUSED: a world cannot go back"), Some(refused()));
+        assert_eq!(WorldRefused::read("NO BACKUP: no room"), None);
+    }
+
+    #[test]
+    fn a_reason_of_several_lines_and_a_long_one_end_where_the_next_part_begins() {
+        let why = format!("two\nlines{}", "x".repeat(5_000));
+        let said =
+            WorldRefused { why: why.clone(), copies: Some(Vec::new()), not_obeyed: Some(("asked-1".to_owned(), why)) };
+        let text = said.to_string();
+        assert!(text.len() < 4_096, "{}", text.len());
+        let read = WorldRefused::read(&text).unwrap();
+        assert!(read.why.starts_with("two linesxx") && read.copies == Some(Vec::new()));
+        assert_eq!(read.not_obeyed.unwrap().0, "asked-1");
+    }
+}
