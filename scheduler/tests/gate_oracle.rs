@@ -225,7 +225,13 @@ proptest! {
         let zone: Tz = zone.parse().unwrap();
         let before = DateTime::<Utc>::from_timestamp(now - 9 * DAY, 0).unwrap().with_timezone(&zone);
         let cron = oracle(&expression);
-        let next = cron.iter_after(before).map(|start| start.timestamp()).find(|start| *start > now).unwrap();
+        // It also takes the end of a gap for a start of a schedule whose time came that day before the gap. Where that time exists, it is none.
+        let is_one = |start: &DateTime<Tz>| {
+            let scheduled = start.date_naive().and_hms_opt(hour, minute, 0).expect("a time of the day");
+            scheduled == start.naive_local() || zone.from_local_datetime(&scheduled).earliest().is_none()
+        };
+        let next = cron.iter_after(before).filter(is_one).map(|start| start.timestamp()).find(|start| *start > now);
+        let next = next.expect("it comes each day");
         if let Gate::Shut { opens } = windows.gate(instant(now)) {
             prop_assert_eq!(opens, Some(instant(next)), "{}", instant(now));
         }

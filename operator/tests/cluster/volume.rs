@@ -55,7 +55,8 @@ impl SmallVolume {
     /// kernel does not.
     pub(super) async fn become_read_only(&self, patience: Duration) -> bool {
         let start = Instant::now();
-        while !self.remount("ro") {
+        // The file system, and not the place where it is mounted: a pod that comes just then would keep what is said of the place.
+        while !self.remount("ro=fs") {
             if start.elapsed() > patience {
                 return false;
             }

@@ -1,7 +1,7 @@
 //! Edge (writes). `agent init`: makes the volume ready for one start of the server, or waits and says why.
 //!
-//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. Only a world that must not be opened ends it with
-//! an error, because time does not mend that.
+//! Never a crash loop: whatever is in the way is tried again, with a sentence per try. Only two things end it with an error: a world that must
+//! not be opened, because time does not mend that, and a read-only disk, because time does not mend it in this container.
 
 use std::fs;
 use std::io;
@@ -31,6 +31,10 @@ const LOOKS_PER_SENTENCE: u32 = 10;
 /// How often a copy that is due is tried. The server is down meanwhile, and the set before can start again.
 const COPY_TRIES: u32 = 2;
 
+/// How often a read-only disk is tried. A container that began while the disk was read-only keeps its mount so, although the disk is mended
+/// since (seen with runc): only another container, which the kubelet makes, finds it writable.
+const READ_ONLY_TRIES: u32 = 3;
+
 /// What to do about a copy that could not be put on a volume without a world.
 const NO_NEW_WORLD: &str = "Nothing starts, so that no new world takes the place of that one: correct `spec.restoreFrom`, or take it away to \
                             begin with a new world";
@@ -42,6 +46,8 @@ pub enum Outcome {
     Ready(SessionLocks),
     /// It must not: for what reason, in words.
     Refused(String),
+    /// Another container has to try again: for what reason, in words.
+    TryAnew(String),
 }
 
 /// What `prepare` came to, if nothing was in the way.
@@ -106,7 +112,7 @@ enum Error {
 pub async fn run(settings: &settings::Init) -> Outcome {
     let mut locks = SessionLocks::default();
     let mut backoff = Backoff::default();
-    let mut copies_failed = 0;
+    let (mut copies_failed, mut read_only) = (0, 0);
     loop {
         match prepare(settings, &mut locks).await {
             Ok(Prepared::Ready) => return Outcome::Ready(locks),
@@ -127,9 +133,23 @@ pub async fn run(settings: &settings::Init) -> Outcome {
                 let why = Chain(&error);
                 return refuse(settings, format!("{NOT_RESTORED}{why}. {NO_NEW_WORLD}"));
             }
-            Err(error) => wait(&mut backoff, &Chain(&error).to_string()).await,
+            Err(error) => {
+                let why = Chain(&error).to_string();
+                read_only = if is_of_read_only_disk(&error) { read_only + 1 } else { 0 };
+                if read_only == READ_ONLY_TRIES {
+                    leave_last_words(settings, &why);
+                    return Outcome::TryAnew(why);
+                }
+                wait(&mut backoff, &why).await;
+            }
         }
     }
+}
+
+fn is_of_read_only_disk(error: &Error) -> bool {
+    let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let mut causes = chain.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::ReadOnlyFilesystem)
 }
 
 async fn wait(backoff: &mut Backoff, why: &str) {
@@ -139,11 +159,15 @@ async fn wait(backoff: &mut Backoff, why: &str) {
 }
 
 fn refuse(settings: &settings::Init, words: String) -> Outcome {
+    leave_last_words(settings, &words);
+    Outcome::Refused(words)
+}
+
+fn leave_last_words(settings: &settings::Init, words: &str) {
     warn!("{words}");
-    if let Err(error) = fs::write(&settings.termination_log, &words) {
+    if let Err(error) = fs::write(&settings.termination_log, words) {
         warn!("could not leave last words at {}: {error}", settings.termination_log.display());
     }
-    Outcome::Refused(words)
 }
 
 impl Prepared {
@@ -304,4 +328,18 @@ fn say(done: &Swapped) {
 
 fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_disk_is_known_however_deep_it_lies_and_other_obstacles_are_none() {
+        let read = |kind| RecordError::Read { path: "a".to_owned(), source: io::Error::from(kind) };
+        assert!(is_of_read_only_disk(&Error::Record(read(io::ErrorKind::ReadOnlyFilesystem))));
+        assert!(is_of_read_only_disk(&Error::Worlds(io::Error::from_raw_os_error(30))));
+        assert!(!is_of_read_only_disk(&Error::Record(read(io::ErrorKind::StorageFull))));
+        assert!(!is_of_read_only_disk(&Error::CopyLost));
+    }
 }

@@ -50,6 +50,7 @@ async fn main() -> ExitCode {
                     ExitCode::SUCCESS
                 }
                 init::Outcome::Refused(_) => ExitCode::from(REFUSED),
+                init::Outcome::TryAnew(_) => ExitCode::FAILURE,
             },
             _ = terminate.recv() => ExitCode::from(TERMINATED),
         },

@@ -95,6 +95,18 @@ impl Moves<'_> {
         w.expect = w.template;
     }
 
+    fn announce(&mut self, w: &mut State, gate_open: bool, (act, about, clock): (For, Rev, bool), short: bool) {
+        let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
+        let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
+        self.must(!is_known || short || self.sleeper, "1 players who were told when are told a later end");
+        w.announced = Some(told);
+        let needs_window = act == For::Update;
+        self.must(!needs_window || gate_open, "2 announced outside the window");
+        let last_part = w.window == WindowNow::Ending && !self.sleeper;
+        self.must(!needs_window || !last_part || is_known, "2 an update begins in the last part of the window");
+        self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
+    }
+
     pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
         let mut w = *old;
         // Every deed ends in a write to the StatefulSet: its facts are annotations of it.
@@ -107,17 +119,7 @@ impl Moves<'_> {
                 let proven = w.settled.is_none_or(|settled| settled == rev);
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
-            Deed::Announce { act, about, clock, short } => {
-                let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
-                let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
-                self.must(!is_known || short || self.sleeper, "1 players who were told when are told a later end");
-                w.announced = Some(told);
-                let needs_window = act == For::Update;
-                self.must(!needs_window || gate_open, "2 announced outside the window");
-                let last_part = w.window == WindowNow::Ending && !self.sleeper;
-                self.must(!needs_window || !last_part || is_known, "2 an update begins in the last part of the window");
-                self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
-            }
+            Deed::Announce { act, about, clock, short } => self.announce(&mut w, gate_open, (act, about, clock), short),
             Deed::Save { act, about, clock } => {
                 w.saved =
                     Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: self.s.saves });
