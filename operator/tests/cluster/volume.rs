@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,10 @@ use super::server::Server;
 
 /// A pod that is replaced leaves its volume alone for less than a second.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Fields of `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
+const DEVICE: usize = 2;
+const PLACE: usize = 4;
 
 /// A volume with little room, in place of the one whose size nobody enforces.
 pub(super) struct SmallVolume {
@@ -65,15 +69,25 @@ impl SmallVolume {
         true
     }
 
-    /// It is as it was.
+    /// It is as it was, also where the kubelet has mounted it meanwhile: such a place stays read-only by itself.
     pub(super) fn become_writable(&self) {
         assert!(self.remount("rw"), "{} stays read-only", self.folder.display());
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
+        let own = mounts.iter().find(|mount| Path::new(mount[PLACE]) == self.folder).expect("it is mounted");
+        for mount in mounts.iter().filter(|mount| mount[DEVICE] == own[DEVICE]) {
+            let place = Path::new(mount[PLACE]);
+            assert!(remount(place, "bind,rw"), "{} stays read-only", place.display());
+        }
     }
 
     fn remount(&self, how: &str) -> bool {
-        let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.folder).output();
-        done.unwrap().status.success()
+        remount(&self.folder, how)
     }
+}
+
+fn remount(place: &Path, how: &str) -> bool {
+    Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(place).output().unwrap().status.success()
 }
 
 impl Drop for SmallVolume {
