@@ -213,16 +213,21 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// Seven players come on, and the operator knows of them: the agent counts every few seconds. The number alone is never written, so
-    /// it is given something to write.
+    /// Seven players come on, and the operator knows of them.
     pub(super) async fn seven_join_and_are_counted(&self) {
         self.seven_join().await;
+        self.has_counted(7).await;
+    }
+
+    /// Waits until the operator knows of so many players: the agent counts every few seconds. The number alone is never written, so it is given
+    /// something to write.
+    pub(super) async fn has_counted(&self, players: u32) {
         let mut minutes = 0..;
-        until("the operator has counted seven players", SOON, async || {
+        until(&format!("the operator has counted {players} players"), SOON, async || {
             let deadline = format!("{}m", minutes.next().unwrap_or(0) + 60);
             self.change(json!({"players": {"deadline": deadline}})).await;
             let counted = self.object().await.status.and_then(|status| status.players);
-            if counted == Some(7) { Ok(()) } else { Err(format!("{counted:?}")) }
+            if counted == Some(players) { Ok(()) } else { Err(format!("{counted:?}")) }
         })
         .await;
     }

@@ -119,12 +119,7 @@ async fn a_countdown_is_cut_short_when_the_last_player_leaves() {
         let witness = Witness::of(&lobby).await;
         lobby.order("join Alice").await;
         lobby.order("join Bob").await;
-        until("the operator has counted them", SOON, async || {
-            world.look_again(LOBBY).await;
-            let counted = lobby.object().await.status.and_then(|status| status.players);
-            if counted == Some(2) { Ok(()) } else { Err(format!("{counted:?}")) }
-        })
-        .await;
+        lobby.has_counted(2).await;
         lobby.set_window(ALWAYS).await;
         assert_eq!(world.note(LOBBY, "PlayersWarned").await, "2 players warned: restart in 10 minutes");
 

@@ -72,9 +72,10 @@ impl SmallVolume {
     /// It is as it was, also where the kubelet has mounted it meanwhile: such a place stays read-only by itself.
     pub(super) fn become_writable(&self) {
         assert!(self.remount("rw"), "{} stays read-only", self.folder.display());
+        let folder = self.folder.canonicalize().unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
-        let own = mounts.iter().find(|mount| Path::new(mount[PLACE]) == self.folder).expect("it is mounted");
+        let own = mounts.iter().find(|mount| Path::new(mount[PLACE]) == folder).expect("it is mounted");
         for mount in mounts.iter().filter(|mount| mount[DEVICE] == own[DEVICE]) {
             let place = Path::new(mount[PLACE]);
             assert!(remount(place, "bind,rw"), "{} stays read-only", place.display());
