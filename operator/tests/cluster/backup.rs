@@ -1,9 +1,8 @@
 //! Edge (writes). The cold copy before a newer Minecraft, and the worlds that come back from it when that fails.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use serde_json::json;
 
-use super::manifests::{ALWAYS, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
+use super::manifests::{ALWAYS, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, until};
 use super::world::in_a_world;
@@ -11,9 +10,7 @@ use super::world::in_a_world;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newer_minecraft_that_fails_leaves_the_world_that_was_copied_before_it() {
     in_a_world("backup", OLDER_MINECRAFT, async |world| {
-        let mut manifest = server(LOBBY, FAR);
-        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
-        world.apply(&[manifest, viabackwards()]).await;
+        world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let before = lobby.set().await;

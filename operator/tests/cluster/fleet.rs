@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use crds::PaperMCServer;
 use kube::api::ListParams;
-use serde_json::json;
 
-use super::manifests::{BEFORE, FAR, server, viabackwards};
+use super::manifests::{BEFORE, small_server, viabackwards};
 use super::wait::{all_the_while, until};
 use super::world::alone_in_a_world;
 
@@ -17,12 +16,7 @@ const ALL_START: Duration = Duration::from_mins(8);
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_servers_at_rest_cause_no_write_and_no_request_upstream_in_a_minute() {
     alone_in_a_world("fleet", BEFORE, &["refreshSeconds=1200"], async |world| {
-        let servers = (0..SERVERS).map(|number| {
-            let mut object = server(&format!("server-{number:02}"), FAR);
-            object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
-                json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
-            object
-        });
+        let servers = (0..SERVERS).map(|number| small_server(&format!("server-{number:02}")));
         // A server that is seen before its Plugin starts without it, and the Plugin waits for the window.
         world.apply(&[viabackwards()]).await;
         world.apply(&servers.collect::<Vec<_>>()).await;

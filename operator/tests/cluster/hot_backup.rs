@@ -4,7 +4,7 @@ use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
+use super::manifests::{BEFORE, LOBBY, server_with_copies, viabackwards};
 use super::server::Server;
 use super::wait::{A_START, SOON, until};
 use super::witness::Witness;
@@ -13,9 +13,7 @@ use super::world::in_a_world;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_clock_and_nobody_leaves() {
     in_a_world("hot-backup", BEFORE, async |world| {
-        let mut manifest = server(LOBBY, FAR);
-        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
-        world.apply(&[manifest, viabackwards()]).await;
+        world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         lobby.seven_join().await;

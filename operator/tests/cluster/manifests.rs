@@ -40,6 +40,21 @@ pub(super) fn server(name: &str, cron: &str) -> Value {
     })
 }
 
+/// The same with a volume for copies, and a window that never opens.
+pub(super) fn server_with_copies(name: &str) -> Value {
+    let mut object = server(name, FAR);
+    object["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
+    object
+}
+
+/// One of many on a node, which asks for next to nothing, and whose window never opens.
+pub(super) fn small_server(name: &str) -> Value {
+    let mut object = server(name, FAR);
+    object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
+        json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
+    object
+}
+
 /// ViaBackwards on every server; it needs ViaVersion.
 pub(super) fn viabackwards() -> Value {
     plugin("viabackwards")

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, TO_AFTER, small_server, viabackwards};
 use super::server::Server;
 use super::update::a_minute_from_now;
 use super::wait::until;
@@ -90,10 +90,8 @@ async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() 
 async fn settle(world: &World, count: usize, players: Value) -> Vec<Server<'_>> {
     let names: Vec<String> = (0..count).map(|number| format!("server-{number:03}")).collect();
     let manifests = names.iter().map(|name| {
-        let mut object = server(name, FAR);
+        let mut object = small_server(name);
         object["spec"]["players"] = players.clone();
-        object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
-            json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
         object
     });
     world.apply(&[viabackwards()]).await;

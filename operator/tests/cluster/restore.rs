@@ -2,10 +2,9 @@
 
 use crds::paper_mc_server::{RestoreHandled, RestoreResult};
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::kubectl::run;
-use super::manifests::{ALWAYS, BEFORE, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
+use super::manifests::{ALWAYS, BEFORE, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
 use super::server::Server;
 use super::wait::{AN_UPDATE, SOON, until};
 use super::witness::Witness;
@@ -16,9 +15,7 @@ const MARKER: &str = "/data/world/marker.txt";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_word_that_it_may_be_overwritten() {
     in_a_world("restore", BEFORE, async |world| {
-        let mut manifest = server(LOBBY, FAR);
-        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
-        world.apply(&[manifest, viabackwards()]).await;
+        world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         lobby.order("build 1000").await;
@@ -98,9 +95,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
 async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_back_on_the_old_set_by_the_command_that_is_told()
  {
     in_a_world("would-lose", OLDER_MINECRAFT, async |world| {
-        let mut manifest = server(LOBBY, FAR);
-        manifest["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
-        world.apply(&[manifest, viabackwards()]).await;
+        world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let before = lobby.set().await;

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::RwLock;
 
 use super::crash::Moment;
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, TO_AFTER, server, viabackwards};
+use super::manifests::{AFTER, ALWAYS, BEFORE, TO_AFTER, small_server, viabackwards};
 use super::node::{Blocked, kill_part, try_cut_rcon, try_kill_9};
 use super::server::{Server, Set, in_words, is_ready};
 use super::volume::SmallVolume;
@@ -106,9 +106,7 @@ impl Story {
     }
 
     fn manifest(&self) -> serde_json::Value {
-        let mut object = server(&self.name(), FAR);
-        object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
-            json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
+        let mut object = small_server(&self.name());
         if self.copies {
             object["spec"]["backup"] = json!({"beforeUpdate": "Always", "storage": {"size": "64Mi"}});
         }
