@@ -134,6 +134,7 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
             let older = match older {
                 0 => String::new(),
+                1 => " (so is 1 older one)".to_owned(),
                 n => format!(" (so are {n} older ones)"),
             };
             let head = format!("{plugin} {version}, {}{listed}", of(*published));
