@@ -238,20 +238,19 @@ fn against_needed(asked: &Asked<'_, '_>, plugin: &str, unusable: &Unusable) -> V
     steps
 }
 
-/// The ways around what keeps the release that another one would take.
+/// The ways around what keeps the release that another one would take. What the server refuses is lifted by none of them, and stands
+/// in the way of no other: who holds may have an older release that does without it.
 fn against_lack(asked: &Asked<'_, '_>, lack: &Lack, minecraft: &Minecraft) -> Vec<HintStep> {
     let Lack { name, object, release, unusable } = lack;
     match (object, release, unusable) {
         (Some(object), _, Some(unusable)) => against_release(asked, object, unusable),
         (None, _, Some(unusable)) => against_needed(asked, name, unusable),
-        (Some(object), Some(release), None) if release.refuses.is_none() => {
+        (Some(object), Some(release), None) => {
             let siblings = release.sibling.as_ref().map(|_| HintStep::TrustSiblings);
             allow(asked.world.request, object, minecraft, &release.version).into_iter().chain(siblings).collect()
         }
-        (None, Some(release), None) if release.refuses.is_none() && !release.overridden => {
-            allow_needed(asked, name, minecraft, &release.version)
-        }
-        (_, Some(_) | None, None) => Vec::new(),
+        (None, Some(release), None) => allow_needed(asked, name, minecraft, &release.version),
+        (_, None, None) => Vec::new(),
     }
 }
 
@@ -374,9 +373,7 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             let allow = papers.last().and_then(|span| allow(request, object, &span.to, &newest.version));
             allow.into_iter().chain(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
         }
-        Reason::NotListed { object: None, plugin, newest: Some(newest), papers, .. }
-            if newest.refuses.is_none() && !newest.overridden =>
-        {
+        Reason::NotListed { object: None, plugin, newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
             let allow = papers.last().map(|span| allow_needed(asked, plugin, &span.to, &newest.version));
             allow.unwrap_or_default()
         }
