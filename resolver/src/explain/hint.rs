@@ -128,8 +128,8 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usi
         return tidy(hints);
     }
     let mut pinned = request.clone();
-    // A pinned build of this very version stays the one that is asked for.
-    if !matches!(&pinned.paper, PaperWish::BuildPin { version, .. } if *version == why.target) {
+    // A pinned build is of this very version, and stays the one that is asked for.
+    if !matches!(pinned.paper, PaperWish::BuildPin { .. }) {
         pinned.paper = PaperWish::Pin { version: why.target.clone() };
     }
     let steps = combinations(&blockers).into_iter();
@@ -153,9 +153,9 @@ pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, u
         let step = correct_server(asked, real)?;
         proven(asked, request, vec![step], from, |then| then.paper.minecraft == *real)
     };
-    // From what is had, nobody goes the other way to come near.
     let is_upwards = from.is_none_or(|from| why.target > *from);
-    let is_on_the_way = |real: &&Minecraft| from.is_none_or(|from| (*real > from) == is_upwards);
+    // From what is had, nobody goes the other way to come near, nor to where they are.
+    let is_on_the_way = |real: &&Minecraft| from.is_none_or(|from| (*real).cmp(from) == why.target.cmp(from));
     let mut hints = Vec::new();
     if !why.nearest.first().is_some_and(had) {
         hints.extend(why.nearest.iter().filter(is_on_the_way).find_map(corrected));
