@@ -27,6 +27,7 @@ mod needed;
 mod overlay;
 mod passing_over;
 pub mod request;
+mod ripening;
 #[cfg(feature = "cli")]
 mod schema;
 pub mod scope;
@@ -42,6 +43,7 @@ pub mod verify;
 pub mod version;
 
 pub use needed::needed_projects;
+pub use ripening::next_change;
 #[doc(hidden)]
 pub use solve::Prepared;
 #[doc(hidden)]

@@ -37,6 +37,16 @@ proptest! {
     }
 
     #[test]
+    fn time_alone_changes_no_answer_before_the_instant_that_is_named(mut problem in problems(), hours in 0..24_i64 * 14) {
+        problem.request.delay = jiff::SignedDuration::from_hours(30);
+        let from = problem.now - jiff::SignedDuration::from_hours(hours);
+        let next = crate::next_change(&problem.catalog, std::slice::from_ref(&problem.request), from);
+        let until = next.map_or(jiff::Timestamp::MAX, |next| next - jiff::SignedDuration::from_secs(1));
+        let at = |now| solved(&Problem { now, ..problem.clone() });
+        prop_assert_eq!(at(from), at(until));
+    }
+
+    #[test]
     fn a_lock_meets_its_request_and_its_facts_hold(problem in problems()) {
         if let Ok(resolution) = solved(&problem) {
             let Problem { catalog, request, now } = &problem;
