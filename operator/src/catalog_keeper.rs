@@ -18,11 +18,13 @@ use crate::clock::now;
 use crate::requests::Requests;
 use crate::revision::digest;
 
+/// Of what was read, without the dates of reading: the same whenever that was.
+pub(crate) type Content = [u8; 32];
+
 /// One reading of all upstreams.
 pub(crate) struct Snapshot {
     pub(crate) catalog: Catalog,
-    /// Of what was read, without the dates of reading.
-    content: [u8; 32],
+    pub(crate) content: Content,
     /// What could not be read, by subject (`modrinth/viaversion`).
     pub(crate) problems: BTreeMap<String, Problem>,
     pub(crate) read_at: Timestamp,
@@ -147,7 +149,7 @@ impl CatalogKeeper {
     }
 }
 
-fn content_of(catalog: &Catalog) -> [u8; 32] {
+fn content_of(catalog: &Catalog) -> Content {
     let mut undated = catalog.clone();
     undated.paper_read_at = Timestamp::UNIX_EPOCH;
     for project in &mut undated.projects {

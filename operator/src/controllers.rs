@@ -1,16 +1,21 @@
 //! Edge (reads). The controllers: which changes wake which object. What a pass does stands in `server` and `plugin`.
 
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use crds::{PaperMCServer, Plugin};
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::controller::{Action, Controller, Error};
-use kube::runtime::reflector::ObjectRef;
-use kube::runtime::watcher;
-use kube::{Client, ResourceExt};
+use kube::runtime::reflector::{self, ObjectRef, reflector};
+use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
+use kube::{Api, Client, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::Config;
 use crate::context::Context;
@@ -28,8 +33,13 @@ pub(crate) struct Controllers {
 impl Controllers {
     /// Watches both kinds.
     pub(crate) fn new(client: &Client, config: &Config) -> Self {
+        let (servers, writer) = reflector::store();
+        let changes = reflector(writer, asked(scoped(client, config))).applied_objects();
         Self {
-            servers: Controller::new(scoped(client, config), watcher::Config::default()),
+            servers: Controller::for_stream(
+                changes.predicate_filter(what_is_asked, PredicateConfig::default()),
+                servers,
+            ),
             plugins: Controller::new(scoped(client, config), watcher::Config::default()),
         }
     }
@@ -45,19 +55,22 @@ impl Controllers {
         let (server_store, plugin_store) = (ctx.servers.clone(), ctx.plugins.clone());
         let ours = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
         let everything = watcher::Config::default();
+        let plugins_asked_for = asked(scoped::<Plugin>(&client, &config))
+            .touched_objects()
+            .predicate_filter(what_is_asked, PredicateConfig::default());
         let servers = self
             .servers
             .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
             .owns(scoped::<StatefulSet>(&client, &config), ours.clone())
             .watches(scoped::<Pod>(&client, &config), ours, |pod| server_of(&pod))
             // A Plugin that changes, comes or goes may matter to any server of its namespace: labels decide, in the pass.
-            .watches(scoped::<Plugin>(&client, &config), everything.clone(), move |plugin| {
+            .watches_stream(plugins_asked_for, move |plugin| {
                 in_namespace(&server_store, plugin.metadata.namespace.as_ref())
             })
             .reconcile_all_on(ctx.catalog.changes())
             .reconcile_on(items_of(woken))
             .shutdown_on_signal()
-            .run(server::reconcile, never::<PaperMCServer>, ctx.clone())
+            .run(pass_of_its_own, never::<PaperMCServer>, ctx.clone())
             .for_each(|pass| {
                 if let Err(Error::ObjectNotFound(object)) = pass {
                     let namespace = object.namespace.as_deref().unwrap_or_default();
@@ -84,10 +97,43 @@ impl Controllers {
     }
 }
 
+/// A pass as a task: kube polls all passes that wait each time that one of them goes on, and on one core.
+async fn pass_of_its_own(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+    // Whoever drops it, because the Lease is lost, ends it.
+    let pass = AbortOnDropHandle::new(tokio::spawn(server::reconcile(server, ctx)));
+    pass.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
+}
+
 /// Passes turn their own failures into outcomes: there is no error left for kube's runtime.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is kube's")]
-fn never<K>(_: Arc<K>, error: &std::convert::Infallible, _: Arc<Context>) -> Action {
+fn never<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
     match *error {}
+}
+
+/// What is watched of a kind of ours. A deletion changes no generation: it is given one of its own, so that nobody takes it for nothing new.
+fn asked<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    watcher(api, watcher::Config::default()).map_ok(|event| match event {
+        watcher::Event::Delete(mut gone) => {
+            gone.meta_mut().generation = None;
+            watcher::Event::Delete(gone)
+        }
+        event @ (watcher::Event::Apply(_)
+        | watcher::Event::Init
+        | watcher::Event::InitApply(_)
+        | watcher::Event::InitDone) => event,
+    })
+}
+
+/// Spec, labels and annotations. A status is written by us: of a hundred servers that wrote theirs, each would wake the Plugins, whose
+/// statuses name servers, and each of those all the servers.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is kube's")]
+fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    (object.meta().generation, object.labels(), object.annotations()).hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 fn server_of(pod: &Pod) -> Option<ObjectRef<PaperMCServer>> {
@@ -106,6 +152,6 @@ where
         .collect()
 }
 
-fn items_of<T: Send + 'static>(receiver: mpsc::UnboundedReceiver<T>) -> impl futures::Stream<Item = T> + Send {
+fn items_of<T: Send + 'static>(receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> + Send {
     futures::stream::unfold(receiver, |mut receiver| async move { receiver.recv().await.map(|item| (item, receiver)) })
 }

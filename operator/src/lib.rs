@@ -34,6 +34,7 @@ mod quantity;
 mod requests;
 mod requeue;
 mod revision;
+mod rush;
 mod secret;
 mod server;
 mod solver;
@@ -52,6 +53,7 @@ use leader::Standing;
 use nodes::Nodes;
 use notify::office::Cluster;
 use notify::{Channel, Messenger, Post};
+use rush::Rush;
 use solver::Solver;
 use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
@@ -90,6 +92,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let pause = Duration::from_secs(u64::from(config.refresh_seconds));
     tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
+    let (wake_soon, woken_soon) = mpsc::unbounded_channel();
+    tokio::spawn(context::in_a_moment(woken_soon, wake.clone()));
     let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
     messenger.watch_cluster();
     let controllers = Controllers::new(&client, &config);
@@ -101,6 +105,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
         nodes: Nodes::new(config.watch_nodes),
         turns: Turns::new(config.limits()),
+        rush: Rush::default(),
         fence: lease.fence,
         client,
         config,
@@ -112,6 +117,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         messenger,
         metrics,
         wake,
+        wake_soon,
     });
     if ctx.nodes.are_watched() {
         tokio::spawn(nodes::watch(ctx.clone()));

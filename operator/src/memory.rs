@@ -6,12 +6,16 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::PaperMCServerStatus;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use scheduler::protocol::Report;
+use scheduler::protocol::{Report, signature};
 use scheduler::seen::Revision;
 
 use crate::server::record::{LockRecord, SettledRecord};
+
+/// What is hardly ever changed by others is read again when it was seen so long ago: of hundreds of servers whose window opens at one
+/// instant, each warns its players sooner by all that is not read first.
+pub(crate) const SEEN_COUNTS: SignedDuration = SignedDuration::from_mins(2);
 
 /// A name within a namespace.
 pub(crate) type Key = (String, String);
@@ -105,6 +109,8 @@ pub(crate) struct Memory {
     /// What we applied last and what the API server made of it, by `Kind/name`: an apply that would change nothing is
     /// not sent.
     pub(crate) applied: Shared<Key, Applied>,
+    /// The keys of the agents, by the names of their Secrets.
+    pub(crate) keys: Shared<Key, KnownKey>,
     /// The status we wrote last, with the UID of the server it is about.
     pub(crate) status: Shared<Key, (String, Arc<PaperMCServerStatus>)>,
     /// The settled revision after which unused `ConfigMap`s were deleted.
@@ -126,6 +132,16 @@ pub(crate) struct Memory {
 pub(crate) struct Applied {
     pub(crate) digest: [u8; 32],
     pub(crate) resource_version: Option<String>,
+    /// When it was found to be so.
+    pub(crate) at: Timestamp,
+}
+
+/// The key that a server's agent and the operator share.
+#[derive(Clone)]
+pub(crate) struct KnownKey {
+    pub(crate) key: signature::Key,
+    /// When it was read.
+    pub(crate) at: Timestamp,
 }
 
 impl Memory {
@@ -142,6 +158,7 @@ impl Memory {
         self.copied.retain(|key| !of(key));
         self.placed.retain(|key| !of(key));
         self.unbudgeted.retain(|key| !of(key));
+        self.keys.retain(|key| !of(key));
         self.applied.retain(|key| {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))

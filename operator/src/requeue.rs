@@ -9,11 +9,18 @@ use kube::runtime::controller::Action;
 const AFTER_A_STEP: Duration = Duration::from_secs(1);
 /// While an act is under way the agent is asked this often: a countdown, a start and a proof end within seconds.
 const DURING_AN_ACT: Duration = Duration::from_secs(3);
+/// While players are warned, or have to leave, this part of what is left of it goes by between two looks, within these bounds. All that a
+/// look can find then is that nobody is on any more, and hundreds of servers may be warned at the same time.
+const PART_OF_WHAT_IS_LEFT: u32 = 10;
+const LONGEST_OF_A_COUNTDOWN: Duration = Duration::from_secs(15);
 /// A settled server is looked at this often without any event: its clock is the window, its watch the API server; this
 /// only refreshes what nobody watches (players, drift) and costs one request to the agent.
 const SETTLED: Duration = Duration::from_mins(5);
 /// No wait is slept through in one piece: a suspended machine wakes late.
 const LONGEST: Duration = Duration::from_mins(15);
+/// So long before the instant that is waited for all is looked at once, so that little is left to read and to decide at that instant: hundreds
+/// of servers may wait for the same one.
+const AHEAD: Duration = Duration::from_mins(1);
 /// Back-off of failures: 1 s doubled each time up to this.
 const FAILURE_CAP: Duration = Duration::from_mins(5);
 
@@ -37,6 +44,8 @@ pub(crate) enum Outcome {
     Acted,
     /// An act is under way; `until` is when the reason ends by itself, if a clock ends it.
     Under { until: Option<Timestamp> },
+    /// Players are warned, or have to leave, until then at the latest.
+    Counting { until: Timestamp },
     /// Nothing may be done before `until` (a window), or before something changes.
     Waiting { until: Option<Timestamp> },
     /// The pass failed.
@@ -50,6 +59,7 @@ impl Outcome {
             Self::Settled => "settled",
             Self::Acted => "acted",
             Self::Under { .. } => "under-way",
+            Self::Counting { .. } => "counting",
             Self::Waiting { .. } => "waiting",
             Self::Failed { .. } => "failed",
         }
@@ -65,9 +75,12 @@ impl Outcome {
                 Self::Waiting { until: Some(at) }
             }
             Self::Waiting { until: Some(until) } => Self::Waiting { until: Some(until.min(at)) },
-            Self::Settled | Self::Waiting { until: None } | Self::Acted | Self::Under { .. } | Self::Failed { .. } => {
-                self
-            }
+            Self::Settled
+            | Self::Waiting { until: None }
+            | Self::Acted
+            | Self::Under { .. }
+            | Self::Counting { .. }
+            | Self::Failed { .. } => self,
         }
     }
 }
@@ -75,10 +88,18 @@ impl Outcome {
 /// When to look at the object again.
 pub(crate) fn again(outcome: Outcome, now: Timestamp) -> Action {
     match outcome {
-        Outcome::Settled => Action::requeue(SETTLED),
+        Outcome::Settled | Outcome::Waiting { until: None } => Action::requeue(SETTLED),
         Outcome::Acted => Action::requeue(AFTER_A_STEP),
         Outcome::Under { until } => Action::requeue(until.map_or(DURING_AN_ACT, |at| left(at, now).min(DURING_AN_ACT))),
-        Outcome::Waiting { until } => Action::requeue(until.map_or(SETTLED, |at| left(at, now).min(LONGEST))),
+        Outcome::Counting { until } => {
+            let left = left(until, now);
+            let pause = (left / PART_OF_WHAT_IS_LEFT).clamp(DURING_AN_ACT, LONGEST_OF_A_COUNTDOWN);
+            Action::requeue(pause.min(left))
+        }
+        Outcome::Waiting { until: Some(at) } => {
+            let left = left(at, now);
+            Action::requeue(left.checked_sub(AHEAD).filter(|rest| *rest > AFTER_A_STEP).unwrap_or(left).min(LONGEST))
+        }
         Outcome::Failed { blame: Blame::User, attempt: _ } => Action::await_change(),
         Outcome::Failed { blame: Blame::Cluster | Blame::Upstream, attempt } => {
             Action::requeue(Duration::from_secs(1_u64 << attempt.min(8)).min(FAILURE_CAP))
@@ -101,9 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_waited_for_exactly_but_never_longer_than_a_quarter_of_an_hour() {
+    fn a_window_is_waited_for_exactly_with_a_look_ahead_but_never_longer_than_a_quarter_of_an_hour() {
         let soon = Outcome::Waiting { until: Some(at(100 + 60)) };
         assert_eq!(again(soon, at(100)), Action::requeue(Duration::from_mins(1)));
+        let later = Outcome::Waiting { until: Some(at(100 + 90)) };
+        assert_eq!(again(later, at(100)), Action::requeue(Duration::from_secs(30)));
         let far = Outcome::Waiting { until: Some(at(100 + 86_400)) };
         assert_eq!(again(far, at(100)), Action::requeue(LONGEST));
     }
@@ -116,6 +139,16 @@ mod tests {
         assert_eq!(again(first, at(0)), Action::requeue(Duration::from_secs(1)));
         let hundredth = Outcome::Failed { blame: Blame::Cluster, attempt: 100 };
         assert_eq!(again(hundredth, at(0)), Action::requeue(Duration::from_secs(256)));
+    }
+
+    #[test]
+    fn a_countdown_is_looked_at_more_often_towards_its_end_which_is_met_exactly() {
+        let left = |seconds| again(Outcome::Counting { until: at(seconds) }, at(0));
+        assert_eq!(left(3_600), Action::requeue(Duration::from_secs(15)));
+        assert_eq!(left(100), Action::requeue(Duration::from_secs(10)));
+        assert_eq!(left(20), Action::requeue(Duration::from_secs(3)));
+        assert_eq!(left(2), Action::requeue(Duration::from_secs(2)));
+        assert_eq!(left(-1), Action::requeue(Duration::from_millis(200)));
     }
 
     #[test]

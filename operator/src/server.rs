@@ -17,6 +17,7 @@ use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::requeue::{Blame, Outcome, again};
+use crate::rush::Ahead;
 use crate::solver;
 use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
 
@@ -140,10 +141,14 @@ pub(crate) async fn reconcile(
             return Outcome::Waiting { until: None };
         }
         // Boxed: a pass holds many answers, and a thousand of them may wait at once.
-        match Box::pin(pass(&server, &ctx)).await {
+        match Box::pin(pass(&server, &ctx, &ctx.rush.enter())).await {
             Ok(outcome) => {
                 ctx.memory.attempts.remove(&key);
                 outcome
+            }
+            Err(PassError::Act { step, source }) if source.is_of_an_old_look() => {
+                info!(step, "somebody was faster: it is looked at again");
+                Outcome::Acted
             }
             Err(error) => {
                 if error.is_about_the_end() {
@@ -182,6 +187,7 @@ pub(crate) async fn reconcile(
 /// Forgets a server that is gone. Mostly it is simply not there any more, and the end of its children tells so.
 pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&str>) {
     ctx.memory.forget(namespace, name);
+    ctx.solver.forget(&format!("{namespace}/{name}"));
     let key = (namespace.to_owned(), name.to_owned());
     ctx.messenger.forget(&key);
     company::gone(ctx, namespace, name);
@@ -192,7 +198,7 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
     }
 }
 
-async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassError> {
+async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
     let (checked, drain) = match read(server, ctx, &seen).await? {
@@ -228,8 +234,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         return Ok(Outcome::Acted);
     }
     let followed = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
-    let follows = followed.as_ref();
-    let question = Question { solver: &ctx.solver, snapshot, request: &request, together, runs: &runs, follows, at };
+    let (solver, follows) = (&ctx.solver, followed.as_ref());
+    let question = Question { solver, snapshot, request: &request, together, runs: &runs, follows, at };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
@@ -266,8 +272,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         .with_restores(restores)
         .with_alone(alone, alone_until)
         .with_drain(drain);
-    plan.files_problem = files_problem;
-    plan.undo = undo;
+    (plan.files_problem, plan.undo) = (files_problem, undo);
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
@@ -275,6 +280,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
+    apply::apply_children_before(step, ctx, &checked, &bundle).await?;
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = Hand {
         ctx,
@@ -284,6 +290,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context) -> Result<Outcome, PassErro
         restore: plan.restores.due.as_ref(),
         only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
         decided: Stopwatch::start(at),
+        ahead,
     };
     let done = act(&hand, &plan, step).await?;
     ask::ask(ctx, &seen, &mut plan, step).await;
@@ -406,6 +413,9 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
     let failed = |source| PassError::Act { step: step.name(), source };
     let labels = |outcome| StepLabels { step: step.name(), outcome };
     let waits = matches!(step, Step::Wait(WaitingOn::Window { .. }));
+    if !matches!(step, Step::Announce { .. }) {
+        hand.ahead.has_acted();
+    }
     let done = if waits && plan.wants_staging(hand.seen) {
         // A server that is not up stages later; nothing hangs on it before the window.
         match hand.stage().await {

@@ -1,16 +1,16 @@
 //! Pure. The thread that solves. After a change of the catalog all servers of a group ask about the same set of requests:
-//! they are read and decided about once, and each gets its own explanation.
+//! they are read and decided about once, and each gets its own explanation, which is kept for as long as it would be given again.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use resolver::{Budget, Decided, Fleet, Resolution, Unsolvable};
+use resolver::{Budget, Decided, Fleet, Resolution, Unsolvable, next_change};
 use tokio::sync::oneshot;
 
-use crate::catalog_keeper::Snapshot;
+use crate::catalog_keeper::{Content, Snapshot};
 use crate::requests::Group;
 use crate::telemetry::metrics::Solves;
 
@@ -21,14 +21,32 @@ const KEPT: Duration = Duration::from_secs(10);
 /// What a server should run, or why there is no answer.
 pub(crate) type Answer = Result<Resolution, Unsolvable>;
 
-/// Asks the thread that solves.
-pub(crate) struct Solver(Sender<Question>);
+/// So many answers are kept of each server: it may be asked about with all it has, and about what may come alone.
+const MOST_KEPT: usize = 4;
+
+/// Asks the thread that solves, unless the answer is known.
+pub(crate) struct Solver {
+    questions: Sender<Question>,
+    /// By server, the newest first.
+    kept: Mutex<HashMap<String, VecDeque<Kept>>>,
+}
+
+/// An answer, and what it was given for.
+struct Kept {
+    /// Of the catalog: the catalog itself is not kept for it.
+    content: Content,
+    group: Group,
+    from: Timestamp,
+    /// From when on time may change it; None: never by itself.
+    until: Option<Timestamp>,
+    answer: Answer,
+}
 
 /// What one server should run.
 struct Question {
     subject: Subject,
     server: String,
-    reply: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<(Answer, Option<Timestamp>)>,
 }
 
 /// What is decided about at once.
@@ -52,10 +70,10 @@ impl Solver {
     pub(crate) fn start(solves: Solves) -> std::io::Result<Self> {
         let (questions, asked) = channel();
         std::thread::Builder::new().name("solver".to_owned()).spawn(move || serve(&asked, &solves))?;
-        Ok(Self(questions))
+        Ok(Self { questions, kept: Mutex::default() })
     }
 
-    /// What this server of the group should run. `at` is now; the answer may be as old as [`KEPT`].
+    /// What this server of the group should run. `at` is now; what a group was decided to have may be as old as [`KEPT`].
     ///
     /// # Errors
     /// When the thread has ended.
@@ -66,10 +84,43 @@ impl Solver {
         server: &str,
         at: Timestamp,
     ) -> Result<Answer, Gone> {
+        let content = snapshot.content;
+        if let Some(answer) = self.kept(server, content, &group, at) {
+            return Ok(answer);
+        }
         let (reply, answer) = oneshot::channel();
-        let subject = Subject { snapshot, group, at };
-        self.0.send(Question { subject, server: server.to_owned(), reply }).map_err(|_| Gone)?;
-        answer.await.map_err(|_| Gone)
+        let subject = Subject { snapshot, group: group.clone(), at };
+        let question = Question { subject, server: server.to_owned(), reply };
+        self.questions.send(question).map_err(|_| Gone)?;
+        let (answer, until) = answer.await.map_err(|_| Gone)?;
+        // Who gave up may get further the next time.
+        if !matches!(answer, Err(Unsolvable::GaveUp(_))) {
+            let mut kept = self.lock();
+            let known = kept.entry(server.to_owned()).or_default();
+            known.retain(|known| known.content == content && known.group != group);
+            known.truncate(MOST_KEPT - 1);
+            known.push_front(Kept { content, group, from: at, until, answer: answer.clone() });
+        }
+        Ok(answer)
+    }
+
+    /// Forgets a server that is gone.
+    pub(crate) fn forget(&self, server: &str) {
+        self.lock().remove(server);
+    }
+
+    fn kept(&self, server: &str, content: Content, group: &Group, at: Timestamp) -> Option<Answer> {
+        let kept = self.lock();
+        let counts = |known: &&Kept| {
+            let is_now = known.from <= at && known.until.is_none_or(|until| at < until);
+            is_now && known.content == content && (Arc::ptr_eq(&known.group, group) || known.group == *group)
+        };
+        kept.get(server)?.iter().find(counts).map(|known| known.answer.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<Kept>>> {
+        // Whoever panicked here left whole answers behind.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,12 +133,12 @@ impl Subject {
 }
 
 impl Question {
-    fn reply(self, decided: &Decided<'_, '_>, solves: &Solves) {
+    fn reply(self, decided: &Decided<'_, '_>, until: Option<Timestamp>, solves: &Solves) {
         let started = Instant::now();
         let answer = decided.answer(&self.server).expect("a server is among those it is solved with");
         solves.answer_seconds.observe(started.elapsed().as_secs_f64());
         // A pass that was dropped wants no answer.
-        drop(self.reply.send(answer));
+        drop(self.reply.send((answer, until)));
     }
 }
 
@@ -105,17 +156,18 @@ fn answer_alike(first: Question, asked: &Receiver<Question>, others: &mut VecDeq
     let subject = first.subject.clone();
     let fleet = Fleet::read(&subject.snapshot.catalog, &subject.group, subject.at);
     let decided = fleet.decide(Budget::default());
+    let until = next_change(&subject.snapshot.catalog, &subject.group, subject.at);
     solves.decide_seconds.observe(started.elapsed().as_secs_f64());
     let (alike, rest): (VecDeque<_>, VecDeque<_>) =
         others.drain(..).partition(|other: &Question| subject.counts_for(&other.subject));
     *others = rest;
     for question in std::iter::once(first).chain(alike) {
-        question.reply(&decided, solves);
+        question.reply(&decided, until, solves);
     }
     loop {
         let next = if others.is_empty() { asked.recv_timeout(KEPT).ok() } else { asked.try_recv().ok() };
         match next {
-            Some(question) if subject.counts_for(&question.subject) => question.reply(&decided, solves),
+            Some(question) if subject.counts_for(&question.subject) => question.reply(&decided, until, solves),
             Some(question) => others.push_back(question),
             None => return,
         }

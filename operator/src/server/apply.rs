@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTempl
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
+use scheduler::rollout::Step;
 use scheduler::seen::{Door, Facts};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,10 +27,11 @@ use super::check::CheckedServer;
 use super::drain::Budget;
 use super::observe::Observed;
 use super::record::{lock_map_of, settled_map_name};
+use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::k8s::ssa::Writer;
-use crate::memory::{Applied, Key, Rendered};
+use crate::memory::{Applied, Key, Rendered, SEEN_COUNTS};
 use crate::revision::{digest, revision_of};
 use crate::secret::{Password, random_hex};
 
@@ -97,27 +99,78 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
     }
 }
 
-/// Applies everything but the template, which only the rollout writes.
+/// How old what was seen of a child may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// [`SEEN_COUNTS`].
+    Lately,
+    Now,
+}
+
+/// Whether a pod is made because of the step, or may be: it never starts without the objects that its template names.
+fn makes_a_pod(step: Step) -> bool {
+    match step {
+        Step::Create { .. }
+        | Step::WriteTemplate { .. }
+        | Step::Commit { .. }
+        | Step::Restore { .. }
+        | Step::OrderRestore { .. }
+        | Step::OrderData { .. }
+        | Step::RollBack { .. }
+        | Step::Restart { .. } => true,
+        Step::Stage
+        | Step::Announce { .. }
+        | Step::Save { .. }
+        | Step::MarkFailed { .. }
+        | Step::Close { .. }
+        | Step::EndRestart
+        | Step::BeginDrain { .. }
+        | Step::EndDrain
+        | Step::Settled
+        | Step::Wait(_) => false,
+    }
+}
+
+/// Applies everything but the template, which only the rollout writes. What was there lately is not looked for again.
 pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
+    apply_each(ctx, server, bundle, Seen::Lately).await
+}
+
+/// The same right before a step that makes a pod: then all has to be there.
+pub(crate) async fn apply_children_before(
+    step: Step,
+    ctx: &Context,
+    server: &CheckedServer,
+    bundle: &Bundle,
+) -> Result<(), ApplyError> {
+    if makes_a_pod(step) { apply_each(ctx, server, bundle, Seen::Now).await } else { Ok(()) }
+}
+
+async fn apply_each(ctx: &Context, server: &CheckedServer, bundle: &Bundle, seen: Seen) -> Result<(), ApplyError> {
     // No `..`: a new kind of child does not compile until somebody applies it here.
     let Bundle { claim, backup_claim, service, lock, new_volume, template: _ } = bundle;
     for claim in [claim, backup_claim].into_iter().flatten() {
-        apply::<PersistentVolumeClaim>(ctx, Writer::SERVER_CHILDREN, &server.namespace, claim).await?;
+        apply::<PersistentVolumeClaim>(ctx, Writer::SERVER_CHILDREN, &server.namespace, claim, seen).await?;
     }
-    apply::<Service>(ctx, Writer::SERVER_CHILDREN, &server.namespace, service).await?;
-    apply_new_volume(ctx, server, new_volume).await?;
+    apply::<Service>(ctx, Writer::SERVER_CHILDREN, &server.namespace, service, seen).await?;
+    apply_new_volume(ctx, server, new_volume, seen).await?;
     // Last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
-    apply::<ConfigMap>(ctx, Writer::SERVER_CHILDREN, &server.namespace, lock).await
+    apply::<ConfigMap>(ctx, Writer::SERVER_CHILDREN, &server.namespace, lock, seen).await
 }
 
 /// Before any pod that would make a new world without it; and away again when the spec has it no more.
-async fn apply_new_volume(ctx: &Context, server: &CheckedServer, order: &ConfigMap) -> Result<(), ApplyError> {
+async fn apply_new_volume(
+    ctx: &Context,
+    server: &CheckedServer,
+    order: &ConfigMap,
+    seen: Seen,
+) -> Result<(), ApplyError> {
     let key = key_of(&server.namespace, order);
     let ends = order.data.is_none();
     if ends && ctx.memory.applied.get(&key).is_none() {
         return Ok(());
     }
-    apply::<ConfigMap>(ctx, Writer::NEW_VOLUME, &server.namespace, order).await?;
+    apply::<ConfigMap>(ctx, Writer::NEW_VOLUME, &server.namespace, order, seen).await?;
     if ends {
         ctx.memory.applied.remove(&key);
     }
@@ -137,7 +190,7 @@ pub(crate) async fn apply_budget(ctx: &Context, server: &CheckedServer, budget: 
         Budget::Open => true,
     };
     ctx.memory.unbudgeted.remove(&(server.namespace.clone(), server.name.clone()));
-    apply(ctx, Writer::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through)).await
+    apply(ctx, Writer::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), Seen::Now).await
 }
 
 /// Looked for once by each process. One that somebody made under this name is theirs.
@@ -163,22 +216,27 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
 }
 
 /// Server-side apply, unless the last one said the same and nobody has changed the object since.
-async fn apply<K>(ctx: &Context, writer: Writer, namespace: &str, desired: &K) -> Result<(), ApplyError>
+async fn apply<K>(ctx: &Context, writer: Writer, namespace: &str, desired: &K, seen: Seen) -> Result<(), ApplyError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
 {
     let key = key_of(namespace, desired);
     let digest = digest(&serde_json::to_value(desired).expect("a Kubernetes type serialises"));
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
+    let at = now();
     if let Some(last) = ctx.memory.applied.get(&key).filter(|last| last.digest == digest) {
+        if seen == Seen::Lately && at < last.at + SEEN_COUNTS {
+            return Ok(());
+        }
         let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
         if live.is_some_and(|live| live.metadata.resource_version == last.resource_version) {
+            ctx.memory.applied.put(key, Applied { at, ..last });
             return Ok(());
         }
     }
     ctx.metrics.api_writes.inc();
     let made = writer.apply(&api, desired).await.map_err(|source| failed("apply", desired, source))?;
-    ctx.memory.applied.put(key, Applied { digest, resource_version: made.resource_version() });
+    ctx.memory.applied.put(key, Applied { digest, resource_version: made.resource_version(), at });
     Ok(())
 }
 

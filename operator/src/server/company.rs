@@ -59,7 +59,7 @@ pub(super) fn end_of_pass(ctx: &Context, namespace: &str) {
         && !has_unknown(ctx, namespace)
         && ctx.catalog.requests.end_waiting(namespace)
     {
-        ctx.catalog.requests.sharing(namespace).iter().for_each(|name| wake(ctx, namespace, name));
+        ctx.catalog.requests.sharing(namespace).iter().for_each(|name| ctx.look_again(namespace, name));
     }
 }
 
@@ -81,10 +81,6 @@ fn of_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = String> 
 
 fn wake_others<'g>(ctx: &Context, namespace: &str, server: &str, groups: impl IntoIterator<Item = &'g Group>) {
     for group in groups {
-        companions(group, server).for_each(|name| wake(ctx, namespace, name));
+        companions(group, server).for_each(|name| ctx.look_again_in_a_moment(namespace, name));
     }
-}
-
-fn wake(ctx: &Context, namespace: &str, server: &str) {
-    ctx.look_again(namespace, server);
 }

@@ -115,6 +115,7 @@ impl HotCopies {
             | Outcome::Waiting { .. }
             | Outcome::Acted
             | Outcome::Under { .. }
+            | Outcome::Counting { .. }
             | Outcome::Failed { .. } => self.upcoming.map_or(outcome, |at| outcome.no_later_than(at, now)),
         }
     }

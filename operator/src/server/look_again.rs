@@ -42,9 +42,8 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             | WaitingOn::UndoWouldLose
             | WaitingOn::FirstStartFailed
             | WaitingOn::WorldRefused => Outcome::Waiting { until: None },
-            WaitingOn::Countdown { .. }
-            | WaitingOn::Players { .. }
-            | WaitingOn::Agent { .. }
+            WaitingOn::Countdown { ends: until } | WaitingOn::Players { until } => Outcome::Counting { until },
+            WaitingOn::Agent { .. }
             | WaitingOn::Controller
             | WaitingOn::PodMissing
             | WaitingOn::PodStopping { .. }

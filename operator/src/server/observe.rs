@@ -28,7 +28,7 @@ use super::record::{self, LockRecord, RecordError, SettledRecord};
 use crate::agent_client::Agent;
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::memory::{Heard, HistoryEntry};
+use crate::memory::{Heard, HistoryEntry, KnownKey, SEEN_COUNTS};
 use crate::revision::{revision_of, template_of};
 
 /// The agent's init container exits with this when it will not open the world.
@@ -116,11 +116,15 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         Some(map) => record::read_lock(&ctx.client, &ctx.memory, &namespace, map).await?,
         None => None,
     };
-    let key = read_key(&ctx.client, &namespace, &secret_name(&name)).await?;
+    let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
     let Asked { report, silent_since, refusal } = match (&pod, &key) {
         (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
         _ => Asked::in_vain(now),
     };
+    if report.is_none() {
+        // It may have another key by now.
+        ctx.memory.keys.remove(&(namespace.clone(), secret_name(&name)));
+    }
     let can_obey = settled.as_ref().is_some_and(|record| has_copies(&record.template) || keeps_data(&record.template));
     let goes_back = settled_lock.as_ref().zip(pod_lock.as_ref()).is_some_and(|(a, b)| a.files.lock != b.files.lock);
     let is_asked = report.is_none() && server.annotations().contains_key(RESTORE_FROM);
@@ -374,12 +378,20 @@ async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<O
     Ok(map.as_ref().map(orders_in).unwrap_or_default())
 }
 
-async fn read_key(client: &Client, namespace: &str, name: &str) -> Result<Option<Key>, ObserveError> {
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+/// The key as it was read lately, or anew.
+async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) -> Result<Option<Key>, ObserveError> {
+    let place = (namespace.to_owned(), name.to_owned());
+    if let Some(known) = ctx.memory.keys.get(&place).filter(|known| now < known.at + SEEN_COUNTS) {
+        return Ok(Some(known.key));
+    }
+    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
     let Some(secret) = secrets.get_opt(name).await.map_err(read("Secret", name))? else { return Ok(None) };
     let text =
         secret.data.as_ref().and_then(|data| data.get(AGENT_KEY)).and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
-    text.and_then(|text| Key::from_hex(text).ok()).map(Some).ok_or_else(|| ObserveError::Key { name: name.to_owned() })
+    let key = text.and_then(|text| Key::from_hex(text).ok());
+    let key = key.ok_or_else(|| ObserveError::Key { name: name.to_owned() })?;
+    ctx.memory.keys.put(place, KnownKey { key: key.clone(), at: now });
+    Ok(Some(key))
 }
 
 /// What came of asking an agent.

@@ -24,9 +24,8 @@ use super::check::{Announcement, CheckedServer};
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::proof;
-use super::record::{self, RecordError, SettledRecord, settled_map_name};
+use super::record::{self, SettledRecord, settled_map_name};
 use super::restore::{DueRestore, act::give_orders};
-use crate::agent_client::AgentError;
 use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
@@ -34,55 +33,17 @@ use crate::k8s::labels;
 use crate::k8s::ssa::Writer;
 use crate::memory::Rendered;
 use crate::revision::{revision_of, template_of};
+use crate::rush::Ahead;
+
+mod error;
+
+pub(crate) use error::ActError;
 
 /// `save-all flush` of a large world: longer than the worst tick stall, shorter than a decision would be retried.
 const SAVE_SECONDS: u32 = 60;
 
 /// What players read whose server may not go after all.
 const STAYS: &str = "The move is called off: the server stays where it is.";
-
-/// Why a step was not carried out.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ActError {
-    #[error("could not {intent} StatefulSet `{name}`")]
-    Write {
-        intent: &'static str,
-        name: String,
-        #[source]
-        source: kube::Error,
-    },
-    #[error("the decision to {intent} is too old to be carried out")]
-    Stale { intent: &'static str },
-    #[error(
-        "the template of revision {revision} is not kept anywhere; write the server's spec so that it can be made anew"
-    )]
-    NoTemplate { revision: Revision },
-    #[error("the pod has no agent to ask")]
-    NoAgent,
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    #[error("could not {intent} the order to put worlds or plugins' data back, ConfigMap `{name}`")]
-    Order {
-        intent: &'static str,
-        name: String,
-        #[source]
-        source: kube::Error,
-    },
-    #[error("could not delete Pod `{name}` for its restart")]
-    Delete {
-        name: String,
-        #[source]
-        source: kube::Error,
-    },
-    #[error("could not read the history of StatefulSet `{name}`")]
-    History {
-        name: String,
-        #[source]
-        source: kube::Error,
-    },
-}
 
 /// What the goal is made of.
 pub(crate) struct GoalParts<'a> {
@@ -150,6 +111,8 @@ pub(crate) struct Hand<'a> {
     /// The update is for an empty server, and called off when somebody joins.
     pub(crate) only_empty: bool,
     pub(crate) decided: Stopwatch,
+    /// The pass among all that are under way.
+    pub(crate) ahead: &'a Ahead<'a>,
 }
 
 impl Hand<'_> {
@@ -261,6 +224,7 @@ impl Hand<'_> {
         let ends = promised.unwrap_or(now + notice);
         if promised.is_none() {
             self.agent()?.announce(&self.announcement(act, ends)).await?;
+            self.ahead.lets_others_go_first().await;
         }
         let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
         self.write("record the announcement on", &facts, Vec::new()).await?;

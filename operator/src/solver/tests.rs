@@ -46,10 +46,15 @@ fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec
     drop(ask);
     let metrics = Metrics::default();
     serve(&asked, &metrics.solves);
-    let builds = replies.into_iter().map(|answer| answer.blocking_recv().unwrap().unwrap().lock.build).collect();
-    let exposition = metrics.renderer()();
-    let count = exposition.lines().find_map(|line| line.strip_prefix("nightshift_decide_seconds_count "));
-    (builds, count.unwrap().parse().unwrap())
+    let builds = replies.into_iter().map(|answer| answer.blocking_recv().unwrap().0.unwrap().lock.build).collect();
+    (builds, count(&metrics, "decide"))
+}
+
+/// How often that was done.
+fn count(metrics: &Metrics, what: &str) -> usize {
+    let (exposition, name) = (metrics.renderer()(), format!("nightshift_{what}_seconds_count "));
+    let count = exposition.lines().find_map(|line| line.strip_prefix(&name));
+    count.unwrap().parse().unwrap()
 }
 
 #[test]
@@ -72,4 +77,29 @@ fn a_decision_counts_for_ten_seconds_only_and_not_for_other_requests() {
     assert_eq!(answered(&snapshot(), &late), (vec![1, 1, 2], 2), "what a delay held is out of it by then");
     let same_again = group(&["games/a", "games/b"]);
     assert_eq!(answered(&snapshot(), &[(&one, "games/a", 0), (&same_again, "games/a", 0)]).1, 2);
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_until_time_or_what_was_read_or_asked_for_changes_it() {
+    let metrics = Metrics::default();
+    let solver = Solver::start(metrics.solves.clone()).unwrap();
+    let build = async |snapshot: &Arc<Snapshot>, group: &Group, seconds| {
+        solver.ask(snapshot.clone(), group.clone(), "games/a", at(seconds)).await.unwrap().unwrap().lock.build
+    };
+    let (one, two) = (group(&["games/a"]), group(&["games/a", "games/b"]));
+    assert_eq!(build(&snapshot(), &one, -3_000).await, 1);
+    assert_eq!(build(&snapshot(), &group(&["games/a"]), 4).await, 1);
+    assert_eq!(count(&metrics, "answer"), 1, "the same was read again and is asked again, fifty minutes later");
+    assert_eq!(build(&snapshot(), &two, 4).await, 1);
+    assert_eq!(build(&snapshot(), &one, 4).await, 1);
+    assert_eq!(count(&metrics, "answer"), 2, "other requests do not put it away");
+    assert_eq!(build(&snapshot(), &one, 5).await, 2, "what a delay held is out of it");
+    let mut catalog = snapshot().catalog.clone();
+    catalog.paper[0].builds.truncate(1);
+    let other = Arc::new(Snapshot::of(catalog, std::collections::BTreeMap::new()));
+    assert_eq!(build(&other, &one, 5).await, 1);
+    assert_eq!(count(&metrics, "answer"), 4);
+    solver.forget("games/a");
+    assert_eq!(build(&other, &one, 5).await, 1);
+    assert_eq!(count(&metrics, "answer"), 5);
 }

@@ -325,6 +325,7 @@ pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[Channel], now: Times
         Outcome::Settled
         | Outcome::Acted
         | Outcome::Under { .. }
+        | Outcome::Counting { .. }
         | Outcome::Waiting { .. }
         | Outcome::Failed { .. } => outcome,
     }

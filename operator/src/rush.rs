@@ -1,0 +1,92 @@
+//! Edge (clock). Lets those go first who have not come to their act: of hundreds of servers whose windows open at one instant, each that writes down
+//! that its players were warned keeps another one from warning its own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// Nobody lets others go first for longer: a pass may wait for a download.
+const AT_MOST: Duration = Duration::from_secs(1);
+
+/// How many passes have not come to their act. One for the process.
+#[derive(Debug, Default)]
+pub(crate) struct Rush {
+    ahead: AtomicUsize,
+    nobody_left: Notify,
+}
+
+/// A pass that has not come to its act, until it has or ends.
+pub(crate) struct Ahead<'a> {
+    rush: &'a Rush,
+    has_acted: AtomicBool,
+}
+
+impl Rush {
+    /// A pass begins.
+    pub(crate) fn enter(&self) -> Ahead<'_> {
+        self.ahead.fetch_add(1, Ordering::SeqCst);
+        Ahead { rush: self, has_acted: AtomicBool::new(false) }
+    }
+}
+
+impl Ahead<'_> {
+    /// The act is taken: nobody has to wait for it any more.
+    pub(crate) fn has_acted(&self) {
+        if !self.has_acted.swap(true, Ordering::SeqCst) && self.rush.ahead.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.rush.nobody_left.notify_waiters();
+        }
+    }
+
+    /// Has acted, and waits until all others that are under way have, or for a second.
+    pub(crate) async fn lets_others_go_first(&self) {
+        self.has_acted();
+        // Made before the look: whoever is the last in between is heard.
+        let nobody_left = self.rush.nobody_left.notified();
+        if self.rush.ahead.load(Ordering::SeqCst) > 0 {
+            // Either way it goes on now.
+            drop(timeout(AT_MOST, nobody_left).await);
+        }
+    }
+}
+
+impl Drop for Ahead<'_> {
+    fn drop(&mut self) {
+        self.has_acted();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_can_wait_waits_for_the_last_who_has_not_acted() {
+        let rush = Rush::default();
+        let (first, second, third) = (rush.enter(), rush.enter(), rush.enter());
+        let began = Instant::now();
+        let others = async {
+            tokio::time::sleep(AT_MOST / 4).await;
+            second.has_acted();
+            second.has_acted();
+            tokio::time::sleep(AT_MOST / 4).await;
+            drop(third);
+        };
+        tokio::join!(first.lets_others_go_first(), others);
+        assert_eq!(began.elapsed(), AT_MOST / 2);
+        first.lets_others_go_first().await;
+        assert_eq!(began.elapsed(), AT_MOST / 2, "nobody is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_waited_for_longer_than_a_second() {
+        let rush = Rush::default();
+        let (first, _slow) = (rush.enter(), rush.enter());
+        let began = Instant::now();
+        first.lets_others_go_first().await;
+        assert_eq!(began.elapsed(), AT_MOST);
+    }
+}
