@@ -110,7 +110,7 @@ fn never<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
     match *error {}
 }
 
-/// What is watched of a kind of ours. A deletion changes no generation: it is given one of its own, so that nobody takes it for nothing new.
+/// What is watched of a kind of ours. A deletion changes no generation: it is left without one, so that nobody takes it for nothing new.
 fn asked<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -127,12 +127,11 @@ where
     })
 }
 
-/// Spec, labels and annotations. A status is written by us: of a hundred servers that wrote theirs, each would wake the Plugins, whose
-/// statuses name servers, and each of those all the servers.
-#[expect(clippy::unnecessary_wraps, reason = "the signature is kube's")]
+/// Spec, labels and annotations; None, which always counts as news, without a generation. A status is written by us: of a hundred servers that
+/// wrote theirs, each would wake the Plugins, whose statuses name servers, and each of those all the servers.
 fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
-    (object.meta().generation, object.labels(), object.annotations()).hash(&mut hasher);
+    (object.meta().generation?, object.labels(), object.annotations()).hash(&mut hasher);
     Some(hasher.finish())
 }
 
@@ -154,4 +153,38 @@ where
 
 fn items_of<T: Send + 'static>(receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> + Send {
     futures::stream::unfold(receiver, |mut receiver| async move { receiver.recv().await.map(|item| (item, receiver)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn plugin(generation: Option<i64>, labels: &[(&str, &str)], annotations: &[(&str, &str)], newest: &str) -> Plugin {
+        let map = |of: &[(&str, &str)]| {
+            of.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect::<serde_json::Map<_, _>>()
+        };
+        let metadata =
+            json!({"name": "p", "generation": generation, "labels": map(labels), "annotations": map(annotations)});
+        let spec = json!({"source": {"type": "modrinth", "project": "viaversion"}, "instanceSelector": {}});
+        let object = json!({
+            "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+            "metadata": metadata, "spec": spec, "status": {"newest": newest},
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_we_write_ourselves_is_no_news_and_what_people_write_is() {
+        let before = what_is_asked(&plugin(Some(1), &[], &[], "1"));
+        assert_eq!(what_is_asked(&plugin(Some(1), &[], &[], "2")), before, "a status");
+        let news = [
+            plugin(Some(2), &[], &[], "1"),
+            plugin(Some(1), &[("mode", "survival")], &[], "1"),
+            plugin(Some(1), &[], &[("nightshift.dev/hold", "true")], "1"),
+        ];
+        assert!(news.iter().all(|plugin| what_is_asked(plugin) != before));
+        assert_eq!(what_is_asked(&plugin(None, &[], &[], "1")), None, "one that is gone");
+    }
 }
