@@ -15,7 +15,12 @@ use crate::server::record::{LockRecord, SettledRecord};
 
 /// What is hardly ever changed by others is read again when it was seen so long ago: of hundreds of servers whose window opens at one
 /// instant, each warns its players sooner by all that is not read first.
-pub(crate) const SEEN_COUNTS: SignedDuration = SignedDuration::from_mins(2);
+const SEEN_COUNTS: SignedDuration = SignedDuration::from_mins(2);
+
+/// Whether what was seen then need not be read again. After a clock was set back nothing was seen lately.
+pub(crate) fn was_lately(seen_at: Timestamp, now: Timestamp) -> bool {
+    (SignedDuration::ZERO..SEEN_COUNTS).contains(&now.duration_since(seen_at))
+}
 
 /// A name within a namespace.
 pub(crate) type Key = (String, String);
@@ -163,5 +168,18 @@ impl Memory {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_counts_for_two_minutes_and_not_from_a_future_that_a_clock_made_up() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert!(was_lately(at(100), at(100)) && was_lately(at(100), at(219)));
+        assert!(!was_lately(at(100), at(220)));
+        assert!(!was_lately(at(86_500), at(100)));
     }
 }

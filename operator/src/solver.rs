@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use resolver::request::Request;
 use resolver::{Budget, Decided, Fleet, Resolution, Unsolvable, next_change};
 use tokio::sync::oneshot;
 
@@ -35,11 +36,31 @@ pub(crate) struct Solver {
 struct Kept {
     /// Of the catalog: the catalog itself is not kept for it.
     content: Content,
-    group: Group,
+    asked: Asked,
     from: Timestamp,
     /// From when on time may change it; None: never by itself.
     until: Option<Timestamp>,
     answer: Answer,
+}
+
+/// The requests that were decided about together.
+enum Asked {
+    Alone(Group),
+    /// Those of a group are kept by whoever asks, and not for each of its servers: it is the same group as long as nobody lets it go.
+    Together(Weak<Vec<Request>>),
+}
+
+impl Asked {
+    fn of(group: &Group) -> Self {
+        if group.len() > 1 { Self::Together(Arc::downgrade(group)) } else { Self::Alone(group.clone()) }
+    }
+
+    fn is(&self, group: &Group) -> bool {
+        match self {
+            Self::Alone(one) => one == group,
+            Self::Together(several) => several.upgrade().is_some_and(|several| Arc::ptr_eq(&several, group)),
+        }
+    }
 }
 
 /// What one server should run.
@@ -97,9 +118,10 @@ impl Solver {
         if !matches!(answer, Err(Unsolvable::GaveUp(_))) {
             let mut kept = self.lock();
             let known = kept.entry(server.to_owned()).or_default();
-            known.retain(|known| known.content == content && known.group != group);
+            known.retain(|known| known.content == content && !known.asked.is(&group));
             known.truncate(MOST_KEPT - 1);
-            known.push_front(Kept { content, group, from: at, until, answer: answer.clone() });
+            let asked = Asked::of(&group);
+            known.push_front(Kept { content, asked, from: at, until, answer: answer.clone() });
         }
         Ok(answer)
     }
@@ -113,7 +135,7 @@ impl Solver {
         let kept = self.lock();
         let counts = |known: &&Kept| {
             let is_now = known.from <= at && known.until.is_none_or(|until| at < until);
-            is_now && known.content == content && (Arc::ptr_eq(&known.group, group) || known.group == *group)
+            is_now && known.content == content && known.asked.is(group)
         };
         kept.get(server)?.iter().find(counts).map(|known| known.answer.clone())
     }

@@ -31,7 +31,7 @@ use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::k8s::ssa::Writer;
-use crate::memory::{Applied, Key, Rendered, SEEN_COUNTS};
+use crate::memory::{Applied, Key, Rendered, was_lately};
 use crate::revision::{digest, revision_of};
 use crate::secret::{Password, random_hex};
 
@@ -102,7 +102,7 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
 /// How old what was seen of a child may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// [`SEEN_COUNTS`].
+    /// [`was_lately`].
     Lately,
     Now,
 }
@@ -225,7 +225,7 @@ where
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     let at = now();
     if let Some(last) = ctx.memory.applied.get(&key).filter(|last| last.digest == digest) {
-        if seen == Seen::Lately && at < last.at + SEEN_COUNTS {
+        if seen == Seen::Lately && was_lately(last.at, at) {
             return Ok(());
         }
         let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;

@@ -28,7 +28,7 @@ use super::record::{self, LockRecord, RecordError, SettledRecord};
 use crate::agent_client::Agent;
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::memory::{Heard, HistoryEntry, KnownKey, SEEN_COUNTS};
+use crate::memory::{Heard, HistoryEntry, KnownKey, was_lately};
 use crate::revision::{revision_of, template_of};
 
 /// The agent's init container exits with this when it will not open the world.
@@ -381,7 +381,7 @@ async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<O
 /// The key as it was read lately, or anew.
 async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) -> Result<Option<Key>, ObserveError> {
     let place = (namespace.to_owned(), name.to_owned());
-    if let Some(known) = ctx.memory.keys.get(&place).filter(|known| now < known.at + SEEN_COUNTS) {
+    if let Some(known) = ctx.memory.keys.get(&place).filter(|known| was_lately(known.at, now)) {
         return Ok(Some(known.key));
     }
     let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
