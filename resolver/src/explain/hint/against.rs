@@ -62,7 +62,7 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
         let newest = holder.newest.as_ref().filter(|_| holder.waits_for_a_list());
         let mut steps = match (&holder.nearly, newest) {
             (Some(nearly), _) => against_needed(asked, &holder.name, &nearly.unusable),
-            (None, Some(newest)) => allow_needed(asked, &holder.name, minecraft, &newest.version),
+            (None, Some(newest)) => against_list(asked, None, &holder.name, minecraft, newest),
             (None, None) => Vec::new(),
         };
         steps.extend(holder.lacks.iter().flat_map(|lack| against_lack(asked, lack, minecraft)));
@@ -90,8 +90,7 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
     // What the server refuses is lifted by no override.
     let listable = |newest: &&ListedRelease| holder.together_with.is_empty() && newest.refuses.is_none();
     if let Some(newest) = holder.newest.as_ref().filter(listable) {
-        steps.extend(allow(request, object, minecraft, &newest.version));
-        steps.extend(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings));
+        steps.extend(against_list(asked, Some(object), &holder.name, minecraft, newest));
     }
     // There is no way back from it, so it comes last.
     steps.extend(around(&downs));
@@ -159,21 +158,35 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
     })
 }
 
+/// The ways around the list of a release that does not name a Minecraft version: to say that it runs there, on its Plugin or on one
+/// that is written for it, or to let the list of a hotfix sibling count.
+fn against_list(
+    asked: &Asked<'_, '_>,
+    object: Option<&str>,
+    plugin: &str,
+    minecraft: &Minecraft,
+    release: &ListedRelease,
+) -> Vec<HintStep> {
+    let allowed = match object {
+        Some(object) => allow(asked.world.request, object, minecraft, &release.version),
+        None => allow_needed(asked, plugin, minecraft, &release.version),
+    };
+    allowed.into_iter().chain(release.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
+}
+
 /// The Plugin to write for what nobody asks for, so that this release of it may run on a Minecraft version.
-fn allow_needed(asked: &Asked<'_, '_>, plugin: &str, minecraft: &Minecraft, release: &str) -> Vec<HintStep> {
-    let shelves = &asked.world.shelves;
-    let Some(shelf) = shelves.iter().find(|shelf| shelf.name() == plugin) else { return Vec::new() };
+fn allow_needed(asked: &Asked<'_, '_>, plugin: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
+    let shelf = asked.world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
     let objects = asked_for_it(asked, plugin);
-    let Some(object) = objects.first() else { return Vec::new() };
     let projects = [(plugin.to_owned(), shelf.project.key.clone())];
-    let HintStep::AddPlugins { mut plugins } = propose(asked.world.request, object, &projects) else {
-        return Vec::new();
+    let HintStep::AddPlugins { mut plugins } = propose(asked.world.request, objects.first()?, &projects) else {
+        return None;
     };
     for proposal in &mut plugins {
         let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
         proposal.allows = Some(Allowance { minecraft_versions, releases });
     }
-    vec![HintStep::AddPlugins { plugins }]
+    Some(HintStep::AddPlugins { plugins })
 }
 
 fn against_release(asked: &Asked<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
@@ -245,11 +258,7 @@ fn against_lack(asked: &Asked<'_, '_>, lack: &Lack, minecraft: &Minecraft) -> Ve
     match (object, release, unusable) {
         (Some(object), _, Some(unusable)) => against_release(asked, object, unusable),
         (None, _, Some(unusable)) => against_needed(asked, name, unusable),
-        (Some(object), Some(release), None) => {
-            let siblings = release.sibling.as_ref().map(|_| HintStep::TrustSiblings);
-            allow(asked.world.request, object, minecraft, &release.version).into_iter().chain(siblings).collect()
-        }
-        (None, Some(release), None) => allow_needed(asked, name, minecraft, &release.version),
+        (object, Some(release), None) => against_list(asked, object.as_deref(), name, minecraft, release),
         (_, None, None) => Vec::new(),
     }
 }
@@ -353,7 +362,6 @@ pub(super) fn against_paper(asked: &Asked<'_, '_>, unusable: &Unusable, minecraf
 }
 
 fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
-    let request = asked.world.request;
     match reason {
         Reason::PaperPinned { .. } => vec![HintStep::UnpinServer],
         Reason::NoSuchPaper { nearest, .. } => {
@@ -369,14 +377,10 @@ fn against_reason(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<HintStep> {
             .chain([HintStep::UnpinPlugin { object: object.clone() }])
             .collect(),
         Reason::PluginPinned { object, .. } => vec![HintStep::UnpinPlugin { object: object.clone() }],
-        Reason::NotListed { object: Some(object), newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
-            let allow = papers.last().and_then(|span| allow(request, object, &span.to, &newest.version));
-            allow.into_iter().chain(newest.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
-        }
-        Reason::NotListed { object: None, plugin, newest: Some(newest), papers, .. } if newest.refuses.is_none() => {
-            let allow = papers.last().map(|span| allow_needed(asked, plugin, &span.to, &newest.version));
-            allow.unwrap_or_default()
-        }
+        Reason::NotListed { object, plugin, newest: Some(newest), papers, .. } if newest.refuses.is_none() => papers
+            .last()
+            .map(|span| against_list(asked, object.as_deref(), plugin, &span.to, newest))
+            .unwrap_or_default(),
         Reason::ReleasesUnusable { object: None, plugin, unusable, .. } => against_needed(asked, plugin, unusable),
         Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),
         Reason::OneVersion { one_version } => against_one_version(asked, one_version),
