@@ -108,25 +108,11 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usi
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
     blockers.extend(why.holders.iter().flat_map(|holder| blockers_of(asked, holder, &why.target)));
+    if let Some(pin) = &why.pinned {
+        return tidy(against_pin(asked, why, pin, &blockers));
+    }
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
-    if let Some(pin) = &why.pinned {
-        let mut hints = Vec::new();
-        let moved = correct_server(asked, &why.target);
-        if blockers.is_empty() {
-            let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
-            hints.extend(proven(asked, request, vec![HintStep::UnpinServer], from, better));
-            // One that means something stands on purpose.
-            let corrected = moved.filter(|_| !is_real(asked, pin));
-            hints.extend(corrected.and_then(|step| proven(asked, request, vec![step], from, exactly)));
-        } else {
-            // Without any pin it may be another version that is chosen.
-            blockers.push(moved.into_iter().collect());
-            let steps = combinations(&blockers).into_iter();
-            hints.extend(steps.filter_map(|steps| proven(asked, request, steps, from, exactly)));
-        }
-        return tidy(hints);
-    }
     let mut pinned = request.clone();
     // A pinned build is of this very version, and stays the one that is asked for.
     if !matches!(pinned.paper, PaperWish::BuildPin { .. }) {
@@ -134,6 +120,36 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usi
     }
     let steps = combinations(&blockers).into_iter();
     tidy(steps.filter_map(|steps| proven(asked, &pinned, steps, from, exactly)).collect())
+}
+
+/// What would make a certain Paper possible that the server's pin stands against, and these besides.
+fn against_pin(asked: &Asked<'_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
+    let request = asked.world.request;
+    let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
+    let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
+    let moved = correct_server(asked, &why.target);
+    if !blockers.is_empty() {
+        // Without any pin it may be another version that is chosen.
+        let steps = moved.map_or_else(Vec::new, |moved| beside(combinations(blockers), &moved));
+        return steps.into_iter().filter_map(|steps| proven(asked, request, steps, from, exactly)).collect();
+    }
+    let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
+    let unpinned = proven(asked, request, vec![HintStep::UnpinServer], from, better);
+    // One that means something stands on purpose.
+    let corrected = moved.filter(|_| !is_real(asked, pin));
+    let corrected = corrected.and_then(|step| proven(asked, request, vec![step], from, exactly));
+    unpinned.into_iter().chain(corrected).collect()
+}
+
+/// These ways, each with another step; those that only wait are none together with it.
+fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep) -> Vec<Vec<HintStep>> {
+    let acts = |steps: &Vec<HintStep>| !steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. }));
+    let with = |mut steps: Vec<HintStep>| {
+        steps.push(step.clone());
+        steps.sort();
+        steps
+    };
+    ways.into_iter().filter(|steps| acts(steps) && steps.len() < MOST_STEPS).map(with).collect()
 }
 
 /// Whether there is what the server's pin names.

@@ -35,6 +35,17 @@ fn a_blocker_without_a_way_around_it_and_more_than_six_lead_to_no_hint() {
 }
 
 #[test]
+fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
+    let pin = HintStep::PinServer { version: "1.21.10".parse().unwrap(), build: None };
+    let unpin = HintStep::UnpinPlugin { object: "a".to_owned() };
+    let correct = HintStep::PinPlugin { object: "a".to_owned(), version: "2".to_owned() };
+    let ways = vec![vec![wait(1)], vec![correct.clone()], vec![unpin.clone()]];
+    assert_eq!(beside(ways, &pin), [vec![pin.clone(), correct], vec![unpin, pin.clone()]], "in order, and no waiting");
+    let of = |count: usize| beside(vec![blockers(count).concat()], &pin).len();
+    assert_eq!([of(MOST_STEPS - 1), of(MOST_STEPS)], [1, 0]);
+}
+
+#[test]
 fn a_hint_that_holds_another_is_shown_only_if_it_leads_further() {
     let hint = |steps: &[HintStep], minecraft: &str| Hint {
         steps: steps.to_vec(),
