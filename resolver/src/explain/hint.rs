@@ -170,11 +170,9 @@ pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, u
         proven(asked, request, vec![step], from, |then| then.paper.minecraft == *real)
     };
     let is_upwards = from.is_none_or(|from| why.target > *from);
-    // From what is had, nobody goes the other way to come near, nor to where they are.
-    let is_on_the_way = |real: &&Minecraft| from.is_none_or(|from| (*real).cmp(from) == why.target.cmp(from));
     let mut hints = Vec::new();
     if !why.nearest.first().is_some_and(had) {
-        hints.extend(why.nearest.iter().filter(is_on_the_way).find_map(corrected));
+        hints.extend(why.nearest.iter().filter(|real| is_on_the_way(why, real)).find_map(corrected));
     }
     // What is asked for is not below what the pin gives.
     if let Some(real) = why.nearest.first().filter(|_| is_upwards) {
@@ -182,6 +180,13 @@ pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, u
         hints.extend(proven(asked, request, vec![HintStep::UnpinServer], from, better));
     }
     tidy(hints)
+}
+
+/// Whether a real version lies where the one that was asked about does: from what is had, nobody goes the other way to come near,
+/// nor to where they are.
+pub(super) fn is_on_the_way(why: &WhyNot, real: &Minecraft) -> bool {
+    let had = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
+    had.is_none_or(|had| real.cmp(had) == why.target.cmp(had))
 }
 
 /// The hints in order, none that contains another, and how many more there are.

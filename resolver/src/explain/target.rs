@@ -52,7 +52,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
         why.possible &= why.one_version.is_empty();
     }
     if lacks_a_build {
-        instead(asked, &mut why)?;
+        instead(asked, &mut why);
         return Ok(why);
     }
     (why.hints, why.more_hints) = hint::for_target(asked, &why);
@@ -73,18 +73,22 @@ fn held_by_group(asked: &Asked<'_, '_>, place: usize) -> Result<Vec<OneVersion>,
 }
 
 /// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.
-fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) -> Result<(), GaveUp> {
-    let Some(nearest) = why.nearest.first() else { return Ok(()) };
-    if paper_pin(asked.world).is_some() {
+fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) {
+    let Some(nearest) = why.nearest.first().cloned() else { return };
+    let is_pinned = paper_pin(asked.world).is_some();
+    if is_pinned {
         (why.hints, why.more_hints) = hint::for_real_pin(asked, why);
-        return Ok(());
     }
-    // Without a pin the newest is had that can be: only a newer one has somebody who holds it.
-    if why.nearest_possible.as_ref().is_none_or(|had| had.minecraft < *nearest) {
-        let about_it = explain(asked, nearest)?;
+    // Without a pin the newest is had that can be: only a newer one has somebody who holds it. With one, who holds the nearest is
+    // in the way where no pin alone leads on.
+    let is_held = if is_pinned {
+        why.hints.is_empty() && hint::is_on_the_way(why, &nearest)
+    } else {
+        why.nearest_possible.as_ref().is_none_or(|had| had.minecraft < nearest)
+    };
+    if is_held && let Ok(about_it) = explain(asked, &nearest) {
         (why.hints, why.more_hints, why.waits) = (about_it.hints, about_it.more_hints, about_it.waits);
     }
-    Ok(())
 }
 
 /// Each plugin that is asked for, by what was found out about the version.
