@@ -27,6 +27,7 @@ mod controllers;
 mod k8s;
 mod leader;
 mod memory;
+mod moment;
 mod nodes;
 mod notify;
 mod plugin;
@@ -93,7 +94,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
     let (wake_soon, woken_soon) = mpsc::unbounded_channel();
-    tokio::spawn(context::in_a_moment(woken_soon, wake.clone()));
+    tokio::spawn(moment::in_a_moment(woken_soon, wake.clone()));
     let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
     messenger.watch_cluster();
     let controllers = Controllers::new(&client, &config);

@@ -1,4 +1,4 @@
-//! Edge (clock). Lets those go first who have not come to their act: of hundreds of servers whose windows open at one instant, each that writes down
+//! Edge (reads). Lets those go first who have not come to their act: of hundreds of servers whose windows open at one instant, each that writes down
 //! that its players were warned keeps another one from warning its own.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

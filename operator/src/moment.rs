@@ -1,0 +1,46 @@
+//! Edge (writes). Wakes servers a moment after they were asked for, and once for all that happened until then.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+/// How long whoever shares a plugin is left alone after one of them has changed.
+const MOMENT: Duration = Duration::from_secs(3);
+
+/// Wakes whoever is asked for, a moment later: of two hundred servers that share a plugin each one that starts changes the answers of all.
+pub(crate) async fn in_a_moment<K: Eq + Hash>(mut asked: mpsc::UnboundedReceiver<K>, wake: mpsc::UnboundedSender<K>) {
+    while let Some(first) = asked.recv().await {
+        tokio::time::sleep(MOMENT).await;
+        let mut all = HashSet::from([first]);
+        while let Ok(next) = asked.try_recv() {
+            all.insert(next);
+        }
+        // Nobody listens any more only when the process ends.
+        for one in all {
+            drop(wake.send(one));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_asked_for_again_and_again_is_woken_once_a_moment_later() {
+        let (ask, asked) = mpsc::unbounded_channel();
+        let (wake, mut woken) = mpsc::unbounded_channel();
+        tokio::spawn(in_a_moment(asked, wake));
+        let began = tokio::time::Instant::now();
+        for server in ["a", "b", "a", "b", "a"] {
+            ask.send(server).unwrap();
+        }
+        let mut first = [woken.recv().await.unwrap(), woken.recv().await.unwrap()];
+        first.sort_unstable();
+        assert_eq!((first, began.elapsed()), (["a", "b"], MOMENT));
+        ask.send("a").unwrap();
+        assert_eq!((woken.recv().await, began.elapsed()), (Some("a"), 2 * MOMENT), "and again");
+    }
+}
