@@ -33,8 +33,8 @@ const ALL: Duration = Duration::from_mins(25);
 async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernetes_alone() {
     let at_a_time = format!("maxConcurrentUpdates={AT_A_TIME}");
     alone_in_a_world("downtime", BEFORE, &["refreshSeconds=30", &at_a_time], async |world| {
-        let bare = bare_gaps(world, "bare", json!([])).await;
-        let same = bare_gaps(world, "shape", as_ours()).await;
+        let bare = bare_gaps(world, "bare", |_| json!({})).await;
+        let same = bare_gaps(world, "shape", as_ours).await;
         let servers = settle(world, UPDATES, json!({"policy": "Ignore"})).await;
         let witnesses = join_all(servers.iter().map(Witness::of)).await;
         plan(world, &servers).await;
@@ -52,7 +52,7 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
         println!("from `Stopping server` to `Done`, {UPDATES} updates: {}", figures(away.collect()));
         let gaps: Vec<_> = witnesses.iter().map(|witness| witness.gap(0)).collect();
         println!("from the last line of the old server to the first of the new: {}", figures(gaps));
-        println!("the same of a pod with containers as ours that do nothing, and was deleted: {}", figures(same));
+        println!("the same of a pod of our shape whose containers do nothing, and was deleted: {}", figures(same));
         println!("the same of a pod with one container: {}", figures(bare));
     })
     .await;
@@ -117,32 +117,44 @@ async fn plan(world: &World, servers: &[Server<'_>]) {
     }
 }
 
-/// An init container and a sidecar, as a server's pod has them.
-fn as_ours() -> Value {
-    json!([
-        {"name": "prepare", "image": IMAGE, "command": ["true"]},
-        {"name": "agent", "image": IMAGE, "restartPolicy": "Always", "command": ["sh", "-c", UNTIL_TOLD]},
-    ])
+/// What a server's pod has and any program of this shape would have: an init container, a sidecar, a Secret, a ConfigMap, one that is not there,
+/// and a folder that containers share. The kubelet may read Secret and ConfigMap only a moment after the pod is bound to its node, and tries it
+/// again about a second later.
+fn as_ours(name: &str) -> Value {
+    let reads = json!([{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": name, "key": "password"}}}]);
+    let mounts = json!([{"name": "lock", "mountPath": "/lock"}, {"name": "orders", "mountPath": "/orders"}, {"name": "shared", "mountPath": "/shared"}]);
+    json!({
+        "initContainers": [
+            {"name": "prepare", "image": IMAGE, "command": ["true"], "env": reads, "volumeMounts": mounts},
+            {"name": "agent", "image": IMAGE, "restartPolicy": "Always", "command": ["sh", "-c", UNTIL_TOLD], "env": reads},
+        ],
+        "volumes": [
+            {"name": "lock", "configMap": {"name": name}},
+            {"name": "orders", "configMap": {"name": format!("{name}-orders"), "optional": true}},
+            {"name": "shared", "emptyDir": {}},
+        ],
+    })
 }
 
 /// From the last words of a pod's process to the first words of its successor's, when it is deleted: what Kubernetes needs by itself.
-async fn bare_gaps(world: &World, name: &str, init_containers: Value) -> Vec<SignedDuration> {
+async fn bare_gaps(world: &World, name: &str, around: fn(&str) -> Value) -> Vec<SignedDuration> {
     let of_each = (0..AT_A_TIME).map(async |number| {
         let name = format!("{name}-{number}");
         let labels = json!({"nightshift.dev/server": name});
+        let mut pod = around(&name);
+        pod["containers"] = json!([{
+            "name": "papermc", "image": IMAGE, "command": ["sh", "-c", UNTIL_TOLD],
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+        }]);
+        let files = json!({"files.json": "x".repeat(8_000)});
         world
-            .apply(&[json!({
+            .apply(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": files}),
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"password": "x"}}), json!({
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
                 "spec": {
                     "serviceName": name, "replicas": 1, "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": {
-                        "initContainers": init_containers,
-                        "containers": [{
-                            "name": "papermc", "image": IMAGE, "command": ["sh", "-c", UNTIL_TOLD],
-                            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-                            "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
-                        }],
-                    }},
+                    "template": {"metadata": {"labels": labels}, "spec": pod},
                     "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
                         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Mi"}},
                     }}],

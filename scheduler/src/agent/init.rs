@@ -18,6 +18,7 @@ use crate::properties;
 use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
+use crate::staging::hash::Known;
 use crate::staging::store::{self, Store};
 use crate::staging::swap::{self, Swapped, swap};
 use crate::staging::{RecordError, Volume};
@@ -224,13 +225,14 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
             "a world lies here in the old and in the new layout: a move of the worlds did not end, Minecraft may refuse it"
         );
     }
-    fill_store(settings, &Store::new(volume.clone()), &set).await?;
+    let mut known = Known::default();
+    fill_store(settings, &Store::new(volume.clone()), &set, &mut known).await?;
     // Last of all that can take long, and before anything is changed.
     let (copies, files) = (settings.copies.clone(), set.clone());
     of_copies(&volume, move |volume| copies::copy_if_due(&copies, &volume, &worlds, &files)).await??;
     let (limit, order, files) = (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
     of_copies(&volume, move |volume| plugin_data::before_swap(&volume, &files, limit, order.as_deref())).await??;
-    say(&swap(&volume, &set, &mut Disk::new(Unhindered))?);
+    say(&swap(&volume, &set, &mut known, &mut Disk::new(Unhindered))?);
     properties::write(&settings.data, settings.rcon_port, &settings.rcon_password)?;
     copies::step_is_over(&volume)?;
     plugin_data::step_is_over(&volume, &set)?;
@@ -300,8 +302,8 @@ async fn lock_worlds(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Er
     }
 }
 
-async fn fill_store(settings: &settings::Init, store: &Store, set: &FileSet) -> Result<(), Error> {
-    let missing = store.missing(set)?;
+async fn fill_store(settings: &settings::Init, store: &Store, set: &FileSet, known: &mut Known) -> Result<(), Error> {
+    let missing = store.missing(set, known)?;
     if missing.is_empty() {
         return Ok(());
     }

@@ -72,9 +72,13 @@ impl Sidecar {
             state.witness.stop_sent(clock::now());
         }
         shared.wake.notify_one();
-        while !shared.state().witness.is_absent() {
+        // The next pod begins when this one has ended: no pause once the server is seen to be gone.
+        let is_gone = || shared.state().witness.is_absent();
+        while !is_gone() {
             observe::look_once(&shared).await;
-            tokio::time::sleep(observe::ENDING).await;
+            if !is_gone() {
+                tokio::time::sleep(observe::ENDING).await;
+            }
         }
         // Whoever saw the end has also written it down when its turn is over.
         let _turn = shared.look_turn.lock().await;

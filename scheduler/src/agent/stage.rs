@@ -7,6 +7,7 @@ use tracing::{info, warn};
 use super::Chain;
 use super::shared::Shared;
 use crate::protocol::{FileSet, Staging};
+use crate::staging::hash::Known;
 use crate::staging::store::{self, Store};
 
 /// Begins to stage `set`. The same lock that is under way goes on; another one ends that.
@@ -31,7 +32,7 @@ pub(super) fn begin(shared: &Arc<Shared>, set: FileSet) {
 }
 
 async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), String> {
-    let missing = on_disk(shared, set, Store::missing).await?;
+    let missing = on_disk(shared, set, |store, set| store.missing(set, &mut Known::default())).await?;
     let have = |left: usize| of.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
     note(shared, set, |staging| staging.done = have(missing.len()));
     shared.store.check_space(&missing).map_err(|error| Chain(&error).to_string())?;

@@ -1,8 +1,11 @@
 //! Edge (reads). Hashes of files, in the algorithms that sources publish.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use sha1::Sha1;
@@ -93,6 +96,48 @@ impl fmt::Display for Hash {
     }
 }
 
+/// What files hash to, each of them read once while it stays as it is. For one piece of work between a server's stop and its start: it asks for the
+/// same JARs again and again, and a large server has some hundred megabytes of them. Nobody else writes there meanwhile, so length and times tell
+/// whether a file is as it was.
+#[derive(Debug, Default)]
+pub struct Known(HashMap<(Stamp, Algorithm), Hash>);
+
+/// A file as it was when it was read.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Stamp {
+    file: (u64, u64),
+    length: u64,
+    /// Seconds and nanoseconds of the last change of the content, and of anything else about the file.
+    times: [i64; 4],
+}
+
+impl Stamp {
+    fn of(file: &Metadata) -> Self {
+        let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
+        Self { file: (file.dev(), file.ino()), length: file.len(), times }
+    }
+}
+
+impl Known {
+    /// Whether the file at `path` has this content. A file that is not there has not.
+    pub fn fits(&mut self, hash: &Hash, path: &Path) -> io::Result<bool> {
+        match self.of_file(hash.algorithm, path) {
+            Ok(found) => Ok(found == hash),
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn of_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<&Hash> {
+        let mut file = File::open(path)?;
+        // Of the open file: another one may come to lie at this path.
+        match self.0.entry((Stamp::of(&file.metadata()?), algorithm)) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => Ok(unknown.insert(read(algorithm, &mut file)?)),
+        }
+    }
+}
+
 /// Hashes bytes as they come.
 #[derive(Clone)]
 pub enum Hasher {
@@ -142,7 +187,10 @@ impl Hasher {
 
 /// Hashes a whole file.
 pub fn of_file(algorithm: Algorithm, path: &Path) -> io::Result<Hash> {
-    let mut file = File::open(path)?;
+    read(algorithm, &mut File::open(path)?)
+}
+
+fn read(algorithm: Algorithm, file: &mut File) -> io::Result<Hash> {
     let mut hasher = Hasher::new(algorithm);
     let mut bytes = vec![0; 128 * 1024];
     loop {
@@ -171,6 +219,30 @@ mod tests {
             assert!(hash.to_string().starts_with(start), "{hash}");
             assert_eq!(Hash::parse(&FileHash(hash.to_string())).unwrap(), hash);
         }
+    }
+
+    #[test]
+    fn a_file_is_read_once_while_it_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, second) = (directory.path().join("a"), directory.path().join("b"));
+        let of = |content: &[u8]| {
+            let mut hasher = Hasher::new(Algorithm::Sha256);
+            hasher.update(content);
+            hasher.finish()
+        };
+        std::fs::write(&path, "abc").unwrap();
+        let mut known = Known::default();
+        assert!(known.fits(&of(b"abc"), &path).unwrap() && !known.fits(&of(b"x"), &path).unwrap());
+        assert_eq!(known.0.len(), 1);
+        // Had it been read again, it would be seen: only the content is another one.
+        let stamp = Stamp::of(&std::fs::metadata(&path).unwrap());
+        known.0.insert((stamp, Algorithm::Sha256), of(b"as remembered"));
+        assert!(known.fits(&of(b"as remembered"), &path).unwrap());
+        std::fs::hard_link(&path, &second).unwrap();
+        assert!(known.fits(&of(b"abc"), &second).unwrap(), "its time is another one now, so it is read");
+        std::fs::write(&path, "abd").unwrap();
+        assert!(known.fits(&of(b"abd"), &second).unwrap());
+        assert!(!known.fits(&of(b"abd"), &directory.path().join("missing")).unwrap());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::disk::{self, Disk, Unhindered};
-use super::hash::{Hash, Hasher};
+use super::hash::{Hash, Hasher, Known};
 use super::{RecordError, Volume, Wanted, all, checked, jar, read_record};
 use crate::protocol::{File, FileSet};
 
@@ -104,14 +104,15 @@ impl Store {
     }
 
     /// The files of `set` that do not lie in the store whole. One that lies in its place already is linked in instead of named; one in
-    /// the store whose content has changed is removed.
-    pub fn missing(&self, set: &FileSet) -> Result<Vec<File>, Error> {
+    /// the store whose content has changed is removed. What is `known` of them is not read again.
+    pub fn missing(&self, set: &FileSet, known: &mut Known) -> Result<Vec<File>, Error> {
         let mut missing = Vec::new();
         for Wanted { file, place, hash } in checked(&self.volume, set)? {
-            if self.verify(&hash)? {
+            if self.verify(&hash, known)? {
                 continue;
             }
-            let there = hash.fits(&place).map_err(|source| Error::File { what: "read a file of the lock", source })?;
+            let there =
+                known.fits(&hash, &place).map_err(|source| Error::File { what: "read a file of the lock", source })?;
             if there && admit(&file, &place).is_ok() {
                 self.link_in(&place, &hash)?;
             } else {
@@ -172,11 +173,11 @@ impl Store {
 
     /// The locks whose files all lie here, each hashed now. A record whose files do not is removed.
     pub fn staged(&self) -> Result<Vec<String>, Error> {
-        let mut whole = Vec::new();
+        let (mut whole, mut known) = (Vec::new(), Known::default());
         for (lock, path) in self.records()? {
             let set: Option<FileSet> = read_record(&path).unwrap_or(None);
             let complete = match &set {
-                Some(set) => set.lock == lock && self.missing(set)?.is_empty(),
+                Some(set) => set.lock == lock && self.missing(set, &mut known)?.is_empty(),
                 None => false,
             };
             if complete {
@@ -213,9 +214,9 @@ impl Store {
     }
 
     /// Whether the content is here and is what its name says. What is not, is removed: it would be found wanting at each look.
-    fn verify(&self, hash: &Hash) -> Result<bool, Error> {
+    fn verify(&self, hash: &Hash, known: &mut Known) -> Result<bool, Error> {
         let stored = self.volume.stored(hash);
-        let fits = hash.fits(&stored).map_err(|source| Error::File { what: "read a file", source })?;
+        let fits = known.fits(hash, &stored).map_err(|source| Error::File { what: "read a file", source })?;
         if !fits && stored.exists() {
             fs::remove_file(&stored).map_err(|source| Error::File { what: "remove a damaged file", source })?;
         }

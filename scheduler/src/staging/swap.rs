@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk, Steps, beside};
-use super::hash::Hash;
+use super::hash::{Hash, Known};
 use super::{Journal, Managed, Manifest, RecordError, Volume, Wanted, all, checked, jar};
 use crate::protocol::{FileHash, FileSet};
 
@@ -51,11 +51,11 @@ pub struct Swapped {
     pub set_aside: Vec<(String, String)>,
 }
 
-/// Makes the directory of `volume` equal to `set`, whose files all lie in the store.
-pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Result<Swapped, Error> {
+/// Makes the directory of `volume` equal to `set`, whose files all lie in the store. What is `known` of its files is not read again.
+pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, known: &mut Known, disk: &mut Disk<S>) -> Result<Swapped, Error> {
     let wanted = checked(volume, set)?;
     for want in &wanted {
-        if !fits(&want.hash, &volume.stored(&want.hash))? {
+        if !fits(known, &want.hash, &volume.stored(&want.hash))? {
             return Err(Error::NotStored { path: want.file.path.clone() });
         }
     }
@@ -65,14 +65,14 @@ pub fn swap<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>) -> Res
     let target = manifest_of(set, manifest.as_ref());
     if journal.is_none()
         && manifest.as_ref() == Some(&target)
-        && is_equal(&wanted)?
-        && rivals(volume, &wanted, &ours)?.is_empty()
+        && is_equal(&wanted, known)?
+        && rivals(volume, &wanted, &ours, known)?.is_empty()
     {
         return Ok(Swapped::default());
     }
     disk.write_record(&volume.journal_path(), &Journal { target: set.clone(), ours: ours.clone() })?;
 
-    let mut work = Work { volume, disk, touched: BTreeSet::new(), done: Swapped::default() };
+    let mut work = Work { volume, known, disk, touched: BTreeSet::new(), done: Swapped::default() };
     work.take_over(&wanted, &ours)?;
     work.remove_unwanted(&wanted, &ours)?;
     work.place_wanted(&wanted, manifest.as_ref(), &ours)?;
@@ -120,9 +120,9 @@ fn manifest_of(set: &FileSet, before: Option<&Manifest>) -> Manifest {
     }
 }
 
-fn is_equal(wanted: &[Wanted]) -> Result<bool, Error> {
+fn is_equal(wanted: &[Wanted], known: &mut Known) -> Result<bool, Error> {
     for want in wanted {
-        if !fits(&want.hash, &want.place)? {
+        if !fits(known, &want.hash, &want.place)? {
             return Ok(false);
         }
     }
@@ -135,11 +135,12 @@ fn rivals<'a>(
     volume: &Volume,
     wanted: &'a [Wanted],
     ours: &BTreeMap<String, Vec<FileHash>>,
+    known: &mut Known,
 ) -> Result<Vec<(PathBuf, &'a Wanted)>, Error> {
     let mut rivals = Vec::new();
     for path in jars(volume)? {
         let relative = relative(volume, &path);
-        if wanted.iter().any(|want| want.place == path) || is_ours(&path, ours.get(&relative))? {
+        if wanted.iter().any(|want| want.place == path) || is_ours(known, &path, ours.get(&relative))? {
             continue;
         }
         // A JAR that cannot be read is loaded by no server.
@@ -171,6 +172,7 @@ pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
 
 struct Work<'a, S> {
     volume: &'a Volume,
+    known: &'a mut Known,
     disk: &'a mut Disk<S>,
     touched: BTreeSet<PathBuf>,
     done: Swapped,
@@ -179,8 +181,8 @@ struct Work<'a, S> {
 impl<S: Steps> Work<'_, S> {
     /// Of a rival, the same content goes to its place under our name, another one is set aside.
     fn take_over(&mut self, wanted: &[Wanted], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
-        for (path, want) in rivals(self.volume, wanted, ours)? {
-            if !want.place.exists() && fits(&want.hash, &path)? {
+        for (path, want) in rivals(self.volume, wanted, ours, self.known)? {
+            if !want.place.exists() && fits(self.known, &want.hash, &path)? {
                 self.touch(&path);
                 self.directory_of(&want.place)?;
                 self.disk.rename(&path, &want.place)?;
@@ -200,7 +202,7 @@ impl<S: Steps> Work<'_, S> {
             }
             let place = self.volume.place(path)?;
             self.remove_beside(&place)?;
-            if place.is_file() && is_ours(&place, Some(hashes))? {
+            if place.is_file() && is_ours(self.known, &place, Some(hashes))? {
                 self.disk.remove(&place)?;
                 self.touch(&place);
                 self.done.removed.push(path.clone());
@@ -217,7 +219,7 @@ impl<S: Steps> Work<'_, S> {
     ) -> Result<(), Error> {
         for want in wanted {
             let path = &want.file.path;
-            if fits(&want.hash, &want.place)? {
+            if fits(self.known, &want.hash, &want.place)? {
                 // A crash between link and rename leaves the second name.
                 self.remove_beside(&want.place)?;
                 if manifest.is_some_and(|manifest| manifest.files.contains_key(path))
@@ -228,7 +230,7 @@ impl<S: Steps> Work<'_, S> {
                 self.done.adopted.push(path.clone());
                 continue;
             }
-            if want.place.is_file() && !is_ours(&want.place, ours.get(path))? {
+            if want.place.is_file() && !is_ours(self.known, &want.place, ours.get(path))? {
                 self.set_aside(&want.place)?;
             }
             self.directory_of(&want.place)?;
@@ -275,17 +277,17 @@ impl<S: Steps> Work<'_, S> {
 }
 
 /// Whether the file has one of these contents.
-fn is_ours(path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
+fn is_ours(known: &mut Known, path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
     for hash in hashes.into_iter().flatten().filter_map(|hash| Hash::parse(hash).ok()) {
-        if fits(&hash, path)? {
+        if fits(known, &hash, path)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn fits(hash: &Hash, path: &Path) -> Result<bool, Error> {
-    hash.fits(path).map_err(|source| Error::Read { path: path.display().to_string(), source })
+fn fits(known: &mut Known, hash: &Hash, path: &Path) -> Result<bool, Error> {
+    known.fits(hash, path).map_err(|source| Error::Read { path: path.display().to_string(), source })
 }
 
 pub(super) fn relative(volume: &Volume, path: &Path) -> String {

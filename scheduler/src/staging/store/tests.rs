@@ -1,7 +1,7 @@
 //! Edge (writes). What comes into the store, what does not, and what leaves it.
 
 use super::super::disk::{Disk, Unhindered};
-use super::super::hash::Algorithm;
+use super::super::hash::{Algorithm, Known};
 use super::super::jar::tests::jar;
 use super::super::swap::swap;
 use super::*;
@@ -94,14 +94,14 @@ fn a_truncated_file_in_the_store_is_noticed_and_asked_for_again() {
     let (_directory, store) = store();
     let content = jar(&[("x", "y")]);
     let set = set('a', &content);
-    assert_eq!(store.missing(&set).unwrap(), std::slice::from_ref(&set.server));
+    assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), std::slice::from_ref(&set.server));
     receive(&store, &set.server, &content).unwrap();
     store.mark_staged(&set).unwrap();
     assert_eq!(store.staged().unwrap(), std::slice::from_ref(&set.lock));
     let stored = store.volume.stored(&Hash::parse(&set.server.hash).unwrap());
     fs::write(&stored, &content[..10]).unwrap();
     assert_eq!(store.staged().unwrap(), Vec::<String>::new());
-    assert_eq!(store.missing(&set).unwrap(), std::slice::from_ref(&set.server));
+    assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), std::slice::from_ref(&set.server));
     assert!(!stored.exists());
 }
 
@@ -112,7 +112,7 @@ fn a_file_that_lies_in_its_place_is_not_fetched() {
     let set = set('a', &content);
     fs::create_dir_all(directory.path().join(".nightshift/server")).unwrap();
     fs::write(directory.path().join(".nightshift/server/paper.jar"), &content).unwrap();
-    assert_eq!(store.missing(&set).unwrap(), vec![]);
+    assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), vec![]);
     assert_eq!(everything(&store).len(), 1);
 }
 
@@ -137,13 +137,13 @@ fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
         if set.lock.starts_with('d') {
             store.mark_staged(set).unwrap();
         } else {
-            swap(&store.volume, set, &mut Disk::new(Unhindered)).unwrap();
+            swap(&store.volume, set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap();
         }
     }
     assert_eq!(store.prune().unwrap(), 1, "a is two locks ago");
-    assert_eq!(store.missing(&sets[0]).unwrap().len(), 1);
+    assert_eq!(store.missing(&sets[0], &mut Known::default()).unwrap().len(), 1);
     for set in &sets[1..] {
-        assert_eq!(store.missing(set).unwrap(), vec![], "{}", set.lock);
+        assert_eq!(store.missing(set, &mut Known::default()).unwrap(), vec![], "{}", set.lock);
     }
     assert_eq!(store.staged().unwrap(), sets[1..].iter().map(|set| set.lock.clone()).collect::<Vec<_>>());
 }

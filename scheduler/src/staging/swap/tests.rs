@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::super::disk::Unhindered;
 use super::super::drift::{Drift, drift};
-use super::super::hash::{Algorithm, Hasher};
+use super::super::hash::{Algorithm, Hasher, Known};
 use super::super::jar::tests::jar;
 use super::super::store::Store;
 use super::*;
@@ -66,7 +66,7 @@ impl Server {
     }
 
     fn swap(&self, set: &FileSet) -> Swapped {
-        swap(&self.volume, set, &mut Disk::new(Unhindered)).unwrap()
+        swap(&self.volume, set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap()
     }
 
     fn store(&self, set: &FileSet, contents: &[&[u8]]) {
@@ -76,7 +76,7 @@ impl Server {
             fs::create_dir_all(self.volume.store_of(&hash)).unwrap();
             fs::write(self.volume.stored(&hash), content).unwrap();
         }
-        assert_eq!(Store::new(self.volume.clone()).missing(set).unwrap(), vec![]);
+        assert_eq!(Store::new(self.volume.clone()).missing(set, &mut Known::default()).unwrap(), vec![]);
     }
 }
 
@@ -207,7 +207,7 @@ fn a_directory_that_is_equal_already_is_not_written_to() {
     let (server, old, _) = prepared();
     server.swap(&old.files);
     let mut nothing = Disk::new(Crash { left: 0 });
-    assert_eq!(swap(&server.volume, &old.files, &mut nothing).unwrap(), Swapped::default());
+    assert_eq!(swap(&server.volume, &old.files, &mut Known::default(), &mut nothing).unwrap(), Swapped::default());
 }
 
 /// For each n: stop after n operations, look, and go on to either set.
@@ -217,7 +217,7 @@ fn interrupt_everywhere(goes_back: bool, links: bool) {
         server.swap(&old.files);
         let steps = Crash { left };
         let mut disk = if links { Disk::new(steps) } else { Disk::without_links(steps) };
-        let ended = swap(&server.volume, &new.files, &mut disk).is_ok();
+        let ended = swap(&server.volume, &new.files, &mut Known::default(), &mut disk).is_ok();
 
         let (before, after) = (with(&old, &foreign()), with(&new, &foreign()));
         for (path, content) in server.files() {
@@ -278,8 +278,8 @@ fn two_crashes_in_a_row_on_the_way_to_two_goals_lose_nothing() {
             server.swap(&old.files);
             let third = Set::new('c', 131, &[(".nightshift/server/paper-1.21.10-131.jar", None, jar(&[("v", "131")]))]);
             third.store_on(&server);
-            let _ = swap(&server.volume, &new.files, &mut Disk::new(Crash { left: first }));
-            let _ = swap(&server.volume, &third.files, &mut Disk::new(Crash { left: second }));
+            let _ = swap(&server.volume, &new.files, &mut Known::default(), &mut Disk::new(Crash { left: first }));
+            let _ = swap(&server.volume, &third.files, &mut Known::default(), &mut Disk::new(Crash { left: second }));
             server.swap(&third.files);
             assert_eq!(server.files(), with(&third, &foreign()), "{first} {second}");
         }
@@ -359,7 +359,7 @@ fn a_swap_does_not_begin_with_a_store_that_is_not_whole() {
     let stored = server.volume.stored(&claims);
     let whole = fs::read(&stored).unwrap();
     fs::write(&stored, &whole[..whole.len() - 1]).unwrap();
-    let error = swap(&server.volume, &new.files, &mut Disk::new(Unhindered)).unwrap_err();
+    let error = swap(&server.volume, &new.files, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap_err();
     assert!(matches!(&error, Error::NotStored { path } if *path == new.files.plugins[1].path), "{error:?}");
     assert_eq!(server.files(), with(&old, &foreign()));
 }
@@ -383,7 +383,7 @@ fn a_lock_that_leads_out_of_the_directory_or_into_our_records_is_refused() {
     assert!(server.volume.place(".nightshift/server/paper.jar").is_ok());
     let mut set = old().files;
     set.plugins[1].path = set.plugins[0].path.clone();
-    let error = swap(&server.volume, &set, &mut Disk::new(Unhindered)).unwrap_err();
+    let error = swap(&server.volume, &set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap_err();
     assert!(matches!(error, Error::Record(RecordError::Twice { .. })), "{error:?}");
 }
 
@@ -393,7 +393,7 @@ fn a_jar_that_somebody_wrote_into_is_asked_for_again_and_then_set_aside() {
     server.swap(&old.files);
     // In place, as `cp` does: the store holds the same file and is changed with it.
     fs::write(server.volume.plugins().join("Warps.jar"), plugin_jar("Warps", "mine")).unwrap();
-    let missing = Store::new(server.volume.clone()).missing(&old.files).unwrap();
+    let missing = Store::new(server.volume.clone()).missing(&old.files, &mut Known::default()).unwrap();
     assert_eq!(missing.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugins/Warps.jar"]);
     old.store_on(&server);
     server.swap(&old.files);
@@ -425,7 +425,7 @@ proptest! {
             let lock = char::from_digit(u32::try_from(plugins.len()).unwrap() + 1, 16).unwrap();
             let set = Set::new(lock, 1, &files);
             set.store_on(&server);
-            let _ = swap(&server.volume, &set.files, &mut Disk::new(Crash { left }));
+            let _ = swap(&server.volume, &set.files, &mut Known::default(), &mut Disk::new(Crash { left }));
             last = Some(set);
         }
         let last = last.unwrap();
