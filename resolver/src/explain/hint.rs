@@ -189,6 +189,26 @@ pub(super) fn is_on_the_way(why: &WhyNot, real: &Minecraft) -> bool {
     had.is_none_or(|had| real.cmp(had) == why.target.cmp(had))
 }
 
+/// The request, and when, as if a Paper could be used (its age is reached, or else a field is set) and the server were not pinned;
+/// `None`: nothing makes it so.
+pub(super) fn out_of_the_way(
+    asked: &Asked<'_, '_>,
+    unusable: Option<&Unusable>,
+    pin: Option<&PaperPin>,
+    minecraft: &Minecraft,
+) -> Option<(Request, Timestamp)> {
+    let (mut request, mut now) = (asked.world.request.clone(), asked.world.now);
+    if pin.is_some() {
+        apply(&mut request, &mut now, &HintStep::UnpinServer);
+    }
+    if let Some(unusable) = unusable {
+        let ways = against_paper(asked, unusable, minecraft);
+        let waits = ways.iter().find(|step| matches!(step, HintStep::WaitUntil { .. }));
+        apply(&mut request, &mut now, waits.or(ways.last())?);
+    }
+    Some((request, now))
+}
+
 /// The hints in order, none that contains another, and how many more there are.
 fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
     hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));

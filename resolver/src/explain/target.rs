@@ -3,11 +3,11 @@
 use pubgrub::VersionSet;
 
 use super::holder::holders;
+use super::together::Besides;
 use super::yes::paper_pin;
-use super::{Asked, OneVersion, PluginState, WhyNot, awaited, hint, together};
+use super::{Asked, PluginState, WhyNot, awaited, hint, together};
 use crate::shelf::World;
 use crate::shelf::paper::Candidate;
-use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
 use crate::solve::{GaveUp, decide};
@@ -48,7 +48,8 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
     };
     // The server's own pin hides nobody who would hold it without.
     if let (true, Some(place)) = (why.holders.is_empty() && why.unusable.is_none(), place) {
-        why.one_version = held_by_group(asked, place)?;
+        let besides = Besides { unusable: None, pin: why.pinned.as_ref(), holders: &[] };
+        why.one_version = together::behind(asked, place, &besides, false)?;
         why.possible &= why.one_version.is_empty();
     }
     if lacks_a_build {
@@ -60,16 +61,6 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
         why.waits = awaited::by_holders(world, &why.holders, target);
     }
     Ok(why)
-}
-
-/// What keeps a server from a Paper (by its place) that it could have alone, if its group does.
-fn held_by_group(asked: &Asked<'_, '_>, place: usize) -> Result<Vec<OneVersion>, GaveUp> {
-    let Some(company) = asked.company else { return Ok(Vec::new()) };
-    if let Verdict::GaveUp(gave_up) = company.verdict() {
-        return Err(gave_up.clone());
-    }
-    let goes = together::goes(asked, company, place)?;
-    Ok(if goes { Vec::new() } else { together::held(asked, company, place) })
 }
 
 /// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.

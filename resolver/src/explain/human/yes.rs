@@ -165,7 +165,10 @@ fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
     // What comes next stands beside a reason of Paper's own, or goes on after the date.
     let (begin, also) = if reason.is_some() { (String::new(), " as well") } else { (format!("{since} "), "") };
     if !newer.one_version.is_empty() {
-        page.line(&format!("{begin}{} alone could run it.", short(server)));
+        page.line(&match reason {
+            Some(_) => "Other servers hold it as well:".to_owned(),
+            None => format!("{begin}{} alone could run it.", short(server)),
+        });
         one_versions(page, &newer.one_version);
         return;
     }
@@ -214,11 +217,13 @@ pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>) -> String {
     };
     let others = match (&newer.gave_up, held_by) {
         (Some(gave_up), _) => Some(few::holders_unknown(gave_up)),
-        (None, Some(names)) if own.is_some() => Some(format!("it is held by {names} as well")),
-        (None, Some(names)) if !newer.one_version.is_empty() => {
-            return format!("is held by {names}, with the other servers");
+        (None, Some(names)) => {
+            let with = if newer.one_version.is_empty() { "" } else { ", with the other servers" };
+            if own.is_none() {
+                return format!("is held by {names}{with}");
+            }
+            Some(format!("it is held by {names} as well{with}"))
         }
-        (None, Some(names)) => return format!("is held by {names}"),
         (None, None) => None,
     };
     let clauses: Vec<String> = own.or_else(|| Some("is out".to_owned())).into_iter().chain(others).collect();
