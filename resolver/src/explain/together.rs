@@ -54,6 +54,14 @@ pub(super) struct Besides<'x> {
     pub(super) holders: &'x [Holder],
 }
 
+impl Besides<'_> {
+    /// Whether nothing does.
+    pub(super) fn is_nothing(&self) -> bool {
+        let Self { unusable, pin, holders } = self;
+        unusable.is_none() && pin.is_none() && holders.is_empty()
+    }
+}
+
 /// What keeps a server from a Paper (by its place), if its group does, as if nothing besides did. `or_newer`: nothing does where the
 /// server would have a newer one then. Nobody is named in a group that is too large to try.
 pub(super) fn behind(
@@ -78,7 +86,7 @@ pub(super) fn behind(
         Ok(if is_free { Vec::new() } else { held(asked, company, paper) })
     };
     let Besides { unusable, pin, holders } = besides;
-    if unusable.is_none() && pin.is_none() && holders.is_empty() {
+    if besides.is_nothing() {
         return tell(Some(company));
     }
     let Some((mut request, now)) = hint::out_of_the_way(asked, *unusable, *pin, minecraft) else {

@@ -277,13 +277,12 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Newe
     let blocked = |name: &str| held_by.iter().any(|holder| holder.stops(name));
     let ready = installed.iter().filter(|name| gave_up.is_none() && !blocked(name)).count();
     let besides = Besides { unusable: candidate.unusable.as_ref(), pin: pinned.as_ref(), holders: &held_by };
-    let one_version =
-        match asked.company.filter(|_| gave_up.is_none() && held_by.is_empty() && besides.unusable.is_none()) {
-            // Nothing else holds it: it is the group.
-            Some(company) if pinned.is_none() => together::held(asked, company, place),
-            Some(_) => together::behind(asked, place, &besides, true).unwrap_or_default(),
-            None => Vec::new(),
-        };
+    let one_version = match asked.company.filter(|_| gave_up.is_none()) {
+        // Then it is the group.
+        Some(company) if besides.is_nothing() => together::held(asked, company, place),
+        Some(_) => together::behind(asked, place, &besides, true).unwrap_or_default(),
+        None => Vec::new(),
+    };
     NewerPaper {
         minecraft: candidate.version.minecraft.clone(),
         since: candidate.since,
