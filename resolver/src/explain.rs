@@ -346,7 +346,7 @@ pub struct NewerPaper {
     /// Set when who holds it was not found out within the budget: nobody is named then, and nobody counted as ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<GaveUp>,
-    /// Set when the server could have it alone: the plugins that are one version on several servers and hold it so.
+    /// The plugins that are one version on several servers and hold it so; also where something else stands against it besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
     /// How many of the chosen plugins are ready for it.

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::target::found_out;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Impossible, NewerPaper, NewerRelease, PaperPin,
+    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Impossible, NewerPaper, NewerRelease, PaperPin, Reason,
     Unfollowed, WhyNot,
 };
 use crate::request::{PaperWish, Request};
@@ -85,7 +86,19 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
     if hints.is_empty() {
         hints.extend(combinations(&blockers).into_iter().filter_map(prove));
     }
+    // The proof of a no ends with the pin: what else stands against a real one is found out only where it is needed.
+    if hints.is_empty() {
+        hints.extend(impossible.reasons.iter().flat_map(|reason| to_a_real_pin(asked, reason)).filter_map(prove));
+    }
     tidy(hints)
+}
+
+/// The ways to the nearest real version that a pin to nothing real can be corrected to, against all that stands against that one.
+fn to_a_real_pin(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+    let Reason::NoSuchPaper { nearest, .. } = reason else { return Vec::new() };
+    let Some(Ok(why)) = nearest.first().map(|nearest| found_out(asked, nearest)) else { return Vec::new() };
+    let moved = correct_server(asked, &why.target);
+    moved.map_or_else(Vec::new, |moved| beside(combinations(&against_target(asked, &why)), &moved))
 }
 
 /// The steps that do by themselves; of the real versions that a pin can be corrected to, the nearest one.
@@ -101,13 +114,19 @@ fn alone(steps: &[HintStep], prove: impl Fn(Vec<HintStep>) -> Option<Hint>) -> V
     hints
 }
 
-/// What would make a certain Paper possible.
-pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
-    let request = asked.world.request;
+/// The ways around each thing that stands against a certain Paper, but for the server's own pin.
+fn against_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
     blockers.extend(why.holders.iter().flat_map(|holder| blockers_of(asked, holder, &why.target)));
+    blockers
+}
+
+/// What would make a certain Paper possible.
+pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
+    let request = asked.world.request;
+    let blockers = against_target(asked, why);
     if let Some(pin) = &why.pinned {
         return tidy(against_pin(asked, why, pin, &blockers));
     }
@@ -187,6 +206,26 @@ pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, u
 pub(super) fn is_on_the_way(why: &WhyNot, real: &Minecraft) -> bool {
     let had = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     had.is_none_or(|had| real.cmp(had) == why.target.cmp(had))
+}
+
+/// The request, and when, as if a Paper could be used (its age is reached, or else a field is set) and the server were not pinned;
+/// `None`: nothing makes it so.
+pub(super) fn out_of_the_way(
+    asked: &Asked<'_, '_>,
+    unusable: Option<&Unusable>,
+    pin: Option<&PaperPin>,
+    minecraft: &Minecraft,
+) -> Option<(Request, Timestamp)> {
+    let (mut request, mut now) = (asked.world.request.clone(), asked.world.now);
+    if pin.is_some() {
+        apply(&mut request, &mut now, &HintStep::UnpinServer);
+    }
+    if let Some(unusable) = unusable {
+        let ways = against_paper(asked, unusable, minecraft);
+        let waits = ways.iter().find(|step| matches!(step, HintStep::WaitUntil { .. }));
+        apply(&mut request, &mut now, waits.or(ways.last())?);
+    }
+    Some((request, now))
 }
 
 /// The hints in order, none that contains another, and how many more there are.

@@ -121,8 +121,6 @@ pub enum HintStep {
     },
     /// `spec.unmanagedPlugins: Warn` on the server.
     WarnUnmanaged,
-    /// `spec.unmanagedPlugins: Ignore` on the server: what does not load is left to its owner.
-    IgnoreUnmanaged,
     /// Plugins to write for what is needed and nobody asks for.
     AddPlugins {
         /// All of them.
@@ -130,6 +128,8 @@ pub enum HintStep {
     },
     /// `spec.hotfixSiblings: Trust` on the server.
     TrustSiblings,
+    /// `spec.unmanagedPlugins: Ignore` on the server: what does not load is left to its owner.
+    IgnoreUnmanaged,
     /// `spec.unlisted: Assume` on the server.
     AssumeUnlisted,
     /// Take a line away from `spec.requires` of a Plugin.

@@ -3,11 +3,11 @@
 use pubgrub::VersionSet;
 
 use super::holder::holders;
+use super::together::Besides;
 use super::yes::paper_pin;
-use super::{Asked, OneVersion, PluginState, WhyNot, awaited, hint, together};
+use super::{Asked, PluginState, WhyNot, awaited, hint, together};
 use crate::shelf::World;
 use crate::shelf::paper::Candidate;
-use crate::solve::joint::Verdict;
 use crate::solve::provider::Question;
 use crate::solve::set::IndexSet;
 use crate::solve::{GaveUp, decide};
@@ -16,6 +16,20 @@ use crate::version::Minecraft;
 
 /// Explains why the server does not run `target`. Only hints are left out when the budget is used up.
 pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
+    let mut why = found_out(asked, target)?;
+    if has_a_build(asked.world, target) {
+        (why.hints, why.more_hints) = hint::for_target(asked, &why);
+        if why.pinned.is_none() && awaited::may_pass(why.unusable.as_ref()) {
+            why.waits = awaited::by_holders(asked.world, &why.holders, target);
+        }
+    } else {
+        instead(asked, &mut why);
+    }
+    Ok(why)
+}
+
+/// The same without what can be done.
+pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
     let nearest_possible = decide(world, asked.meter)?.and_then(|decision| world.paper_name(decision.chosen.paper));
@@ -26,14 +40,13 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
     let ready = insisted.filter(|name| place.is_some() && !holders.iter().any(|holder| holder.stops(name)));
     let unusable = place.and_then(|place| world.papers[place].unusable.clone());
     let pinned = paper_pin(world).filter(|pin| pin.version != *target);
-    let lacks_a_build = place.is_none_or(|place| !has_a_build(&world.papers[place]));
     let mut why = WhyNot {
         server: world.request.server.clone(),
         software: world.request.software,
         target: target.clone(),
         possible: place.is_some() && holders.is_empty() && unusable.is_none() && pinned.is_none(),
         exists: place.is_some(),
-        nearest: if lacks_a_build { nearest_real(world, target) } else { Vec::new() },
+        nearest: if has_a_build(world, target) { Vec::new() } else { nearest_real(world, target) },
         unusable,
         pinned,
         to_come: false,
@@ -46,30 +59,15 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
         more_hints: 0,
         waits: Vec::new(),
     };
-    // The server's own pin hides nobody who would hold it without.
-    if let (true, Some(place)) = (why.holders.is_empty() && why.unusable.is_none(), place) {
-        why.one_version = held_by_group(asked, place)?;
+    // Whatever stands against it hides nobody of the group who would hold it without.
+    if let Some(place) = place {
+        let besides = Besides { unusable: why.unusable.as_ref(), pin: why.pinned.as_ref(), holders: &why.holders };
+        let is_told_of = besides.unusable.is_some() || !besides.holders.is_empty();
+        why.one_version = together::behind(asked, place, &besides, false)
+            .or_else(|gave_up| if is_told_of { Ok(Vec::new()) } else { Err(gave_up) })?;
         why.possible &= why.one_version.is_empty();
     }
-    if lacks_a_build {
-        instead(asked, &mut why);
-        return Ok(why);
-    }
-    (why.hints, why.more_hints) = hint::for_target(asked, &why);
-    if why.pinned.is_none() && awaited::may_pass(why.unusable.as_ref()) {
-        why.waits = awaited::by_holders(world, &why.holders, target);
-    }
     Ok(why)
-}
-
-/// What keeps a server from a Paper (by its place) that it could have alone, if its group does.
-fn held_by_group(asked: &Asked<'_, '_>, place: usize) -> Result<Vec<OneVersion>, GaveUp> {
-    let Some(company) = asked.company else { return Ok(Vec::new()) };
-    if let Verdict::GaveUp(gave_up) = company.verdict() {
-        return Err(gave_up.clone());
-    }
-    let goes = together::goes(asked, company, place)?;
-    Ok(if goes { Vec::new() } else { together::held(asked, company, place) })
 }
 
 /// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.
@@ -114,14 +112,19 @@ pub(crate) fn states(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<PluginState> {
     whole.insisted().into_iter().map(state).collect()
 }
 
-/// Whether a Paper has a build that could be used, if something else were asked for: none can without a checksum.
-fn has_a_build(paper: &Candidate<'_>) -> bool {
+/// Whether a Minecraft version has a build that could be used, if something else were asked for.
+fn has_a_build(world: &World<'_>, version: &Minecraft) -> bool {
+    world.papers.iter().any(|paper| paper.version.minecraft == *version && is_built(paper))
+}
+
+/// The same of a Paper: no build can be used without a checksum.
+fn is_built(paper: &Candidate<'_>) -> bool {
     !matches!(paper.unusable, Some(Unusable::NoChecksum))
 }
 
 /// Up to three versions next to one that does not exist or has no build that could be used, those of its own line first, closest first.
 pub(super) fn nearest_real(world: &World<'_>, wanted: &Minecraft) -> Vec<Minecraft> {
-    let real = world.papers.iter().filter(|paper| has_a_build(paper)).map(|paper| &paper.version.minecraft);
+    let real = world.papers.iter().filter(|paper| is_built(paper)).map(|paper| &paper.version.minecraft);
     let mut versions: Vec<&Minecraft> = real.filter(|version| version.is_release() || !wanted.is_release()).collect();
     versions.sort();
     let split = versions.partition_point(|version| *version < wanted);

@@ -5,11 +5,13 @@ use pubgrub::VersionSet;
 use super::holder::smallest;
 use super::no::running;
 use super::yes::lists_read_later;
-use super::{Asked, Impossible, OneVersion, Reason, SharedPlugin, Span, Takes, hint};
+use super::{Asked, Holder, Impossible, OneVersion, PaperPin, Reason, SharedPlugin, Span, Takes, hint};
 use crate::shelf::table::Listing;
 use crate::solve::GaveUp;
+use crate::solve::joint::Verdict;
 use crate::solve::joint::company::{Apart, Company, Could};
 use crate::solve::set::IndexSet;
+use crate::unusable::Unusable;
 
 /// Further servers are counted, not listed.
 const MOST_SERVERS: usize = 4;
@@ -42,9 +44,60 @@ pub(super) fn held(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usiz
     stands_against(asked, company, &IndexSet::of([paper + 1]), true)
 }
 
-/// Whether a server can have this Paper (by its place) with the others of its group.
-pub(super) fn goes(asked: &Asked<'_, '_>, company: &Company<'_, '_>, paper: usize) -> Result<bool, GaveUp> {
-    company.goes_with(&company.others(), &IndexSet::of([paper + 1]), true, asked.meter)
+/// What stands against a Paper besides the group.
+pub(super) struct Besides<'x> {
+    /// Why it may not be used.
+    pub(super) unusable: Option<&'x Unusable>,
+    /// The server's own pin.
+    pub(super) pin: Option<&'x PaperPin>,
+    /// The plugins that hold it.
+    pub(super) holders: &'x [Holder],
+}
+
+impl Besides<'_> {
+    /// Whether nothing does.
+    pub(super) fn is_nothing(&self) -> bool {
+        let Self { unusable, pin, holders } = self;
+        unusable.is_none() && pin.is_none() && holders.is_empty()
+    }
+}
+
+/// What keeps a server from a Paper (by its place), if its group does, as if nothing besides did. `or_newer`: nothing does where the
+/// server would have a newer one then. Nobody is named in a group that is too large to try.
+pub(super) fn behind(
+    asked: &Asked<'_, '_>,
+    place: usize,
+    besides: &Besides<'_>,
+    or_newer: bool,
+) -> Result<Vec<OneVersion>, GaveUp> {
+    let Some(company) = asked.company else { return Ok(Vec::new()) };
+    if let Verdict::GaveUp(gave_up) = company.verdict() {
+        return Err(gave_up.clone());
+    }
+    let world = asked.world;
+    let minecraft = &world.papers[place].version.minecraft;
+    let tell = |company: Option<&Company<'_, '_>>| {
+        let Some(company) = company else { return Ok(Vec::new()) };
+        let Some(paper) = company.papers(company.me).iter().position(|paper| paper == minecraft) else {
+            return Ok(Vec::new());
+        };
+        let goes = |others: &[usize]| company.goes_with(others, &IndexSet::of([paper + 1]), true, asked.meter);
+        let is_free = or_newer && company.has_reached(paper + 1) || !goes(&[])? || goes(&company.others())?;
+        Ok(if is_free { Vec::new() } else { held(asked, company, paper) })
+    };
+    let Besides { unusable, pin, holders } = besides;
+    if besides.is_nothing() {
+        return tell(Some(company));
+    }
+    let Some((mut request, now)) = hint::out_of_the_way(asked, *unusable, *pin, minecraft) else {
+        return Ok(Vec::new());
+    };
+    for shelf in world.shelves.iter().filter(|shelf| holders.iter().any(|holder| holder.stops(shelf.name()))) {
+        let objects = shelf.asked.as_ref().map_or(&[][..], |asked| &asked.objects);
+        request.plugins.retain(|wish| !objects.contains(&wish.object.as_str()));
+        request.unmanaged.retain(|jar| !shelf.kept_for.contains(&jar.file));
+    }
+    company.imagine(&request, &[], now, asked.meter, tell).unwrap_or_else(|| Ok(Vec::new()))
 }
 
 fn stands_against(

@@ -45,7 +45,7 @@ pub struct WhyNot {
     /// Each plugin that is asked for, where that was the question (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<PluginState>,
-    /// Set when the server could have it alone: the plugins that are one version on several servers and hold it so.
+    /// The plugins that are one version on several servers and hold it so; also where something else stands against it besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
     /// The newest that can be had, if anything can.

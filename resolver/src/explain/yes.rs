@@ -3,6 +3,7 @@
 use pubgrub::VersionSet;
 
 use super::holder::{bare, holders, smallest, up_to};
+use super::together::Besides;
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin,
     Solved, Unfollowed, Warning, awaited, hint, image, together,
@@ -275,8 +276,13 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Newe
         .collect();
     let blocked = |name: &str| held_by.iter().any(|holder| holder.stops(name));
     let ready = installed.iter().filter(|name| gave_up.is_none() && !blocked(name)).count();
-    let alone = held_by.is_empty() && gave_up.is_none() && pinned.is_none() && candidate.unusable.is_none();
-    let one_version = asked.company.filter(|_| alone).map(|company| together::held(asked, company, place));
+    let besides = Besides { unusable: candidate.unusable.as_ref(), pin: pinned.as_ref(), holders: &held_by };
+    let one_version = match asked.company.filter(|_| gave_up.is_none()) {
+        // Then it is the group.
+        Some(company) if besides.is_nothing() => together::held(asked, company, place),
+        Some(_) => together::behind(asked, place, &besides, true).unwrap_or_default(),
+        None => Vec::new(),
+    };
     NewerPaper {
         minecraft: candidate.version.minecraft.clone(),
         since: candidate.since,
@@ -285,7 +291,7 @@ fn newer_paper(asked: &Asked<'_, '_>, decision: &Decision, place: usize) -> Newe
         ready,
         held_by,
         gave_up,
-        one_version: one_version.unwrap_or_default(),
+        one_version,
         one_way: world.request.software.is_minecraft()
             && candidate.version.minecraft > world.papers[decision.chosen.paper].version.minecraft,
     }

@@ -4,10 +4,14 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use resolver::catalog::Release;
-use resolver::explain::{Because, ChosenPlugin, Explanation, Impossible, OneVersion, Reason, Solved, Takes};
+use resolver::catalog::{BuildChannel, Release};
+use resolver::explain::{
+    Because, ChosenPlugin, Explanation, Impossible, NewerPaper, OneVersion, Reason, Solved, Takes,
+};
 use resolver::lock::Lock;
-use resolver::request::{PaperWish, VersionWish};
+use resolver::request::{ImagePolicy, PaperWish, VersionWish};
+use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unusable::Unusable;
 use resolver::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 
@@ -98,9 +102,38 @@ fn apart_there(pair: &Pair, seat: usize, lock: &Lock, told: &Takes, ids: &BTreeS
     told.facts.iter().try_for_each(|fact| is_said(&problem, &book, fact))
 }
 
-fn yes_is_true(pair: &Pair, seat: usize, locks: [Option<&Lock>; 2], solved: &Solved) -> Result<[u32; 3], String> {
+/// The pair as if nothing but the other server stood against a newer Paper of the one at `seat`.
+fn but_for_the_group(pair: &Pair, seat: usize, newer: &NewerPaper) -> Pair {
+    let mut then = pair.clone();
+    let request = &mut then.requests[seat];
+    if newer.pinned.is_some() {
+        request.paper = PaperWish::Auto;
+    }
+    match &newer.unusable {
+        Some(Unusable::HeldBack { ripe_at, .. }) => then.now = *ripe_at,
+        Some(Unusable::BuildChannel { best, .. }) => request.channel = *best,
+        Some(Unusable::Preview) => request.channel = BuildChannel::Alpha,
+        Some(Unusable::Unmanaged { .. } | Unusable::UnmanagedRefused { .. }) => {
+            request.unmanaged_plugins = UnmanagedPlugins::Ignore;
+        }
+        Some(Unusable::JavaTooOld { .. } | Unusable::ImageCarries { .. }) => request.image = None,
+        Some(Unusable::JavaHeld { .. }) => request.image_policy = ImagePolicy::Follow,
+        Some(other) => panic!("nothing makes this one usable: {other:?}"),
+        None => {}
+    }
+    let holds = |name: &str| newer.held_by.iter().any(|it| it.name == name || it.needed_by.iter().any(|by| by == name));
+    request.plugins.retain(|wish| !holds(&pair.catalog.projects[place_of(&pair.catalog, &wish.key).unwrap()].name));
+    request.unmanaged.retain(|jar| !holds(&jar.file));
+    then
+}
+
+fn budget() -> Budget {
+    Budget { steps: STEPS, ..Budget::default() }
+}
+
+fn yes_is_true(pair: &Pair, seat: usize, locks: [Option<&Lock>; 2], solved: &Solved) -> Result<[u32; 4], String> {
     let papers = locks.map(|lock| lock.map(|lock| &lock.minecraft));
-    let (mut releases, mut held, mut apart) = (0, 0, 0);
+    let (mut releases, mut held, mut apart) = (0, [0, 0], 0);
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
         let Because::OneVersion { one_version } = &newer.because else { continue };
         let place = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
@@ -124,21 +157,24 @@ fn yes_is_true(pair: &Pair, seat: usize, locks: [Option<&Lock>; 2], solved: &Sol
         }
     }
     for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {
-        held += 1;
+        let is_behind = newer.pinned.is_some() || newer.unusable.is_some() || !newer.held_by.is_empty();
+        held[usize::from(is_behind)] += 1;
+        let then = if is_behind { but_for_the_group(pair, seat, newer) } else { pair.clone() };
+        let answers = resolve_fleet(&then.catalog, &then.requests, then.now, budget());
+        let first = answers[0].1.as_ref().ok().map(|resolution| &resolution.lock.minecraft);
         // The Papers of those before it by name are settled.
-        let mut asked = [papers[0].filter(|_| seat == 1), None];
+        let mut asked = [first.filter(|_| seat == 1), None];
         asked[seat] = Some(&newer.minecraft);
-        parts(pair, seat, asked)?;
+        parts(&then, seat, asked)?;
     }
-    Ok([releases, held, apart])
+    Ok([releases, held[0], held[1], apart])
 }
 
 #[test]
 fn one_version_on_two_servers_is_what_keeps_one_of_them_where_that_is_said() {
-    let tried = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
+    let tried = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
     joint::always(25_000_000..25_000_000 + SEEDS, |pair| {
-        let answers =
-            resolve_fleet(&pair.catalog, &pair.requests, pair.now, Budget { steps: STEPS, ..Budget::default() });
+        let answers = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget());
         let locks = [0, 1].map(|seat: usize| answers[seat].1.as_ref().ok().map(|resolution| &resolution.lock));
         for (seat, (_, answer)) in answers.iter().enumerate() {
             match answer {
@@ -156,9 +192,9 @@ fn one_version_on_two_servers_is_what_keeps_one_of_them_where_that_is_said() {
         Ok(())
     });
     let tried = tried.map(|count| count.get());
-    let [aside, releases, held, apart] = tried;
+    let [aside, releases, held, behind, apart] = tried;
     assert!(
-        aside > 7 && releases > 2 && held > 0 && apart > 2,
-        "servers set aside, releases, Papers, and sets that a release does not go with: {tried:?}"
+        aside > 7 && releases > 2 && held > 0 && behind > 0 && apart > 2,
+        "servers set aside, releases, Papers, those behind something else, and sets that a release does not go with: {tried:?}"
     );
 }

@@ -54,11 +54,8 @@ impl Explanation {
 fn yes(solved: &Solved, size: Size) -> String {
     let Solved { server, software, paper: chosen, newer_paper, hints, .. } = solved;
     let Some(newer) = newer_paper.first() else { return format!("{} {}", headline(solved), newest(solved)) };
-    let held_by = match newer.one_version.first() {
-        Some(one) => Some(list(&one.names().collect::<Vec<_>>(), size.names)),
-        None => who_holds(&newer.held_by, &[], &newer.minecraft, size),
-    };
-    let kept = kept_back(newer, held_by.as_deref());
+    let held_by = who_holds(&newer.held_by, &[], &newer.minecraft, size);
+    let kept = kept_back(newer, held_by.as_deref(), size.names);
     let runs = paper(*software, &chosen.minecraft, chosen.build);
     let what = format!("The newest for {} is {runs}. {software} {} {kept}.", short(server), newer.minecraft);
     format!("{what}{}", ending(hints, server, "", size))

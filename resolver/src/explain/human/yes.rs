@@ -164,27 +164,30 @@ fn newer_paper(page: &mut Page, server: &str, newer: &NewerPaper) {
     }
     // What comes next stands beside a reason of Paper's own, or goes on after the date.
     let (begin, also) = if reason.is_some() { (String::new(), " as well") } else { (format!("{since} "), "") };
-    if !newer.one_version.is_empty() {
-        page.line(&format!("{begin}{} alone could run it.", short(server)));
-        one_versions(page, &newer.one_version);
-        return;
-    }
     if let Some(gave_up) = &newer.gave_up {
         page.line(&format!("{begin}{}.", sentence(&few::holders_unknown(gave_up))));
     }
-    if newer.held_by.is_empty() {
-        return;
+    if !newer.held_by.is_empty() {
+        let holders = match newer.held_by.len() {
+            1 => format!("One plugin holds it{also}:"),
+            n => format!("{} plugins hold it{also}:", sentence(&count(n))),
+        };
+        page.line(&format!("{begin}{holders}"));
+        holder_table(page, &newer.held_by, &newer.minecraft);
+        match newer.ready {
+            0 => {}
+            1 => page.line(&format!("The other one is ready for {}.", newer.minecraft)),
+            n => page.line(&format!("The other {} are ready for {}.", count(n), newer.minecraft)),
+        }
     }
-    let holders = match newer.held_by.len() {
-        1 => format!("One plugin holds it{also}:"),
-        n => format!("{} plugins hold it{also}:", sentence(&count(n))),
-    };
-    page.line(&format!("{begin}{holders}"));
-    holder_table(page, &newer.held_by, &newer.minecraft);
-    match newer.ready {
-        0 => {}
-        1 => page.line(&format!("The other one is ready for {}.", newer.minecraft)),
-        n => page.line(&format!("The other {} are ready for {}.", count(n), newer.minecraft)),
+    if !newer.one_version.is_empty() {
+        let is_alone = reason.is_none() && newer.held_by.is_empty();
+        page.line(&if is_alone {
+            format!("{begin}{} alone could run it.", short(server))
+        } else {
+            "Other servers hold it as well:".to_owned()
+        });
+        one_versions(page, &newer.one_version);
     }
 }
 
@@ -195,33 +198,39 @@ pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
 }
 
 fn newest_paper(page: &mut Page, newer: &NewerPaper) {
-    let names: Vec<&str> = if newer.held_by.is_empty() {
-        newer.one_version.first().into_iter().flat_map(OneVersion::names).collect()
-    } else {
-        newer.held_by.iter().map(|holder| holder.name.as_str()).collect()
-    };
+    let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
     let held_by = (!names.is_empty()).then(|| list(&names, 5));
     let newest = format!("{} {}, the newest,", page.software, newer.minecraft);
-    page.line(&format!("{newest} {}.", kept_back(newer, held_by.as_deref())));
+    page.line(&format!("{newest} {}.", kept_back(newer, held_by.as_deref(), 5)));
 }
 
-/// What keeps a newer Paper back: clauses that stand after its name. `held_by` are those who hold it, in words.
-pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>) -> String {
-    let own = match (&newer.unusable, &newer.pinned) {
-        (Some(unusable), _) => Some(about_it(unusable)),
-        (None, Some(_)) => Some("is ruled out by your pin".to_owned()),
-        (None, None) => None,
+/// What keeps a newer Paper back: clauses that stand after its name. `held_by` are the plugins that hold it, in words; of those that
+/// hold it with other servers at most so many are named.
+pub(super) fn kept_back(newer: &NewerPaper, held_by: Option<&str>, most: usize) -> String {
+    let mut clauses = match (&newer.unusable, &newer.pinned) {
+        (Some(unusable), _) => vec![about_it(unusable)],
+        (None, Some(_)) => vec!["is ruled out by your pin".to_owned()],
+        (None, None) if newer.gave_up.is_some() => vec!["is out".to_owned()],
+        (None, None) => Vec::new(),
     };
-    let others = match (&newer.gave_up, held_by) {
-        (Some(gave_up), _) => Some(few::holders_unknown(gave_up)),
-        (None, Some(names)) if own.is_some() => Some(format!("it is held by {names} as well")),
-        (None, Some(names)) if !newer.one_version.is_empty() => {
-            return format!("is held by {names}, with the other servers");
-        }
-        (None, Some(names)) => return format!("is held by {names}"),
-        (None, None) => None,
+    clauses.extend(newer.gave_up.as_ref().map(few::holders_unknown));
+    let mut hold = |names: &str, with: &str| {
+        let clause = if clauses.is_empty() {
+            format!("is held by {names}{with}")
+        } else {
+            format!("it is held by {names} as well{with}")
+        };
+        clauses.push(clause);
     };
-    let clauses: Vec<String> = own.or_else(|| Some("is out".to_owned())).into_iter().chain(others).collect();
+    if let Some(names) = held_by {
+        hold(names, "");
+    }
+    if let Some(one) = newer.one_version.first() {
+        hold(&list(&one.names().collect::<Vec<_>>(), most), ", with the other servers");
+    }
+    if clauses.is_empty() {
+        clauses.push("is out".to_owned());
+    }
     clauses.join("; ")
 }
 

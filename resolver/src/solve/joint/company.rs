@@ -265,6 +265,11 @@ impl<'c, 'a> Company<'c, 'a> {
         listing.releases.iter().position(|listed| std::ptr::eq(*listed, release)).map(|place| place + 1)
     }
 
+    /// Whether the server has this Paper (by its index) or a newer one.
+    pub(crate) fn has_reached(&self, paper: usize) -> bool {
+        self.choice(self.me).is_some_and(|choice| choice.paper >= paper)
+    }
+
     /// The Papers that a server sees, oldest first.
     pub(crate) fn papers(&self, at: usize) -> &'c [Minecraft] {
         &self.tables.papers[self.seat(at).papers]
@@ -279,6 +284,23 @@ impl<'c, 'a> Company<'c, 'a> {
         now: Timestamp,
         meter: &Meter,
     ) -> Option<BareAnswer> {
+        let tell = |company: Option<&Company<'_, '_>>| match company {
+            Some(company) => company.bare_answer(now),
+            None => outcome(|| World::build(self.catalog, mine, now), meter),
+        };
+        self.imagine(mine, steps, now, meter, tell)?
+    }
+
+    /// The server and its group (none, if it has none then) as they would be if its request were `mine`, and the steps that led to it
+    /// were taken by all; `None` when the group is too large to try, or takes too much.
+    pub(crate) fn imagine<T>(
+        &self,
+        mine: &Request,
+        steps: &[HintStep],
+        now: Timestamp,
+        meter: &Meter,
+        tell: impl FnOnce(Option<&Company<'_, '_>>) -> T,
+    ) -> Option<T> {
         if self.seats.len() > MOST_PROVEN {
             return None;
         }
@@ -295,9 +317,9 @@ impl<'c, 'a> Company<'c, 'a> {
         let requests: Vec<Request> = requests.collect();
         let fleet = Fleet::read(self.catalog, &requests, now);
         let group = fleet.groups.iter().position(|group| group.contains(&self.me))?;
-        let seat = fleet.groups[group].iter().position(|&at| at == self.me)?;
+        let me = fleet.groups[group].iter().position(|&at| at == self.me)?;
         if fleet.seats[group].is_empty() {
-            return outcome(|| World::build(self.catalog, mine, now), meter);
+            return Some(tell(None));
         }
         // Whoever was too hard to be decided about with the others is so here.
         let hard = fleet.groups[group].iter().map(|&at| match &self.outcome.verdicts[at] {
@@ -305,16 +327,21 @@ impl<'c, 'a> Company<'c, 'a> {
             Verdict::Alone | Verdict::Aside | Verdict::Member(_) => None,
         });
         let hard: Vec<Option<GaveUp>> = hard.collect();
-        let seats = &fleet.seats[group];
-        let decided = aside::decide_within(self.catalog, &fleet.tables, seats, now, meter, &hard).ok()?;
-        let Verdict::Member(choice) = &decided.verdicts[seat] else { return None };
-        let candidates = candidates(self.catalog, mine, now);
+        let (tables, seats) = (&fleet.tables, fleet.seats[group].as_slice());
+        let outcome = &aside::decide_within(self.catalog, tables, seats, now, meter, &hard).ok()?;
+        Some(tell(Some(&Company { catalog: self.catalog, tables, seats, outcome, me })))
+    }
+
+    /// What was chosen for the server, in short.
+    fn bare_answer(&self, now: Timestamp) -> Option<BareAnswer> {
+        let Verdict::Member(choice) = self.verdict() else { return None };
+        let Seat { request, shelves, .. } = &self.seats[self.me];
+        let candidates = candidates(self.catalog, request, now);
         let paper = &candidates[choice.paper - 1];
-        let shelves = &seats[seat].shelves;
         let name = |shelf: usize| self.catalog.projects[shelves[shelf].project].name.clone();
         Some(BareAnswer {
             paper: PaperName {
-                software: mine.software,
+                software: request.software,
                 minecraft: paper.version.minecraft.clone(),
                 build: paper.build?.number,
             },
