@@ -287,6 +287,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         server: &checked,
         seen: &seen,
         goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+        proof: &plan.proof,
         restore: plan.restores.due.as_ref(),
         only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
         decided: Stopwatch::start(at),

@@ -28,7 +28,7 @@ use super::in_place::proof_began;
 use super::observe::Observed;
 use super::opportunity::Opportunistic;
 use super::outlook::Outlook;
-use super::proof::{Expected, Proof, prove};
+use super::proof::{Baseline, Expected, Proof, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
 use super::restore::Restores;
@@ -387,11 +387,14 @@ impl Plan {
     }
 }
 
+/// Before anything was settled.
+static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new() };
+
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
     let expected = Expected {
         files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
         before: seen.settled_lock.as_ref().map(|record| &record.files),
-        enabled_before: seen.settled.as_ref().map_or(&[], |record| record.enabled.as_slice()),
+        baseline: seen.settled.as_ref().map_or(&NOTHING_KNOWN, |record| &record.baseline),
         settle,
         began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
     };

@@ -17,7 +17,7 @@ use crate::server::check::CheckedServer;
 use crate::server::follows::Waits;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
-use crate::server::proof::enabled;
+use crate::server::proof::count_enabled;
 use crate::server::restore::DueRestore;
 use crate::server::rollout::{Done, Proven};
 use crate::server::undo::Undo;
@@ -286,7 +286,7 @@ fn running(report: &Report<'_>, first: bool) -> String {
     let agent = report.seen.report.as_deref();
     let version =
         report.seen.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
-    let count = enabled(agent).len();
+    let count = count_enabled(agent);
     let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
     let text = format!("running {} with {plugins} enabled", version.unwrap_or_default());
     match downtime(agent) {
