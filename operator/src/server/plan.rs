@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{AvailableUpdate, LastHandled, UnmanagedFile};
-use crds::{PaperMCServer, Plugin};
+use crds::paper_mc_server::{AvailableUpdate, Crashes, LastHandled, UnmanagedFile};
+use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::Unsolvable;
@@ -22,7 +22,7 @@ use super::check::CheckedServer;
 use super::consent::{Consent, whole_second};
 use super::copies::{data_ordered, look_at_world};
 use super::drain::Drain;
-use super::follows::Waits;
+use super::follows::{Follows, Waits};
 use super::hot_copies::HotCopies;
 use super::in_place::proof_began;
 use super::observe::Observed;
@@ -266,6 +266,10 @@ pub(crate) struct Plan {
     pub(crate) waits: Option<Waits>,
     /// Whether it may come outside of windows, and does.
     pub(crate) opportunistic: Opportunistic,
+    /// How often the process of what settled has ended with an error lately.
+    pub(crate) crashes: Option<Crashes>,
+    /// That is why nothing begins by itself.
+    pub(crate) held_by_crashes: bool,
 }
 
 impl Plan {
@@ -339,6 +343,8 @@ impl Plan {
             not_yet: None,
             waits: None,
             opportunistic: Opportunistic::none(gate),
+            crashes: None,
+            held_by_crashes: false,
             record,
         }
     }
@@ -362,6 +368,21 @@ impl Plan {
     pub(crate) fn with_drain(mut self, drain: Drain) -> Self {
         (self.goal.eviction, self.seen.node) = (drain.eviction, drain.seen());
         Self { drain, ..self }
+    }
+
+    /// What comes `by_itself` may have to wait for another server, or for this one to stay up; else it may come where nobody would mind.
+    pub(crate) fn adjust_gate(
+        &mut self,
+        server: &CheckedServer,
+        seen: &Observed,
+        before: &PaperMCServerStatus,
+        follows: Option<&Follows>,
+        by_itself: bool,
+        now: Timestamp,
+    ) {
+        self.wait_for_followed(follows, seen, now);
+        self.hold_while_it_crashes(before, seen, by_itself, now);
+        self.look_for_opportunity(server, now);
     }
 
     /// The goal differs from what is settled.
