@@ -33,8 +33,8 @@ pub use settings::{
     Rcon, SecretKey, ServiceKind, ServiceWish, Storage, UpdateSchedule,
 };
 pub use status::{
-    AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, PaperMCServerStatus, PastSet, PlannedPlugin,
-    PluginState, PluginStateKind, RolloutFacts, UpdateBlocked,
+    AvailableUpdate, Basis, BlockedBy, Crashes, LastHandled, LastUpdate, PaperMCServerStatus, PastSet, PlannedPlugin,
+    PluginState, PluginStateKind, RolloutFacts, StopSeen, UpdateBlocked,
 };
 pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 

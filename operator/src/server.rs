@@ -29,6 +29,7 @@ mod choose;
 mod company;
 pub(crate) mod consent;
 pub(crate) mod copies;
+pub(crate) mod crashes;
 pub(crate) mod drain;
 pub(crate) mod files;
 pub(crate) mod follows;
@@ -276,8 +277,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
-    plan.wait_for_followed(follows, &seen, at);
-    plan.look_for_opportunity(&checked, at);
+    plan.adjust_gate(&checked, &seen, &before, follows, waits, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
@@ -287,6 +287,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         server: &checked,
         seen: &seen,
         goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+        proof: &plan.proof,
         restore: plan.restores.due.as_ref(),
         only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
         decided: Stopwatch::start(at),

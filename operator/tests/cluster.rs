@@ -11,6 +11,7 @@ mod cluster {
     mod blackouts;
     mod chart;
     mod crash;
+    mod crashes;
     mod definitions;
     mod drain;
     mod dump;

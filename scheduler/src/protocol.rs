@@ -40,6 +40,10 @@ pub const NOT_RESTORED: &str = "NOT RESTORED: ";
 /// The first words of what the init container leaves behind when it does not go on because there is no copy.
 pub const NO_BACKUP: &str = "NO BACKUP: ";
 
+/// The first words of a [`LastStop::why`] of an end that nobody asked for: a crash, a kill, or `/stop` in the game. How the process ended
+/// tells which; the kubelet knows that.
+pub const NOBODY_ASKED: &str = "the process ended and nobody had asked this agent";
+
 /// The port of the agent in each server pod; start-up and readiness probes of the server container ask here too.
 pub const PORT: u16 = 8470;
 

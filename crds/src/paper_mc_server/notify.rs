@@ -21,7 +21,7 @@ pub struct NotifyChannel {
     pub secret: SecretKey,
     /// What it is told; everything when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 7), extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"))]
     pub occasions: Vec<Occasion>,
     /// Words of your own.
     #[serde(default, skip_serializing_if = "NoticeTexts::is_empty")]
@@ -61,7 +61,7 @@ pub enum Occasion {
     Planned,
     /// Ten minutes before the window in which it is.
     Soon,
-    /// It was applied and proven.
+    /// It was applied and proven, or kept although it could not be proven: that is said then.
     Done,
     /// It did not work here, and what ran before comes back.
     RolledBack,
@@ -71,6 +71,8 @@ pub enum Occasion {
     Blocked,
     /// A copy should have been taken, and was not.
     BackupFailed,
+    /// The server's process ends with an error again and again, without an update.
+    CrashLoop,
 }
 
 impl Occasion {
@@ -84,6 +86,7 @@ impl Occasion {
             Self::Failed => "Failed",
             Self::Blocked => "Blocked",
             Self::BackupFailed => "BackupFailed",
+            Self::CrashLoop => "CrashLoop",
         }
     }
 }
@@ -101,7 +104,7 @@ pub struct NoticeTexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub soon: Option<String>,
-    /// With `{what}` and `{down}`, such as `21 s`.
+    /// With `{what}` and `{down}`, such as `21 s`; and `{why}` it is not proven, where it is not. Without that place it is said behind the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub done: Option<String>,
@@ -121,6 +124,10 @@ pub struct NoticeTexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub backup_failed: Option<String>,
+    /// With `{what}`: how often, and how it ended last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub crash_loop: Option<String>,
 }
 
 impl NoticeTexts {
@@ -131,7 +138,7 @@ impl NoticeTexts {
 
     /// The words for one occasion.
     pub fn of(&self, occasion: Occasion) -> Option<&str> {
-        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed } = self;
+        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop } = self;
         match occasion {
             Occasion::Planned => planned,
             Occasion::Soon => soon,
@@ -140,6 +147,7 @@ impl NoticeTexts {
             Occasion::Failed => failed,
             Occasion::Blocked => blocked,
             Occasion::BackupFailed => backup_failed,
+            Occasion::CrashLoop => crash_loop,
         }
         .as_deref()
     }
@@ -180,7 +188,7 @@ pub struct Notice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub down: Option<String>,
-    /// Why it did not work.
+    /// Why it did not work, or is not proven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub why: Option<String>,

@@ -86,6 +86,12 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["lock"]))]
     pub history: Vec<PastSet>,
+    /// How the server stopped last, by its agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_stop: Option<StopSeen>,
+    /// How often its process has ended with an error lately; None: not within the last hour, in this pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crashes: Option<Crashes>,
     /// The copies of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<BackupStatus>,
@@ -115,7 +121,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `CrashLoop`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -214,7 +220,7 @@ pub struct PlannedPlugin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastUpdate {
-    /// When it was proven, or rolled back.
+    /// When it was proven or kept unproven, or rolled back.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub applied_at: Timestamp,
     /// What ran before, `1.21.9-122`.
@@ -226,6 +232,9 @@ pub struct LastUpdate {
     pub version: String,
     /// Whether it was kept.
     pub successful: bool,
+    /// It was kept, and is not proven: the message says what could not be read, or is not as it should be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unproven: bool,
     /// What happened, in words.
     #[schemars(schema_with = "schema::text1024")]
     pub message: String,
@@ -237,7 +246,36 @@ pub struct LastUpdate {
     pub players: Option<u32>,
 }
 
-/// A set that was proven here.
+/// How a server stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StopSeen {
+    /// When its process was gone.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Timestamp,
+    /// Whether it had confirmed before that everything is saved. False: nobody knows.
+    pub saved: bool,
+    /// What asked for the stop, and what went wrong if anything did.
+    #[schemars(schema_with = "schema::text1024")]
+    pub why: String,
+    /// How many players were on when it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub players: Option<u32>,
+}
+
+/// The ends of a server's process that nobody asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Crashes {
+    /// The UID of the pod that they happened in. In another one they are counted anew.
+    #[schemars(schema_with = "schema::text64")]
+    pub pod: String,
+    /// When, within the last hour, the newest last.
+    #[schemars(with = "Vec<String>", length(max = 10), inner(length(max = 64)))]
+    pub at: Vec<Timestamp>,
+}
+
+/// A set that ran here and was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PastSet {
@@ -247,9 +285,12 @@ pub struct PastSet {
     /// Its Paper, `1.21.10-130`.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
-    /// When it was proven last.
+    /// When it was proven last; of one that is not, when it was kept.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub settled_at: Timestamp,
+    /// It is not proven: something could not be read, or is not as it should be. Goes when a later look at it while it runs proves it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unproven: bool,
     /// How long the server was down when it came, in seconds, without the copy before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_seconds: Option<u32>,
@@ -308,7 +349,7 @@ pub struct LastHandled {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutFacts {
-    /// The last revision that passed its proof: 16 hex digits.
+    /// The last revision that passed its proof, or was kept unproven: 16 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub settled: Option<String>,

@@ -115,6 +115,7 @@ struct WrittenTexts {
     failed: Option<String>,
     blocked: Option<String>,
     backup_failed: Option<String>,
+    crash_loop: Option<String>,
 }
 
 impl Written {
@@ -135,7 +136,7 @@ impl Written {
 
 impl WrittenTexts {
     fn read(self, at: usize) -> Result<NoticeTexts, ClusterFault> {
-        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed } = self;
+        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop } = self;
         for (field, text) in [
             ("planned", &planned),
             ("soon", &soon),
@@ -144,6 +145,7 @@ impl WrittenTexts {
             ("failed", &failed),
             ("blocked", &blocked),
             ("backupFailed", &backup_failed),
+            ("crashLoop", &crash_loop),
         ] {
             let Some(text) = text else { continue };
             let length = text.chars().count();
@@ -154,7 +156,7 @@ impl WrittenTexts {
                 return Err(ClusterFault::Place { at, field, found: found.to_owned() });
             }
         }
-        Ok(NoticeTexts { planned, soon, done, rolled_back, failed, blocked, backup_failed })
+        Ok(NoticeTexts { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop })
     }
 }
 

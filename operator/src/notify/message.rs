@@ -19,7 +19,7 @@ const NO_PREVIEWS: u32 = 1 << 2;
 pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str, notice: &Notice) -> Value {
     let kind = channel.kind;
     let escape = |value: &str| escape(kind, value);
-    let words = channel.texts.of(notice.occasion).map_or_else(|| ours(notice), str::to_owned);
+    let words = channel.texts.of(notice.occasion).map_or_else(|| ours(notice), |theirs| with_doubt(theirs, notice));
     let text = fill(&words, |place| {
         Some(match place {
             "namespace" => escape(namespace),
@@ -44,6 +44,10 @@ fn ours(notice: &Notice) -> String {
     let what = match notice.occasion {
         Occasion::Planned => "update planned, {when}: {what}",
         Occasion::Soon => "an update begins at {when}: {what}",
+        Occasion::Done if notice.why.is_some() && notice.down.is_some() => {
+            "updated, not proven: {why}; down for {down}: {what}"
+        }
+        Occasion::Done if notice.why.is_some() => "updated, not proven: {why}: {what}",
         Occasion::Done if notice.down.is_some() => "updated, down for {down}: {what}",
         Occasion::Done => "updated: {what}",
         Occasion::RolledBack => "an update did not work here, and what ran before comes back: {what}. {why}",
@@ -52,8 +56,16 @@ fn ours(notice: &Notice) -> String {
         }
         Occasion::Blocked => "nothing newer for 14 days: {what}",
         Occasion::BackupFailed => "there is no copy that should be there: {what}",
+        Occasion::CrashLoop => "the server crashes again and again; somebody has to look: {what}",
     };
     format!("{{namespace}}/{{server}}: {what}")
+}
+
+/// The user's words; of an update that is not proven that is said behind them, where they have no place for it. Who wrote "all is well" did
+/// not mean this one.
+fn with_doubt(theirs: &str, notice: &Notice) -> String {
+    let is_silent = notice.occasion == Occasion::Done && notice.why.is_some() && !theirs.contains("{why}");
+    if is_silent { format!("{theirs}\nnot proven: {{why}}") } else { theirs.to_owned() }
 }
 
 /// Puts values into their places. What is no place stays as it is.

@@ -25,8 +25,17 @@ pub(crate) struct Follows {
     pub(crate) state: State,
     /// Its last update was taken back. What runs there counts all the same; what was tried does not run.
     pub(crate) went_back: bool,
-    /// The sets that were proven there, each with since when, the one that runs in front. Those from before the soak are not all there.
-    pub(crate) sets: Vec<(Timestamp, Arc<LockRecord>)>,
+    /// The sets that were kept there, the one that runs in front. Those from before the soak are not all there.
+    pub(crate) sets: Vec<Ran>,
+}
+
+/// A set that ran somewhere.
+pub(crate) struct Ran {
+    /// When it was proven, or kept without.
+    pub(crate) since: Timestamp,
+    /// It was kept, and nobody knows whether it works.
+    pub(crate) unproven: bool,
+    pub(crate) record: Arc<LockRecord>,
 }
 
 /// How the followed server fares.
@@ -77,6 +86,11 @@ pub(crate) enum Why {
         still: bool,
         /// Its last update was taken back.
         went_back: bool,
+    },
+    /// It runs it, and it was never proven there.
+    NotProven {
+        /// `ViaVersion 5.6.0`.
+        what: String,
     },
     /// It has not run it for long enough.
     Soaks {
@@ -141,7 +155,7 @@ impl Follows {
         if let State::Missing | State::Circle(_) = &self.state {
             return waits(Why::State(self.state.clone()));
         }
-        let Some((_, newest)) = self.sets.first() else {
+        let Some(Ran { record: newest, .. }) = self.sets.first() else {
             return if holds { waits(Why::Unproven) } else { None };
         };
         let common: Vec<&Part<'_>> = brought.iter().filter(|part| part.of(&newest.lock).is_some()).collect();
@@ -157,20 +171,25 @@ impl Follows {
             let (what, wanted) = (part.name().to_owned(), part.version());
             return waits(Why::Runs { what, wanted, runs: runs.version(), still, went_back: self.went_back });
         }
-        let (part, since) = common.iter().map(|part| (part, self.since(part))).max_by_key(|(_, since)| *since)?;
+        let named = |part: &Part<'_>| format!("{} {}", part.name(), part.version());
+        if let Some(part) = common.iter().find(|part| self.proven_since(part).is_none()) {
+            return waits(Why::NotProven { what: named(part) });
+        }
+        let since = |part: &Part<'_>| self.proven_since(part).unwrap_or(Timestamp::MAX);
+        let (part, since) = common.iter().map(|part| (part, since(part))).max_by_key(|(_, since)| *since)?;
         let until = since.checked_add(self.wish.soak).unwrap_or(Timestamp::MAX);
-        let what = format!("{} {}", part.name(), part.version());
         if now < until {
-            waits(Why::Soaks { what, since, soak: countdown::in_words(self.wish.soak), until })
+            waits(Why::Soaks { what: named(part), since, soak: countdown::in_words(self.wish.soak), until })
         } else {
             None
         }
     }
 
-    /// Since when the followed server has run a release without another in between, as far as is known: it may be longer.
-    fn since(&self, part: &Part<'_>) -> Timestamp {
-        let with_it = self.sets.iter().take_while(|(_, set)| part.is_in(&set.lock));
-        with_it.last().map_or(Timestamp::MAX, |(since, _)| *since)
+    /// Since when the followed server has run a release without another in between and known to work, as far as is known: it may be longer.
+    /// A set that was kept unproven begins nothing, and ends nothing that was proven before. None: it was never proven there.
+    fn proven_since(&self, part: &Part<'_>) -> Option<Timestamp> {
+        let with_it = self.sets.iter().take_while(|ran| part.is_in(&ran.record.lock));
+        with_it.filter(|ran| !ran.unproven).last().map(|ran| ran.since)
     }
 }
 
@@ -185,7 +204,7 @@ impl Waits {
     pub(crate) fn until(&self) -> Option<Timestamp> {
         match &self.why {
             Why::Soaks { until, .. } => Some(*until),
-            Why::State(_) | Why::Unproven | Why::Runs { .. } => None,
+            Why::State(_) | Why::Unproven | Why::NotProven { .. } | Why::Runs { .. } => None,
         }
     }
 
@@ -203,6 +222,7 @@ impl Waits {
             Why::State(State::Asleep | State::Down(_)) => "NotRunning",
             Why::State(State::OnTrial | State::Well) => "BeingUpdated",
             Why::Unproven => "NothingProven",
+            Why::NotProven { .. } => "NotProven",
             Why::Runs { .. } => "OtherRelease",
             Why::Soaks { .. } => "Soaking",
         }
@@ -229,6 +249,9 @@ impl Waits {
             Why::State(State::Down(reason)) => format!("which does not run: its condition `Ready` says {reason}"),
             Why::State(State::OnTrial | State::Well) => "which is being updated, or goes back".to_owned(),
             Why::Unproven => "where no set is proven yet".to_owned(),
+            Why::NotProven { what } => {
+                format!("which runs {what}, kept although it could not be proven: see its `status.lastUpdate`")
+            }
             Why::Runs { what, wanted, runs, still, went_back } => {
                 let runs = match still {
                     _ if wanted == runs => format!("other files of {what} {runs}"),

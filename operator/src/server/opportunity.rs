@@ -92,12 +92,15 @@ impl Opportunistic {
 }
 
 impl Plan {
-    /// Opens the gate where nobody would mind. Not against the want of an approval, nor before the server that is followed, nor beside a
-    /// restore that a person asked for.
+    /// Opens the gate where nobody would mind. Not against the want of an approval, nor before the server that is followed, nor in a
+    /// loop of crashes, nor beside a restore that a person asked for.
     pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.opportunistic = Opportunistic::of(server, &self.changes, self.gate);
         let empty_for = self.opportunistic.empty_for;
-        let is_held = self.consent.needs_approval || self.held_by_followed().is_some() || self.restores.due.is_some();
+        let is_held = self.consent.needs_approval
+            || self.held_by_followed().is_some()
+            || self.held_by_crashes
+            || self.restores.due.is_some();
         let Some(empty_for) = empty_for.filter(|_| !is_held) else { return };
         if let Some(found) = opportunity(&self.goal, &self.seen, self.gate, &server.windows, empty_for, now) {
             (self.gate, self.goal.policy) = (found.gate, found.policy);

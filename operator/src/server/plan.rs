@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{AvailableUpdate, LastHandled, UnmanagedFile};
-use crds::{PaperMCServer, Plugin};
+use crds::paper_mc_server::{AvailableUpdate, Crashes, LastHandled, UnmanagedFile};
+use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::Unsolvable;
@@ -22,13 +22,13 @@ use super::check::CheckedServer;
 use super::consent::{Consent, whole_second};
 use super::copies::{data_ordered, look_at_world};
 use super::drain::Drain;
-use super::follows::Waits;
+use super::follows::{Follows, Waits};
 use super::hot_copies::HotCopies;
 use super::in_place::proof_began;
 use super::observe::Observed;
 use super::opportunity::Opportunistic;
 use super::outlook::Outlook;
-use super::proof::{Expected, Proof, prove};
+use super::proof::{Baseline, Expected, Proof, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
 use super::restore::Restores;
@@ -266,6 +266,10 @@ pub(crate) struct Plan {
     pub(crate) waits: Option<Waits>,
     /// Whether it may come outside of windows, and does.
     pub(crate) opportunistic: Opportunistic,
+    /// How often the process of what settled has ended with an error lately.
+    pub(crate) crashes: Option<Crashes>,
+    /// That is why nothing begins by itself.
+    pub(crate) held_by_crashes: bool,
 }
 
 impl Plan {
@@ -339,6 +343,8 @@ impl Plan {
             not_yet: None,
             waits: None,
             opportunistic: Opportunistic::none(gate),
+            crashes: None,
+            held_by_crashes: false,
             record,
         }
     }
@@ -364,6 +370,21 @@ impl Plan {
         Self { drain, ..self }
     }
 
+    /// What comes `by_itself` may have to wait for another server, or for this one to stay up; else it may come where nobody would mind.
+    pub(crate) fn adjust_gate(
+        &mut self,
+        server: &CheckedServer,
+        seen: &Observed,
+        before: &PaperMCServerStatus,
+        follows: Option<&Follows>,
+        by_itself: bool,
+        now: Timestamp,
+    ) {
+        self.wait_for_followed(follows, seen, now);
+        self.hold_while_it_crashes(before, seen, by_itself, now);
+        self.look_for_opportunity(server, now);
+    }
+
     /// The goal differs from what is settled.
     pub(crate) fn is_update(&self) -> bool {
         self.seen.facts.settled.is_some_and(|settled| settled.revision != self.goal.revision)
@@ -387,11 +408,14 @@ impl Plan {
     }
 }
 
+/// Before anything was settled.
+static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new() };
+
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
     let expected = Expected {
         files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
         before: seen.settled_lock.as_ref().map(|record| &record.files),
-        enabled_before: seen.settled.as_ref().map_or(&[], |record| record.enabled.as_slice()),
+        baseline: seen.settled.as_ref().map_or(&NOTHING_KNOWN, |record| &record.baseline),
         settle,
         began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
     };

@@ -1,8 +1,13 @@
 //! Pure. Did the new set work? "Ready" proves nothing: the server's own word does.
 
 use jiff::{SignedDuration, Timestamp};
-use scheduler::protocol::{FileSet, PluginSeen, Report, Server};
+use scheduler::protocol::{FileSet, Report, Server};
 use scheduler::seen::Verdict;
+
+mod baseline;
+
+pub(crate) use baseline::{Baseline, count_enabled};
+use baseline::{Was, names};
 
 /// How long after a server's first answer its plugins may stay unread before the proof ends as unproven.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -16,8 +21,8 @@ pub(crate) struct Expected<'a> {
     pub(crate) files: &'a FileSet,
     /// Plugins of the settled lock, by plugin name; None before anything was settled.
     pub(crate) before: Option<&'a FileSet>,
-    /// Plugins that were enabled when the settled lock was proven.
-    pub(crate) enabled_before: &'a [String],
+    /// What is known of the plugins before.
+    pub(crate) baseline: &'a Baseline,
     /// How long the server must stay well.
     pub(crate) settle: SignedDuration,
     /// When the pod started, or when somebody stopped the server in it.
@@ -30,6 +35,13 @@ pub(crate) struct Proof {
     pub(crate) verdict: Verdict,
     /// Why it failed or could not be proven; empty otherwise.
     pub(crate) problem: String,
+}
+
+impl Proof {
+    /// What is to be said of a set that is kept all the same. None: it is proven.
+    pub(crate) fn unproven(&self) -> Option<&str> {
+        Some(self.problem.as_str()).filter(|problem| !problem.is_empty())
+    }
 }
 
 /// The verdict about the pod that is seen now.
@@ -52,52 +64,52 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
         return failed("the plugin directory is not what the lock says".to_owned());
     }
     let read_by = *since + READ_WITHIN.max(expected.settle);
-    let (Some(build), Some(plugins)) = (build, plugins) else {
+    let (Some(build), Some(_)) = (build, plugins) else {
         return if now < read_by { pending(read_by) } else { unproven("the server's log could not be read") };
     };
     if *build != expected.files.build {
         return failed(format!("the server says it is build {build}, not {}", expected.files.build));
     }
-    if let Some(problem) = red(plugins, expected) {
-        return failed(problem);
+    let red = Red::of(report, expected);
+    if !red.to_blame.is_empty() {
+        return failed(format!("{} did not enable", red.to_blame.join(", ")));
     }
     let settled_at = *since + expected.settle;
-    if now < settled_at { pending(settled_at) } else { Proof { verdict: Verdict::Passed, problem: String::new() } }
-}
-
-/// The plugins that did not enable and did before (or are new). One that was red before stays a warning: nearly every
-/// real server has one, and an update is not to blame for it.
-fn red(plugins: &std::collections::BTreeMap<String, PluginSeen>, expected: &Expected<'_>) -> Option<String> {
-    let red: Vec<&str> = expected
-        .files
-        .plugins
-        .iter()
-        .filter_map(|file| file.plugin.as_deref())
-        .filter(|name| !plugins.get(*name).is_some_and(|seen| seen.enabled))
-        .filter(|name| !was_red(name, expected))
-        .collect();
-    match red.as_slice() {
-        [] => None,
-        [one] => Some(format!("{one} did not enable")),
-        many => Some(format!("{} did not enable", many.join(", "))),
+    if now < settled_at {
+        return pending(settled_at);
     }
+    if !report.drift.is_empty() {
+        // Whoever wrote these files would write them over what ran before, too: to go back mends nothing.
+        return unproven(&format!("not as locked: {}", report.drift.join(", ")));
+    }
+    if !red.maybe.is_empty() {
+        return unproven(&format!("{} did not enable, and nobody knows whether it did before", red.maybe.join(", ")));
+    }
+    Proof { verdict: Verdict::Passed, problem: String::new() }
 }
 
-fn was_red(name: &str, expected: &Expected<'_>) -> bool {
-    let was_there =
-        expected.before.is_some_and(|before| before.plugins.iter().any(|file| file.plugin.as_deref() == Some(name)));
-    was_there && !expected.enabled_before.iter().any(|enabled| enabled == name)
+/// The plugins that did not enable. One that was red before is not among them: nearly every real server has one, and an update is not to
+/// blame for it.
+struct Red<'a> {
+    /// They did before, or are new.
+    to_blame: Vec<&'a str>,
+    /// Nobody knows whether they did before.
+    maybe: Vec<&'a str>,
 }
 
-/// The plugins that a report shows as enabled, sorted: the baseline for the next proof.
-pub(crate) fn enabled(report: Option<&Report>) -> Vec<String> {
-    match report.map(|report| &report.server) {
-        Some(Server::Up { plugins: Some(plugins), .. }) => {
-            plugins.iter().filter(|(_, seen)| seen.enabled).map(|(name, _)| name.clone()).collect()
+impl<'a> Red<'a> {
+    fn of(report: &'a Report, expected: &'a Expected<'a>) -> Self {
+        let mut red = Self { to_blame: Vec::new(), maybe: Vec::new() };
+        let Server::Up { plugins: Some(plugins), .. } = &report.server else { return red };
+        for name in names(expected.files).filter(|name| !plugins.get(*name).is_some_and(|seen| seen.enabled)) {
+            match expected.baseline.was(name, expected.before) {
+                Was::New | Was::Enabled => red.to_blame.push(name),
+                Was::Unread => red.maybe.push(name),
+                Was::Red => {}
+            }
         }
-        Some(Server::Up { .. } | Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) | None => {
-            Vec::new()
-        }
+        red.to_blame.extend(expected.baseline.lost_of_ones_own(report, expected.files));
+        red
     }
 }
 

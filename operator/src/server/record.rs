@@ -15,6 +15,7 @@ use scheduler::protocol::FileSet;
 use scheduler::seen::{DataVersion, Revision};
 
 use super::build::lock_map::{FILES_KEY, LOCK_KEY};
+use super::proof::Baseline;
 use crate::memory::{Key, Memory};
 
 /// A lock as it stands in its `ConfigMap`.
@@ -36,8 +37,10 @@ impl LockRecord {
 #[derive(Debug, Clone)]
 pub(crate) struct SettledRecord {
     pub(crate) template: PodTemplateSpec,
-    /// The plugins that were enabled when it was proven: the baseline of the next proof.
-    pub(crate) enabled: Vec<String>,
+    /// What the next proof holds against its own set.
+    pub(crate) baseline: Baseline,
+    /// What kept its own proof from passing. None: it passed.
+    pub(crate) unproven: Option<String>,
 }
 
 /// Why a record could not be read or written.
@@ -67,6 +70,8 @@ pub(crate) enum RecordError {
 
 const TEMPLATE_KEY: &str = "template.json";
 const ENABLED_KEY: &str = "enabled.json";
+const UNREAD_KEY: &str = "unread.json";
+const UNPROVEN_KEY: &str = "unproven.txt";
 
 /// The name of the `ConfigMap` that keeps a settled template.
 pub(crate) fn settled_map_name(server: &str, revision: Revision) -> String {
@@ -120,7 +125,12 @@ pub(crate) async fn read_settled(
     let text = |of: &str| data.get(of).map_or("", String::as_str);
     let record = Arc::new(SettledRecord {
         template: serde_json::from_str(text(TEMPLATE_KEY)).map_err(garbled)?,
-        enabled: serde_json::from_str(text(ENABLED_KEY)).map_err(garbled)?,
+        baseline: Baseline {
+            enabled: serde_json::from_str(text(ENABLED_KEY)).map_err(garbled)?,
+            // Operators before this one kept neither of the two.
+            unread: data.get(UNREAD_KEY).map_or(Ok(Vec::new()), |text| serde_json::from_str(text)).map_err(garbled)?,
+        },
+        unproven: data.get(UNPROVEN_KEY).cloned(),
     });
     memory.settled.put(key, record.clone());
     Ok(Some(record))
@@ -136,11 +146,15 @@ pub(crate) async fn write_settled(
     let json = |value: Result<String, serde_json::Error>| {
         value.map_err(|source| RecordError::Garbled { name: name.clone(), source })
     };
-    map.immutable = Some(true);
-    map.data = Some(BTreeMap::from([
+    let Baseline { enabled, unread } = &record.baseline;
+    let mut data = BTreeMap::from([
         (TEMPLATE_KEY.to_owned(), json(serde_json::to_string(&record.template))?),
-        (ENABLED_KEY.to_owned(), json(serde_json::to_string(&record.enabled))?),
-    ]));
+        (ENABLED_KEY.to_owned(), json(serde_json::to_string(enabled))?),
+        (UNREAD_KEY.to_owned(), json(serde_json::to_string(unread))?),
+    ]);
+    data.extend(record.unproven.clone().map(|why| (UNPROVEN_KEY.to_owned(), why)));
+    map.immutable = Some(true);
+    map.data = Some(data);
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), map.metadata.namespace.as_deref().unwrap_or_default());
     match api.create(&PostParams::default(), &map).await {
         Ok(_) => Ok(()),

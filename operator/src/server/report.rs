@@ -29,7 +29,10 @@ use crate::requeue::Outcome;
 mod backup;
 mod conditions;
 mod cost;
+mod crashes;
 mod drain;
+mod failure;
+mod last_stop;
 mod new_volume;
 mod notes;
 pub(crate) mod notices;
@@ -148,8 +151,9 @@ pub(crate) async fn report_trouble(
         Trouble::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
         Trouble::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
     };
+    let on_trial = Plan::is_on_trial(seen);
     status.conditions =
-        conditions::build_trouble(server, reason, &cut(&message, LONGEST_MESSAGE), now, &before.conditions);
+        conditions::build_trouble(server, reason, &cut(&message, LONGEST_MESSAGE), on_trial, now, &before.conditions);
     if trouble.is_worth_an_event() {
         ctx.events.publish(server, &Note { reason, warning: true, text: message }, now).await;
     }
@@ -264,3 +268,6 @@ fn condition(
         message,
     }
 }
+
+#[cfg(test)]
+mod tests;

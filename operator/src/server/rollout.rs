@@ -23,7 +23,7 @@ use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::{Announcement, CheckedServer};
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
-use super::proof;
+use super::proof::Proof;
 use super::record::{self, SettledRecord, settled_map_name};
 use super::restore::{DueRestore, act::give_orders};
 use crate::chain::Chain;
@@ -106,6 +106,8 @@ pub(crate) struct Hand<'a> {
     pub(crate) server: &'a CheckedServer,
     pub(crate) seen: &'a Observed,
     pub(crate) goal: GoalParts<'a>,
+    /// Of the pod that was seen.
+    pub(crate) proof: &'a Proof,
     /// What a restart that is due is for, if a person asked for the worlds of a copy.
     pub(crate) restore: Option<&'a DueRestore>,
     /// The update is for an empty server, and called off when somebody joins.
@@ -331,7 +333,7 @@ impl Hand<'_> {
     async fn close(&self, settled: Revision) -> Result<Done, ActError> {
         self.end_order().await?;
         let template = self.template(settled).await?;
-        let enabled = proof::enabled(self.seen.report.as_deref());
+        let record = self.settled_record(template);
         let map = ConfigMap {
             metadata: kube::api::ObjectMeta {
                 name: Some(settled_map_name(&self.server.name, settled)),
@@ -342,7 +344,7 @@ impl Hand<'_> {
             },
             ..ConfigMap::default()
         };
-        record::write_settled(&self.ctx.client, map, &SettledRecord { template, enabled }).await?;
+        record::write_settled(&self.ctx.client, map, &record).await?;
         let world = self.seen.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
         let proven = match self.seen.facts.settled {
             None => Proven::First,
@@ -360,6 +362,16 @@ impl Hand<'_> {
         };
         self.write("close the door of", &facts, vec![set_door(Door::Closed)]).await?;
         Ok(Done::Closed(proven))
+    }
+
+    /// What is kept of what settles now.
+    fn settled_record(&self, template: PodTemplateSpec) -> SettledRecord {
+        let Observed { pod_lock, settled_lock, settled, report, .. } = self.seen;
+        let runs = pod_lock.as_deref().map(|record| &record.files);
+        let before = settled_lock.as_deref().map(|record| &record.files);
+        let known = settled.as_ref().map(|record| record.baseline.clone()).unwrap_or_default();
+        let baseline = known.next(report.as_deref(), runs, before);
+        SettledRecord { template, baseline, unproven: self.proof.unproven().map(str::to_owned) }
     }
 
     /// The template behind a revision, from wherever it is kept.

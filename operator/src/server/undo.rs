@@ -114,12 +114,24 @@ pub(crate) fn still_noted(server: &PaperMCServer, handled: LastHandled) -> LastH
     LastHandled { rollback_to: None, rollback_digest: None, rollback_seen_at: None, ..handled }
 }
 
-/// The sets that ran here, with the one that runs in front, and without those that are too old to be kept. That one `came` when the
-/// server was down for so many seconds, and interrupted so many players.
+/// How a set came to run here.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Came {
+    /// For so many seconds the server was down.
+    pub(crate) down_seconds: Option<u32>,
+    /// So many players were on.
+    pub(crate) players: Option<u32>,
+    /// It was kept without being proven.
+    pub(crate) unproven: bool,
+}
+
+/// The sets that ran here, with the one that runs in front, and without those that are too old to be kept. One that was kept unproven is
+/// proven from the instant at which a look proves it.
 pub(crate) fn history(
     before: &[PastSet],
     runs: Option<&LockRecord>,
-    came: (Option<u32>, Option<u32>),
+    came: Came,
+    is_proven: bool,
     now: Timestamp,
 ) -> Vec<PastSet> {
     let mut history = before.to_vec();
@@ -128,8 +140,11 @@ pub(crate) fn history(
     {
         history.retain(|past| past.lock != files.lock);
         let version = cut(&format!("{}-{}", lock.minecraft, lock.build), 64);
-        let (down_seconds, players) = came;
-        history.insert(0, PastSet { lock: files.lock.clone(), version, settled_at: now, down_seconds, players });
+        let Came { down_seconds, players, unproven } = came;
+        let lock = files.lock.clone();
+        history.insert(0, PastSet { lock, version, settled_at: now, unproven, down_seconds, players });
+    } else if let Some(newest) = history.first_mut().filter(|newest| newest.unproven && is_proven) {
+        (newest.unproven, newest.settled_at) = (false, now);
     }
     let mut place = 0;
     history.retain(|past| {
@@ -141,7 +156,8 @@ pub(crate) fn history(
 
 /// Enough digits to ask for it, and what people know it by.
 fn one_in_words(past: &PastSet) -> String {
-    format!("{} ({})", past.lock.get(..16).unwrap_or(&past.lock), past.version)
+    let doubt = if past.unproven { ", not proven" } else { "" };
+    format!("{} ({}{doubt})", past.lock.get(..16).unwrap_or(&past.lock), past.version)
 }
 
 #[cfg(test)]
@@ -170,7 +186,8 @@ mod tests {
 
     fn past(lock: &str, second: i64) -> PastSet {
         let version = "1.21.10-130".to_owned();
-        PastSet { lock: lock.to_owned(), version, settled_at: at(second), down_seconds: None, players: None }
+        let (lock, settled_at) = (lock.to_owned(), at(second));
+        PastSet { lock, version, settled_at, unproven: false, down_seconds: None, players: None }
     }
 
     fn status(history: &[&str], handled: Option<LastHandled>) -> PaperMCServerStatus {
@@ -223,7 +240,7 @@ mod tests {
         let of = |days: &[i64]| -> Vec<PastSet> {
             days.iter().map(|ago| past(&format!("{ago:064}"), (1_000 - ago) * day)).collect()
         };
-        let kept = |days: &[i64]| history(&of(days), None, (None, None), at(1_000 * day)).len();
+        let kept = |days: &[i64]| history(&of(days), None, Came::default(), false, at(1_000 * day)).len();
         assert_eq!(kept(&[40, 50, 60, 70, 80, 90]), 5);
         assert_eq!(kept(&[1, 2, 3, 4, 5, 29, 30, 31]), 6);
         assert_eq!(kept(&(1..29).collect::<Vec<_>>()), 20);
@@ -240,13 +257,23 @@ mod tests {
             json!({"lock": RUNS, "minecraft": "1.21.10", "build": 129, "server": file, "support": [], "plugins": []});
         let record = LockRecord { lock: lock.unwrap(), files: serde_json::from_value(files).unwrap() };
         let locks = |history: &[PastSet]| history.iter().map(|past| past.lock.clone()).collect::<Vec<_>>();
-        let first = history(&[past(OLD, 1)], Some(&record), (Some(21), Some(3)), at(7));
+        let came = |down, players| Came { down_seconds: Some(down), players: Some(players), unproven: false };
+        let first = history(&[past(OLD, 1)], Some(&record), came(21, 3), true, at(7));
         assert_eq!(locks(&first), [RUNS, OLD]);
         assert_eq!((first[0].version.as_str(), first[0].settled_at), ("1.21.10-129", at(7)));
         assert_eq!((first[0].down_seconds, first[0].players), (Some(21), Some(3)));
-        assert_eq!(history(&first, Some(&record), (Some(40), Some(0)), at(9)), first, "a restart is no update");
+        assert_eq!(history(&first, Some(&record), came(40, 0), true, at(9)), first, "a restart is no update");
         let back = [past(OLD, 1), past(RUNS, 7)];
-        assert_eq!(locks(&history(&back, Some(&record), (None, None), at(9))), [RUNS, OLD]);
+        assert_eq!(locks(&history(&back, Some(&record), Came::default(), true, at(9))), [RUNS, OLD]);
+
+        let unproven = Came { unproven: true, ..came(21, 3) };
+        let kept = history(&[past(OLD, 1)], Some(&record), unproven, false, at(7));
+        assert_eq!(history(&kept, Some(&record), unproven, false, at(9)), kept);
+        assert!(kept[0].unproven && !kept[1].unproven);
+        assert_eq!(one_in_words(&kept[0]), "2222222222222222 (1.21.10-129, not proven)");
+        let later = history(&kept, Some(&record), unproven, true, at(9));
+        assert_eq!((later[0].unproven, later[0].settled_at), (false, at(9)), "read at last: proven since then");
+        assert_eq!(history(&later, Some(&record), unproven, false, at(11)), later, "and it stays so");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::shared::{Shared, StartFacts, StopSent};
 use super::watch::{Change, Look, Pinged};
 use super::{Chain, clock, copies, hot_copy, log, sizes};
 use crate::ping::{self, ping};
-use crate::protocol::{LastStop, PluginSeen};
+use crate::protocol::{LastStop, NOBODY_ASKED, PluginSeen};
 use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::drift::{Drift, drift};
 use crate::world::Worlds;
@@ -212,7 +212,7 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
         let (saved, why, players) = if let Some(StopSent { saved, why, players }) = stop {
             (saved, why, players)
         } else {
-            let why = "the process ended and nobody had asked this agent: a crash, a kill, or /stop".to_owned();
+            let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
             (false, why, None)
         };
         LastStop { at: look.at, saved, why, players }

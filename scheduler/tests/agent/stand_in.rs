@@ -11,9 +11,10 @@ use crate::paper::PASSWORD;
 use crate::pod::Pod;
 use crate::volume::{Init, file, serve};
 
-const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
+pub(crate) const MINECRAFT: Minecraft<'_> =
+    Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
 
-fn lock(lock: char, build: u32, demo: &str, url: &str) -> (FileSet, Vec<(String, Vec<u8>)>) {
+pub(crate) fn lock(lock: char, build: u32, demo: &str, url: &str) -> (FileSet, Vec<(String, Vec<u8>)>) {
     let (mojang, paper) = (jar::mojang(&MINECRAFT), jar::paper(&MINECRAFT, build, "http://127.0.0.1:1/server.jar"));
     let demo_jar = jar::plugin(&PluginYml::new("Demo", demo));
     let at = |name: &str| format!("{url}/{name}");

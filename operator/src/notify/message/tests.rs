@@ -39,20 +39,24 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
         slack(Occasion::Soon, &json!({"when": "Sun 22 Nov 04:00 CET"})),
         slack(Occasion::Done, &json!({"down": "21 s"})),
         slack(Occasion::Done, &json!({})),
+        slack(Occasion::Done, &json!({"down": "21 s", "why": "the server's log could not be read"})),
         slack(Occasion::RolledBack, &bad),
         slack(Occasion::Failed, &bad),
         slack(Occasion::Blocked, &json!({"what": "Paper 26.2 is held by GriefPrevention"})),
         slack(Occasion::BackupFailed, &json!({"what": "the volume of the copies is full"})),
+        slack(Occasion::CrashLoop, &json!({"what": "its process ended 3 times within an hour"})),
     ];
     insta::assert_snapshot!(lines.join("\n").replace("-&gt;", "->"), @r"
     games/lobby: update planned, Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
     games/lobby: an update begins at Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
     games/lobby: updated, down for 21 s: ViaVersion 5.6.0 -> 5.7.1
     games/lobby: updated: ViaVersion 5.6.0 -> 5.7.1
+    games/lobby: updated, not proven: the server's log could not be read; down for 21 s: ViaVersion 5.6.0 -> 5.7.1
     games/lobby: an update did not work here, and what ran before comes back: ViaVersion 5.6.0 -> 5.7.1. CoreProtect 23.1 did not enable
     games/lobby: an update did not work here and does not go back by itself; somebody has to decide: ViaVersion 5.6.0 -> 5.7.1. CoreProtect 23.1 did not enable
     games/lobby: nothing newer for 14 days: Paper 26.2 is held by GriefPrevention
     games/lobby: there is no copy that should be there: the volume of the copies is full
+    games/lobby: the server crashes again and again; somebody has to look: its process ended 3 times within an hour
     ");
 }
 
@@ -65,6 +69,17 @@ fn the_users_words_come_in_as_many_languages_as_they_have_lines() {
     assert_eq!(text, "**lobby** is back after 21 s: Via\\_Version 5.7.1\nlobby ist nach 21 s wieder da (-)");
     let soon = said(ChatKind::Discord, &texts, &notice(Occasion::Soon, &json!({})));
     assert!(soon.starts_with("games/lobby: "), "ours where there are none: {soon}");
+}
+
+#[test]
+fn the_users_words_for_an_update_do_not_hide_that_it_is_not_proven() {
+    let texts = json!({"done": "{server} is back"});
+    let said = |texts: &Value, more: &Value| said(ChatKind::Slack, texts, &notice(Occasion::Done, more));
+    let doubt = json!({"why": "not as locked: plugins/Shop.jar"});
+    assert_eq!(said(&texts, &doubt), "lobby is back\nnot proven: not as locked: plugins/Shop.jar");
+    assert_eq!(said(&texts, &json!({})), "lobby is back");
+    let place = json!({"done": "{server} is back ({why})"});
+    assert_eq!(said(&place, &doubt), "lobby is back (not as locked: plugins/Shop.jar)");
 }
 
 #[test]

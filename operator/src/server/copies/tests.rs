@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::server::build::orders::Orders;
+use crate::server::proof::Baseline;
 use crate::server::record::{LockRecord, SettledRecord};
 
 fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
@@ -42,7 +43,7 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
         shape: None,
         pod_revision: None,
         pod_lock: Some(record("b", "1.21.11", 4671)),
-        settled: Some(Arc::new(SettledRecord { template, enabled: Vec::new() })),
+        settled: Some(Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None })),
         settled_lock: Some(record("a", "1.21.10", 4556)),
         key: None,
         report: Some(Arc::new(report)),
@@ -127,7 +128,7 @@ fn seen_with_data(plugin_data: &Value) -> Observed {
         {"name": "prepare", "env": [{"name": "NIGHTSHIFT_KEEP_PLUGIN_DATA", "value": "1"}]},
     ]}});
     let template = serde_json::from_value(template).unwrap();
-    seen.settled = Some(Arc::new(SettledRecord { template, enabled: Vec::new() }));
+    seen.settled = Some(Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None }));
     let report = seen.report.as_deref().unwrap();
     let plugin_data = serde_json::from_value(plugin_data.clone()).unwrap();
     seen.report = Some(Arc::new(Report { plugin_data, ..report.clone() }));

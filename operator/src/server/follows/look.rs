@@ -7,11 +7,11 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Follows, State};
+use super::{Follows, Ran, State};
 use crate::context::Context;
 use crate::server::build::lock_map::lock_map_name;
 use crate::server::check::{CheckedFollows, CheckedServer};
-use crate::server::record::{LockRecord, RecordError, read_lock};
+use crate::server::record::{RecordError, read_lock};
 use crate::server::report::status_before;
 
 /// What a server follows, and how that one fares by its own status; `None`: nothing.
@@ -85,22 +85,22 @@ pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> 
     }
 }
 
-/// The sets that were proven there, back to the one that ran when the soak would have had to begin.
+/// The sets that were kept there, back to a proven one that ran when the soak would have had to begin.
 async fn sets_of(
     ctx: &Context,
     server: &PaperMCServer,
     status: &PaperMCServerStatus,
     wish: &CheckedFollows,
     now: Timestamp,
-) -> Result<Vec<(Timestamp, Arc<LockRecord>)>, RecordError> {
+) -> Result<Vec<Ran>, RecordError> {
     let namespace = server.namespace().unwrap_or_default();
     let mut sets = Vec::new();
     for past in &status.history {
         // What ran before one that is not kept is not what ran just before.
         let name = lock_map_name(&wish.server, &past.lock);
         let Some(record) = read_lock(&ctx.client, &ctx.memory, &namespace, &name).await? else { break };
-        sets.push((past.settled_at, record));
-        if past.settled_at.checked_add(wish.soak).is_ok_and(|soaked| soaked <= now) {
+        sets.push(Ran { since: past.settled_at, unproven: past.unproven, record });
+        if !past.unproven && past.settled_at.checked_add(wish.soak).is_ok_and(|soaked| soaked <= now) {
             break;
         }
     }

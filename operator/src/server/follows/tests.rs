@@ -42,7 +42,8 @@ fn record(lock: Lock) -> Arc<LockRecord> {
 /// A staging that is followed for 48 hours, and has run these sets since these hours, the one that runs in front.
 fn staging(state: State, sets: Vec<(i64, Lock)>) -> Follows {
     let wish = CheckedFollows { server: "staging".to_owned(), soak: SignedDuration::from_hours(48) };
-    let sets = sets.into_iter().map(|(since, lock)| (at(since), record(lock))).collect();
+    let ran = |(since, lock)| Ran { since: at(since), unproven: false, record: record(lock) };
+    let sets = sets.into_iter().map(ran).collect();
     Follows { wish, state, went_back: false, sets }
 }
 
@@ -86,6 +87,29 @@ fn what_the_followed_server_has_run_counts_over_its_own_updates_of_something_els
     let both = lock(3, &["Via 2", "Chat 1"]);
     let youngest = said(&nightly(&["Via 2"]), &both).unwrap();
     assert!(youngest.contains("Paper 1.21.10-3 since hour 90"), "{youngest}");
+}
+
+#[test]
+fn a_set_that_was_kept_unproven_soaks_nothing_and_ends_no_soak_of_what_was_proven_before() {
+    let to = lock(1, &["Via 2", "Chat 1"]);
+    let ran = |sets: Vec<(i64, bool, Lock)>| Follows {
+        sets: sets
+            .into_iter()
+            .map(|(since, unproven, lock)| Ran { since: at(since), unproven, record: record(lock) })
+            .collect(),
+        ..well(Vec::new())
+    };
+    let via = |build| lock(build, &["Via 2"]);
+    let never = ran(vec![(0, true, via(1)), (0, false, lock(1, &["Via 1"]))]);
+    let words =
+        "waits for staging, which runs Via 2, kept although it could not be proven: see its `status.lastUpdate`";
+    assert_eq!(said(&never, &to).as_deref(), Some(words));
+    let waits = never.waits(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
+    assert_eq!((waits.until(), waits.reason(), waits.is_a_mistake()), (None, "NotProven", false));
+    let proven_before = ran(vec![(90, true, via(2)), (40, false, via(1))]);
+    assert_eq!(said(&proven_before, &to), None, "since hour 40, and what came then was another plugin's");
+    let proven_after = ran(vec![(90, false, via(2)), (40, true, via(1))]);
+    assert!(said(&proven_after, &to).unwrap().contains("since hour 90"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn scheduled() -> Value {
 }
 
 /// A pod whose agent may write where copies lie, or may not, which says this of them.
-fn seen(writes: bool, backups: &Value) -> Observed {
+pub(crate) fn seen(writes: bool, backups: &Value) -> Observed {
     let pod = serde_json::from_value(json!({"spec": {"containers": [], "initContainers": [
         {"name": "prepare", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups"}]},
         {"name": "agent", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups", "readOnly": !writes}]},

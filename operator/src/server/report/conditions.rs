@@ -11,9 +11,10 @@ use scheduler::rollout::{Occasion, Step, WaitingOn};
 use scheduler::seen::{Door, Life, Verdict};
 
 use super::backup::BACKUP_READY;
+use super::crashes::CRASH_LOOP;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::{LONGEST_MESSAGE, Report, backup, condition, drain, in_words, is_open, new_volume};
+use super::{LONGEST_MESSAGE, Report, backup, condition, crashes, drain, in_words, is_open, new_volume};
 use crate::chain::cut;
 use crate::server::change;
 use crate::server::check::CheckedServer;
@@ -94,6 +95,9 @@ pub(super) fn build_conditions(
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
+    if let Some(message) = crashes::in_words(report) {
+        conditions.push(of(CRASH_LOOP, Some(true), "ProcessEnds", cut(&message, LONGEST_MESSAGE)));
+    }
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
     }
@@ -140,15 +144,24 @@ pub(super) fn build_trouble(
     server: &PaperMCServer,
     reason: &str,
     message: &str,
+    on_trial: bool,
     now: Timestamp,
     before: &[Condition],
 ) -> Vec<Condition> {
     let resolved = condition(server, "Resolved", Some(false), reason, message.to_owned(), now, before);
-    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.type_ != "Resolved").cloned().collect();
+    let is_old = |old: &&Condition| old.type_ != "Resolved" && !(on_trial && old.type_ == "Updating");
+    let mut conditions: Vec<Condition> = before.iter().filter(is_old).cloned().collect();
     if !conditions.iter().any(|old| old.type_ == "Ready") {
         conditions.push(condition(server, "Ready", Some(false), reason, message.to_owned(), now, before));
     }
     conditions.push(resolved);
+    if on_trial {
+        // What was said last has an instant in it that passes, and nothing happens then.
+        let words =
+            format!("a set is on trial: its proof, and a roll-back if it fails, wait until this is mended: {message}");
+        let words = cut(&words, LONGEST_MESSAGE);
+        conditions.push(condition(server, "Updating", Some(true), "TrialWaits", words, now, before));
+    }
     conditions
 }
 
@@ -393,6 +406,10 @@ fn waiting_for_window(
         return (false, "ApprovalNeeded", message);
     }
     let ask = "annotate nightshift.dev/apply-now to apply";
+    if plan.held_by_crashes {
+        let message = format!("the server's process ends again and again, see {CRASH_LOOP}; {ask} all the same");
+        return (false, "WaitingForServer", message);
+    }
     if let Some(waits) = plan.held_by_followed() {
         let message = format!("{}; {ask} all the same", waits_in_words(waits, checked, report.now));
         return (false, "WaitingForFollowed", cut(&message, LONGEST_MESSAGE));

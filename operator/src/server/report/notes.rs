@@ -6,10 +6,11 @@ use scheduler::protocol;
 use scheduler::rollout::Step;
 use scheduler::seen::Act;
 
-use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses, refusal};
+use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses};
 use super::cost::{Cost, behind};
+use super::failure::why_it_failed;
 use super::status::for_people;
-use super::{Report, backup, drain, in_words, is_open, new_volume, plugin_data};
+use super::{Report, backup, crashes, drain, in_words, is_open, last_stop, new_volume, plugin_data, status};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -17,7 +18,7 @@ use crate::server::check::CheckedServer;
 use crate::server::follows::Waits;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::plan::Plan;
-use crate::server::proof::enabled;
+use crate::server::proof::count_enabled;
 use crate::server::restore::DueRestore;
 use crate::server::rollout::{Done, Proven};
 use crate::server::undo::Undo;
@@ -45,6 +46,9 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(new_volume::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
     notes.extend(drain::notes(server, report, before));
+    notes.extend(crashes::note(report, before));
+    notes.extend(last_stop::note(report, before));
+    notes.extend(proven_later(report, before));
     notes.extend(of_step(server, report, before));
     notes
 }
@@ -213,16 +217,13 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             let why_now = report.plan.opportunistic.why_now();
             normal("UpdateStarted", format!("{asked}{why_now}{}", change::in_words(&report.plan.changes)))
         }
-        // A pod whose init container refused has no proof to speak of.
-        Done::MarkedFailed => {
-            warning("UpdateFailed", refusal(report).unwrap_or_else(|| report.plan.proof.problem.clone()))
-        }
+        Done::MarkedFailed => warning("UpdateFailed", why_it_failed(report)),
         Done::RestoreOrdered => warning("RestoreOrdered", restore_ordered(report)),
         Done::DataOrdered => normal("RestoreOrdered", plugin_data::ordered()),
         Done::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
-        // A first start has nothing to go back to: it is kept, and told.
-        Done::Closed(Proven::First) if !report.plan.proof.problem.is_empty() => {
-            warning("ServerUnproven", format!("{}; {}", running(report, true), report.plan.proof.problem))
+        // What is kept and not proven is told as that. A first start has nothing to go back to, whatever its proof has found.
+        Done::Closed(Proven::First | Proven::Update) | Done::Restarted if report.plan.proof.unproven().is_some() => {
+            unproven(report)
         }
         Done::Closed(Proven::First) => normal("ServerReady", running(report, true)),
         Done::Closed(Proven::Update) => normal("UpdateApplied", running(report, false)),
@@ -238,9 +239,6 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             };
             normal("RestartStarted", format!("{what}{asked}"))
         }
-        Done::Restarted if !report.plan.proof.problem.is_empty() => {
-            warning("ServerUnproven", format!("{}; {}", running(report, false), report.plan.proof.problem))
-        }
         Done::Restarted => normal("Restarted", running(report, false)),
         // The report on drains has the words.
         Done::DrainBegun
@@ -250,6 +248,20 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
         | Done::Restored
         | Done::Nothing => return None,
     })
+}
+
+/// What runs, and why nobody can say that it works.
+fn unproven(report: &Report<'_>) -> Note {
+    let first = matches!(report.done, Done::Closed(Proven::First));
+    let problem = report.plan.proof.unproven().unwrap_or_default();
+    warning("ServerUnproven", format!("kept, and not proven: {problem}; {}", running(report, first)))
+}
+
+/// What could not be read when the set came has been read since.
+fn proven_later(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+    let waited = before.history.first().is_some_and(|newest| newest.unproven);
+    let is_it = waited && status::proves_what_settled(report);
+    is_it.then(|| normal("ServerProven", format!("proven now, after it was kept unproven: {}", running(report, true))))
 }
 
 fn rolled_back(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
@@ -286,7 +298,7 @@ fn running(report: &Report<'_>, first: bool) -> String {
     let agent = report.seen.report.as_deref();
     let version =
         report.seen.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
-    let count = enabled(agent).len();
+    let count = count_enabled(agent);
     let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
     let text = format!("running {} with {plugins} enabled", version.unwrap_or_default());
     match downtime(agent) {

@@ -9,9 +9,10 @@ use crds::paper_mc_server::{Notice, Occasion, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::backup::{BACKUP_READY, NEEDS_RESTART, failed_for};
-use super::conditions::refusal;
+use super::backup::{BACKUP_READY, NEEDS_RESTART};
 use super::cost::behind;
+use super::crashes::CRASH_LOOP;
+use super::failure::why_it_failed;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
 use super::{Report, in_words, is_open};
@@ -46,14 +47,18 @@ pub(super) struct Situation {
     /// What the update was that has come to its end.
     pub(super) was_planned: Option<String>,
     pub(super) down: Option<SignedDuration>,
-    /// Why the proof failed.
+    /// Why a set failed, if one has.
     pub(super) problem: String,
+    /// What keeps the set that has settled from being proven.
+    pub(super) unproven: Option<String>,
     /// A set that failed does not go back by itself.
     pub(super) is_stuck: bool,
     /// Since when nothing newer is possible, and what holds.
     pub(super) blocked: Option<(Timestamp, String)>,
     /// Since when a copy that should be there is not, and why.
     pub(super) no_copy: Option<(Timestamp, String)>,
+    /// Since when the server's process ends again and again, and how.
+    pub(super) crashes: Option<(Timestamp, String)>,
 }
 
 /// An update that is going to be applied.
@@ -93,13 +98,14 @@ impl Situation {
         let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
         Self {
             planned,
-            problem: (refusal(report).or_else(|| failed_for(report))).unwrap_or_else(|| plan.proof.problem.clone()),
+            problem: why_it_failed(report),
             is_stuck: matches!(
                 report.step,
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
             ),
             blocked: blocked.map(|it| (it.last_transition_time.0, in_words(&plan.explanation))),
             no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
+            crashes: of(CRASH_LOOP, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
             ..Self::of_the_end(report.seen, before)
         }
     }
@@ -111,6 +117,7 @@ impl Situation {
             rollout: rollout_facts(&seen.facts),
             was_planned: before.update.clone(),
             down: downtime(seen.report.as_deref()),
+            unproven: seen.settled.as_ref().and_then(|record| record.unproven.clone()),
             ..Self::default()
         }
     }
@@ -142,7 +149,11 @@ pub(super) fn next_notices(
         notices.extend(soon);
     }
     let long_blocked = situation.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now);
-    for (occasion, lasts) in [(Occasion::Blocked, long_blocked), (Occasion::BackupFailed, situation.no_copy.as_ref())] {
+    for (occasion, lasts) in [
+        (Occasion::Blocked, long_blocked),
+        (Occasion::BackupFailed, situation.no_copy.as_ref()),
+        (Occasion::CrashLoop, situation.crashes.as_ref()),
+    ] {
         let news = lasting_notice(&notices, channels, occasion, lasts, now);
         notices.extend(news);
     }
@@ -173,7 +184,7 @@ fn still_worth(before: &[Notice], channels: &[Channel], now: Timestamp) -> Vec<N
 
 /// An update that has come to its end, good or bad, since the last status.
 fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> {
-    let Situation { rollout_before, rollout, was_planned, down, problem, is_stuck, .. } = situation;
+    let Situation { rollout_before, rollout, was_planned, down, problem, unproven, is_stuck, .. } = situation;
     let both = rollout_before.as_ref().zip(rollout.as_ref());
     let what = was_planned.clone().unwrap_or_else(|| "what was planned".to_owned());
     let settled = both.and_then(|(before, now)| match (&before.settled, &now.settled) {
@@ -194,6 +205,7 @@ fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> 
     let down = down.map(|down| cut(&duration_in_words(down), SHORT));
     let done = settled.map(|revision| Notice {
         down,
+        why: unproven.as_ref().map(|why| cut(why, LONGEST)),
         ..notice(Occasion::Done, at_instant(&revision, now), &what, now, now + WORTH_TELLING)
     });
     failed.into_iter().chain(done)

@@ -11,11 +11,12 @@ use kube::ResourceExt;
 use resolver::explain::{Explanation, Unfollowed};
 use resolver::lock::{Lock, LockReason};
 use scheduler::rollout::{Step, WaitingOn};
-use scheduler::seen::Facts;
+use scheduler::seen::{Facts, Verdict};
 
 use super::cost::{Cost, down_without_copy};
+use super::failure::why_it_failed;
 use super::notes::{downtime, interrupted};
-use super::{Report, backup, in_words as in_words_of, is_open, plugin_data};
+use super::{Report, backup, in_words as in_words_of, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
@@ -25,7 +26,7 @@ use crate::server::plan::{opens, running_version};
 use crate::server::rollout::{Done, Proven};
 use crate::server::scope::Alone;
 use crate::server::strangers::{kept, strangers};
-use crate::server::undo::{history, still_noted};
+use crate::server::undo::{Came, history, still_noted};
 
 /// The whole status but its conditions.
 pub(super) fn build_status(
@@ -104,9 +105,16 @@ pub(super) fn build_status(
         history: history(
             &before.history,
             report.seen.settled_lock.as_deref(),
-            (down_without_copy(agent), interrupted(agent)),
+            Came {
+                down_seconds: down_without_copy(agent),
+                players: interrupted(agent),
+                unproven: report.seen.settled.as_ref().is_some_and(|record| record.unproven.is_some()),
+            },
+            proves_what_settled(report),
             report.now,
         ),
+        last_stop: last_stop::build_status(agent, before),
+        crashes: plan.crashes.clone(),
         backup: backup::build_status(checked, agent, before, plan.copies.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
@@ -254,7 +262,8 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             previous_version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)),
             version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
             successful: true,
-            message: cut(&before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes)), 1_024),
+            unproven: report.plan.proof.unproven().is_some(),
+            message: applied(report, before),
             down_seconds: downtime(agent).and_then(|down| u32::try_from(down.as_secs()).ok()),
             players: interrupted(agent),
         }),
@@ -263,7 +272,8 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             previous_version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)),
             version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
             successful: false,
-            message: cut(&report.plan.proof.problem, 1_024),
+            unproven: false,
+            message: cut(&why_it_failed(report), 1_024),
             // It is not over: what ran before has to come up.
             down_seconds: None,
             players: interrupted(agent),
@@ -288,6 +298,18 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         | Done::DrainEnded
         | Done::Nothing => before.last_update.clone(),
     }
+}
+
+/// What an update that was kept has brought, and in front of it what keeps it from being proven.
+fn applied(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
+    let what = before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes));
+    let doubt = report.plan.proof.unproven().map(|problem| format!("not proven: {}; ", cut(problem, 512)));
+    cut(&format!("{}{what}", doubt.unwrap_or_default()), 1_024)
+}
+
+/// Whether what settled, and runs, has passed its proof now. It may have been kept without.
+pub(super) fn proves_what_settled(report: &Report<'_>) -> bool {
+    report.plan.proof.verdict == Verdict::Passed && report.seen.runs_settled_files()
 }
 
 /// A request that came in time is accepted, and served when nothing is left to apply.

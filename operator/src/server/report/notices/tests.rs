@@ -203,6 +203,28 @@ fn a_copy_that_is_not_there_is_told_once_and_again_when_the_next_one_fails() {
 }
 
 #[test]
+fn an_update_that_is_kept_and_not_proven_is_told_as_that() {
+    let mut kept = between(("a", &[]), ("b", &[]));
+    kept.unproven = Some("the server's log could not be read".to_owned());
+    let notices = next_notices(&[], &team(), &kept, now());
+    assert_eq!(pending(&notices), to_team(&[Occasion::Done]));
+    assert_eq!(notices[0].why.as_deref(), Some("the server's log could not be read"));
+    let proven = next_notices(&[], &team(), &between(("a", &[]), ("b", &[])), now());
+    assert_eq!(proven[0].why, None);
+}
+
+#[test]
+fn a_server_that_crashes_again_and_again_is_told_once_for_each_time() {
+    let looping = |since| Situation { crashes: Some((since, "3 times".to_owned())), ..Situation::default() };
+    let first = next_notices(&[], &team(), &looping(now()), now());
+    assert_eq!(pending(&first), to_team(&[Occasion::CrashLoop]));
+    let later = next_notices(&told(first), &team(), &looping(now()), now() + hours(1));
+    assert_eq!(pending(&later), []);
+    let anew = next_notices(&later, &team(), &looping(now() + hours(9)), now() + hours(9));
+    assert_eq!(pending(&anew), to_team(&[Occasion::CrashLoop]));
+}
+
+#[test]
 fn each_channel_is_told_what_it_asks_for() {
     let channels = vec![channel("players", &["Soon", "Done"]), channel("team", &[]), channel("ops", &["Failed"])];
     let plan = next_notices(&[], &channels, &planned("a"), now());

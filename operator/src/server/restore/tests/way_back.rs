@@ -4,6 +4,7 @@ use scheduler::protocol::last_words::WorldRefused;
 use scheduler::seen::{Act, Announced, DataVersion, Door, Revision, Set, Settled};
 
 use super::*;
+use crate::server::proof::Baseline;
 use crate::server::record::SettledRecord;
 
 const SETTLED: Revision = Revision(0xa);
@@ -16,7 +17,7 @@ const GONE_BACK: Set = Set { template: SETTLED, update: SETTLED, ..COMMITTED };
 fn settled(has_volume: bool) -> Arc<SettledRecord> {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template = serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
-    Arc::new(SettledRecord { template, enabled: Vec::new() })
+    Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None })
 }
 
 /// 1.21.11 is on trial where 1.21.10 settled; its agent says this of the copies.

@@ -1,0 +1,148 @@
+//! Pure. A server that settled and whose process ends with an error again and again. The kubelet starts it again each time, and nobody can
+//! tell it not to; what is done here is to count, to say so, and to begin nothing on top of it.
+
+use crds::PaperMCServerStatus;
+use crds::paper_mc_server::Crashes;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use scheduler::gate::Gate;
+use scheduler::rollout::is_under_way;
+
+use super::observe::{Observed, last_end, server_of};
+use super::plan::Plan;
+
+/// So many ends within [`LOOKS_BACK`] are no accident any more.
+const MAKE_A_LOOP: usize = 3;
+/// The kubelet waits 5 minutes at most between two starts, so a loop that never gets well shows at least ten ends in it.
+const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(1);
+/// As many as the status takes.
+const MOST: usize = 10;
+
+/// The ends of the server's process in the pod of now, within the last hour. What the kubelet remembers is the last one only, so the others
+/// are those that the status has kept. None: there was none.
+pub(crate) fn next_crashes(before: Option<&Crashes>, pod: &Pod, now: Timestamp) -> Option<Crashes> {
+    let uid = pod.metadata.uid.as_ref()?;
+    let mut at: Vec<Timestamp> = before.filter(|before| before.pod == *uid).map(|it| it.at.clone()).unwrap_or_default();
+    let ended = crash_of(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
+    at.extend(ended.filter(|ended| !at.contains(ended)));
+    at.retain(|ended| now < *ended + LOOKS_BACK);
+    at.sort_unstable();
+    at.drain(..at.len().saturating_sub(MOST));
+    (!at.is_empty()).then(|| Crashes { pod: uid.clone(), at })
+}
+
+/// How the server's process ended last, if that was with an error and nobody was stopping it. After `/stop` it ends without one.
+fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    if pod.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    last_end(server_of(pod)?).filter(|ended| ended.exit_code != 0)
+}
+
+/// `exit code 137 (OOMKilled)`
+pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
+    let why = ended.reason.as_deref().filter(|reason| *reason != "Error");
+    why.map_or_else(|| format!("exit code {}", ended.exit_code), |why| format!("exit code {} ({why})", ended.exit_code))
+}
+
+fn is_loop(crashes: &Crashes) -> bool {
+    crashes.at.len() >= MAKE_A_LOOP
+}
+
+/// The loop that a server is in, and what a person can do. None: it is in none.
+pub(crate) fn loop_in_words(crashes: Option<&Crashes>, pod: Option<&Pod>) -> Option<String> {
+    let crashes = crashes.filter(|crashes| is_loop(crashes))?;
+    let count = crashes.at.len();
+    let at_least = if count == MOST { "at least " } else { "" };
+    let last = pod.and_then(crash_of).map(|ended| format!(", last with {}", end_in_words(ended))).unwrap_or_default();
+    Some(format!(
+        "the server's process has ended {at_least}{count} times within an hour{last}; see the log of container `papermc`, also with \
+         `--previous`. The kubelet starts it again each time, up to 5 minutes later. No update begins by itself meanwhile; annotate \
+         nightshift.dev/apply-now to apply one, or go back with nightshift.dev/rollback-to"
+    ))
+}
+
+impl Plan {
+    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop: it would be judged by what was broken before,
+    /// and a newer Minecraft could not be taken back. What has begun goes on, and what is on trial has a deadline of its own.
+    pub(crate) fn hold_while_it_crashes(
+        &mut self,
+        before: &PaperMCServerStatus,
+        seen: &Observed,
+        by_itself: bool,
+        now: Timestamp,
+    ) {
+        let settled = seen.pod.as_ref().filter(|_| seen.facts.settled.is_some() && !Self::is_on_trial(seen));
+        self.crashes = settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now));
+        let is_loop = self.crashes.as_ref().is_some_and(is_loop);
+        self.held_by_crashes = is_loop && by_itself && !is_under_way(&self.goal, &self.seen, self.gate);
+        if self.held_by_crashes {
+            self.gate = Gate::Shut { opens: None };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(60 * minute).unwrap()
+    }
+
+    fn pod(uid: &str, terminated: &Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby-0", "uid": uid},
+            "status": {"containerStatuses": [{
+                "name": "papermc", "ready": false, "restartCount": 1, "image": "", "imageID": "",
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": terminated},
+            }]},
+        }))
+        .unwrap()
+    }
+
+    fn crashed(minute: i64) -> Value {
+        json!({"exitCode": 1, "reason": "Error", "finishedAt": at(minute).to_string()})
+    }
+
+    /// The server of pod `a` crashed in these minutes, and each was seen twice.
+    fn after(minutes: &[i64]) -> Option<Crashes> {
+        minutes.iter().fold(None, |before, minute| {
+            let pod = pod("a", &crashed(*minute));
+            let once = next_crashes(before.as_ref(), &pod, at(*minute));
+            next_crashes(once.as_ref(), &pod, at(*minute))
+        })
+    }
+
+    #[test]
+    fn three_crashes_within_an_hour_are_a_loop_and_each_is_counted_once() {
+        let says = |minutes: &[i64]| loop_in_words(after(minutes).as_ref(), None);
+        assert_eq!(says(&[0, 10]), None);
+        assert!(says(&[0, 10, 59]).unwrap().starts_with("the server's process has ended 3 times within an hour; see"));
+        assert_eq!(says(&[0, 10, 60]), None, "the first is an hour old");
+        assert!(says(&(0..50).collect::<Vec<_>>()).unwrap().contains("at least 10 times"));
+    }
+
+    #[test]
+    fn what_a_person_did_is_no_crash_and_another_pod_begins_anew() {
+        let before = after(&[0, 1, 2]).unwrap();
+        let next = |pod: &Pod| next_crashes(Some(&before), pod, at(3)).map(|crashes| crashes.at.len());
+        assert_eq!(next(&pod("a", &crashed(3))), Some(4));
+        let stopped = json!({"exitCode": 0, "finishedAt": at(3).to_string()});
+        assert_eq!(next(&pod("a", &stopped)), Some(3), "/stop");
+        let mut deleted = serde_json::to_value(pod("a", &crashed(3))).unwrap();
+        deleted["metadata"]["deletionTimestamp"] = json!(at(3).to_string());
+        assert_eq!(next(&serde_json::from_value(deleted).unwrap()), Some(3), "its pod is deleted");
+        assert_eq!(next(&pod("b", &crashed(3))), Some(1));
+        assert_eq!(next_crashes(Some(&before), &pod("a", &stopped), at(62)), None, "an hour later it is forgotten");
+    }
+
+    #[test]
+    fn a_loop_says_how_the_process_ended_last() {
+        let killed = json!({"exitCode": 137, "reason": "OOMKilled", "finishedAt": at(3).to_string()});
+        let words = loop_in_words(after(&[0, 1, 2]).as_ref(), Some(&pod("a", &killed))).unwrap();
+        assert!(words.contains("3 times within an hour, last with exit code 137 (OOMKilled); see"), "{words}");
+    }
+}

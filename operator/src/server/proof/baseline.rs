@@ -1,0 +1,95 @@
+//! Pure. What is known of the plugins before an update: its proof holds them against it.
+
+use scheduler::protocol::{FileSet, Report, Server};
+use scheduler::staging::jar::same_plugin;
+
+/// What the server said about its plugins when it was read last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Baseline {
+    /// Those that were enabled, JARs of people's own among them, sorted. Empty: nobody knows of any. A server all of whose plugins are
+    /// red is not worth telling apart from that: both are told, and neither is gone back from.
+    pub(crate) enabled: Vec<String>,
+    /// Those of the settled set that came with an update that could not be read: they may be either.
+    pub(crate) unread: Vec<String>,
+}
+
+/// How a plugin of a set fared before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Was {
+    /// It was not there.
+    New,
+    Enabled,
+    Red,
+    /// Nobody has read it.
+    Unread,
+}
+
+impl Baseline {
+    /// The baseline for the proof after this one. A report that names no plugins says nothing about them, so what was known before goes on
+    /// counting: else one log that could not be read would let every later update pass with every plugin red.
+    pub(crate) fn next(&self, report: Option<&Report>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
+        if let Some(enabled) = named(report) {
+            return Self { enabled, unread: Vec::new() };
+        }
+        let is_new = |name: &&str| !before.is_some_and(|before| has(before, name));
+        let new = runs.into_iter().flat_map(names).filter(is_new).map(str::to_owned);
+        let mut unread: Vec<String> = self.unread.iter().cloned().chain(new).collect();
+        unread.sort();
+        unread.dedup();
+        Self { enabled: self.enabled.clone(), unread }
+    }
+
+    /// How a plugin of `before`, the settled set, fared there.
+    pub(super) fn was(&self, name: &str, before: Option<&FileSet>) -> Was {
+        let is_in = |list: &[String]| list.iter().any(|known| known == name);
+        if !before.is_some_and(|before| has(before, name)) {
+            Was::New
+        } else if is_in(&self.enabled) {
+            Was::Enabled
+        } else if self.enabled.is_empty() || is_in(&self.unread) {
+            Was::Unread
+        } else {
+            Was::Red
+        }
+    }
+
+    /// JARs of people's own that were enabled, are still there and are not enabled now. One whose file was taken away is no loss.
+    pub(super) fn lost_of_ones_own<'a>(&'a self, report: &'a Report, files: &FileSet) -> Vec<&'a str> {
+        let Server::Up { plugins: Some(plugins), .. } = &report.server else { return Vec::new() };
+        let is_ours = |name: &str| names(files).any(|ours| same_plugin(ours, name));
+        let lies_there = |name: &str| {
+            let mut jars = report.unmanaged_jars.iter().filter_map(|jar| jar.name.as_deref());
+            jars.any(|jar| same_plugin(jar, name))
+        };
+        let own = self.enabled.iter().map(String::as_str).filter(|name| !is_ours(name));
+        own.filter(|name| match plugins.iter().find(|(seen, _)| same_plugin(seen, name)) {
+            Some((_, seen)) => !seen.enabled,
+            // What could not even be loaded stands in no list of the server's.
+            None => lies_there(name),
+        })
+        .collect()
+    }
+}
+
+/// The plugins that a report shows as enabled, sorted. None: it names no plugins.
+fn named(report: Option<&Report>) -> Option<Vec<String>> {
+    match &report?.server {
+        Server::Up { plugins: Some(plugins), .. } => {
+            Some(plugins.iter().filter(|(_, seen)| seen.enabled).map(|(name, _)| name.clone()).collect())
+        }
+        Server::Up { .. } | Server::Absent | Server::Starting { .. } | Server::Stopping { .. } => None,
+    }
+}
+
+/// The same, for people: how many of them.
+pub(crate) fn count_enabled(report: Option<&Report>) -> usize {
+    named(report).map_or(0, |enabled| enabled.len())
+}
+
+pub(super) fn names(files: &FileSet) -> impl Iterator<Item = &str> {
+    files.plugins.iter().filter_map(|file| file.plugin.as_deref())
+}
+
+fn has(files: &FileSet, name: &str) -> bool {
+    names(files).any(|known| known == name)
+}

@@ -1,0 +1,109 @@
+//! Pure. Why a set failed: the Event, `status.lastUpdate` and the channels say the same.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use scheduler::seen::Life;
+
+use super::Report;
+use super::backup::failed_for;
+use super::conditions::refusal;
+use crate::chain::cut;
+use crate::server::crashes::end_in_words;
+use crate::server::observe::{last_end, server_of};
+
+/// Never empty. A pod whose init container refused has no proof to speak of, and one that never came up has none that has ended.
+pub(super) fn why_it_failed(report: &Report<'_>) -> String {
+    let proof = || report.plan.proof.unproven().map(str::to_owned);
+    let said = refusal(report).or_else(|| failed_for(report)).or_else(proof);
+    let life = report.plan.seen.pod.map(|pod| pod.life);
+    said.unwrap_or_else(|| without_a_word(life, report.seen.pod.as_ref()))
+}
+
+/// What is seen of a pod that has said nothing itself.
+fn without_a_word(life: Option<Life>, pod: Option<&Pod>) -> String {
+    let seen = pod.and_then(server_of).and_then(by_the_kubelet).map(|seen| format!(": {seen}")).unwrap_or_default();
+    match life {
+        Some(Life::Refused) => "the agent refused to open the world; see the log of container `prepare`".to_owned(),
+        Some(Life::Down) => format!("the server's process is gone{seen}; see the log of container `papermc`"),
+        Some(Life::Up) => "it was well too late; what failed at first stands in the Event `UpdateFailed`".to_owned(),
+        Some(Life::Starting { .. } | Life::Stopping { .. }) | None => {
+            format!("the server did not come up by its deadline{seen}; see the log of container `papermc`")
+        }
+    }
+}
+
+/// What the kubelet says of a container that does not run, or that ran before.
+fn by_the_kubelet(container: &ContainerStatus) -> Option<String> {
+    let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+    // A container that waits for the one before it, or for its next try, says so: that is no reason.
+    let reason = waiting.and_then(|waiting| {
+        let reason = waiting
+            .reason
+            .as_deref()
+            .filter(|it| !["PodInitializing", "ContainerCreating", "CrashLoopBackOff"].contains(it))?;
+        let message = waiting.message.as_deref().map(|message| format!(" ({})", cut(message, 512))).unwrap_or_default();
+        Some(format!("{reason}{message}"))
+    });
+    let ended = || last_end(container).map(|ended| format!("its process ended with {}", end_in_words(ended)));
+    reason.or_else(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use scheduler::seen::Verdict;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::proof::Proof;
+    use crate::server::report::tests::Pass;
+
+    const LATE: Option<Life> = Some(Life::Starting { gives_up_at: Timestamp::UNIX_EPOCH });
+
+    fn pod(state: &Value, last_state: &Value) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [
+            {"name": "papermc", "ready": false, "restartCount": 1, "image": "", "imageID": "", "state": state, "lastState": last_state},
+        ]}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_set_that_never_came_up_says_so_and_what_the_kubelet_knows() {
+        let says = |state: Value, last_state: Value| without_a_word(LATE, Some(&pod(&state, &last_state)));
+        let silent = "the server did not come up by its deadline; see the log of container `papermc`";
+        assert_eq!(without_a_word(LATE, None), silent);
+        assert_eq!(says(json!({"running": {}}), json!({})), silent);
+        assert_eq!(says(json!({"waiting": {"reason": "PodInitializing"}}), json!({})), silent);
+        assert_eq!(
+            says(json!({"waiting": {"reason": "ImagePullBackOff", "message": "no such tag"}}), json!({})),
+            "the server did not come up by its deadline: ImagePullBackOff (no such tag); see the log of container `papermc`"
+        );
+        let crashed = says(json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": {"exitCode": 1}}));
+        assert!(crashed.contains("deadline: its process ended with exit code 1; see"), "{crashed}");
+    }
+
+    #[test]
+    fn whatever_is_seen_of_a_set_that_failed_there_is_a_reason() {
+        for life in [LATE, Some(Life::Up), Some(Life::Down), Some(Life::Refused), None] {
+            assert!(!without_a_word(life, None).is_empty(), "{life:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_goes_before_the_proof_and_the_proof_before_what_is_seen() {
+        let mut pass = Pass::new();
+        pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::Pod { life: LATE.unwrap(), ..pod });
+        let pending = Verdict::Pending { until: Timestamp::UNIX_EPOCH };
+        pass.plan.proof = Proof { verdict: pending, problem: String::new() };
+        assert!(why_it_failed(&pass.report()).starts_with("the server did not come up by its deadline"));
+        pass.plan.proof = Proof { verdict: Verdict::Failed, problem: "Shop did not enable".to_owned() };
+        assert_eq!(why_it_failed(&pass.report()), "Shop did not enable");
+        pass.seen.pod = Some(
+            serde_json::from_value(json!({"status": {"initContainerStatuses": [{
+                "name": "prepare", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+                "state": {"terminated": {"exitCode": 3, "message": "a world cannot go back"}},
+            }]}}))
+            .unwrap(),
+        );
+        assert_eq!(why_it_failed(&pass.report()), "a world cannot go back");
+    }
+}

@@ -1,0 +1,124 @@
+//! Pure. How the server stopped last, and the word to a person where nobody confirmed that it had saved.
+
+use crds::PaperMCServerStatus;
+use crds::paper_mc_server::StopSeen;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use scheduler::protocol::{self, LastStop, NOBODY_ASKED};
+
+use super::{Report, crashes};
+use crate::chain::cut;
+use crate::k8s::events::Note;
+use crate::server::in_place::stopped_at;
+
+/// What a volume says of an older stop, to an operator that has never seen it, is no news.
+const IS_NEWS: SignedDuration = SignedDuration::from_hours(24);
+/// The kubelet and the agent see the same end at most so far apart: the agent looks every few seconds.
+const SAME_END: SignedDuration = SignedDuration::from_mins(1);
+
+/// For the status. What was said last stands while nobody can be asked.
+pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<StopSeen> {
+    let last = agent.and_then(|agent| agent.last_stop.as_ref());
+    let last = last.map(|LastStop { at, saved, why, players }| StopSeen {
+        at: *at,
+        saved: *saved,
+        why: cut(why, 1_024),
+        players: *players,
+    });
+    last.or_else(|| before.last_stop.clone())
+}
+
+/// A stop that was not confirmed to be saved, once. In a loop of crashes the loop is what is told.
+pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+    let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
+    let is_known = before.last_stop.as_ref().is_some_and(|known| known.at == last.at);
+    let is_told = is_known || crashes::in_words(report).is_some();
+    let is_worth_it = !is_told && is_unsaved(last, report.seen.pod.as_ref(), report.now);
+    is_worth_it.then(|| Note { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
+}
+
+fn is_unsaved(last: &LastStop, pod: Option<&Pod>, now: Timestamp) -> bool {
+    !last.saved && now < last.at + IS_NEWS && !(last.why.starts_with(NOBODY_ASKED) && was_by_a_person(last, pod))
+}
+
+/// Whether somebody wrote `/stop` in the game: the process ended without an error, and a server saves before it does.
+fn was_by_a_person(last: &LastStop, pod: Option<&Pod>) -> bool {
+    let ended = pod.and_then(stopped_at);
+    ended.is_some_and(|ended| ended.duration_since(last.at).abs() <= SAME_END)
+}
+
+fn in_words(last: &LastStop) -> String {
+    let at = last.at.round(jiff::Unit::Second).unwrap_or(last.at);
+    format!(
+        "the server stopped at {at}, and nobody confirmed that it had saved before: {}. What was built since its last save may be lost",
+        cut(last.why.trim_end_matches('.'), 768)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const AT: &str = "2026-11-22T03:00:05.25Z";
+
+    fn stop(saved: bool, why: &str) -> LastStop {
+        serde_json::from_value(json!({"at": AT, "saved": saved, "why": why})).unwrap()
+    }
+
+    fn after(hours: i64) -> Timestamp {
+        AT.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(hours)
+    }
+
+    /// A pod whose server's container ended so, at that second.
+    fn ended(exit_code: i32, at: &str) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"name": "lobby-0"},
+            "status": {"containerStatuses": [{
+                "name": "papermc", "ready": false, "restartCount": 1, "image": "", "imageID": "",
+                "state": {"running": {}}, "lastState": {"terminated": {"exitCode": exit_code, "finishedAt": at}},
+            }]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_stop_that_nobody_confirmed_is_told_with_why_and_one_that_was_saved_or_is_old_is_not() {
+        let hung = stop(false, "stopped on request; the save was not confirmed: no answer within 45 s");
+        assert!(is_unsaved(&hung, None, after(23)));
+        assert!(!is_unsaved(&hung, None, after(24)));
+        assert!(!is_unsaved(&stop(true, "stopped on request"), None, after(0)));
+        assert_eq!(
+            in_words(&hung),
+            "the server stopped at 2026-11-22T03:00:05Z, and nobody confirmed that it had saved before: stopped on request; the save was \
+             not confirmed: no answer within 45 s. What was built since its last save may be lost"
+        );
+    }
+
+    #[test]
+    fn a_person_who_stops_the_server_in_the_game_is_not_told_that_it_crashed() {
+        let unasked = stop(false, &format!("{NOBODY_ASKED}: a crash, a kill, or /stop"));
+        let same_end = "2026-11-22T03:00:01Z";
+        assert!(!is_unsaved(&unasked, Some(&ended(0, same_end)), after(0)), "/stop");
+        assert!(is_unsaved(&unasked, Some(&ended(1, same_end)), after(0)), "a crash");
+        assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z")), after(0)), "another end");
+        assert!(is_unsaved(&unasked, None, after(0)));
+        // The pod is deleted, the server ends as it should, and still nobody knows.
+        let asked = stop(false, "stopped on request; the save was not confirmed: it hung");
+        assert!(is_unsaved(&asked, Some(&ended(0, same_end)), after(0)));
+    }
+
+    #[test]
+    fn what_was_said_last_stands_while_nobody_can_be_asked() {
+        let agent: protocol::Report = serde_json::from_value(json!({
+            "at": AT, "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"}, "lock": null,
+            "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3},
+        }))
+        .unwrap();
+        let said = build_status(Some(&agent), &PaperMCServerStatus::default()).unwrap();
+        assert_eq!((said.saved, said.why.as_str(), said.players), (true, "asked", Some(3)));
+        let before = PaperMCServerStatus { last_stop: Some(said.clone()), ..PaperMCServerStatus::default() };
+        assert_eq!(build_status(None, &before), Some(said));
+    }
+}

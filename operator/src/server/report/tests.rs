@@ -1,0 +1,251 @@
+//! Pure. A pass for tests of what is said about it, and what a whole one says where several files have a word in it.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use resolver::{GaveUp, Limit};
+use scheduler::seen::{DataVersion, Door, Revision, Set, Settled, Verdict};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::memory::Rendered;
+use crate::server::check::check;
+use crate::server::check::tests::server;
+use crate::server::consent::Consent;
+use crate::server::hot_copies::tests::seen as seen_of;
+use crate::server::proof::Proof;
+use crate::server::record::LockRecord;
+
+const REVISION: Revision = Revision(2);
+
+/// A server that runs what it should, in a pass that took no step.
+pub(super) struct Pass {
+    pub(super) server: PaperMCServer,
+    pub(super) checked: CheckedServer,
+    pub(super) seen: Observed,
+    pub(super) plan: Plan,
+    pub(super) step: Step,
+    pub(super) done: Done,
+    pub(super) before: PaperMCServerStatus,
+}
+
+fn at(minutes: i64) -> Timestamp {
+    Timestamp::constant(1_795_348_800, 0) + SignedDuration::from_mins(minutes)
+}
+
+/// Paper 1.21.10 of this build.
+fn record(build: u32) -> Arc<LockRecord> {
+    let lock = json!({
+        "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21,
+        "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
+    });
+    let files = json!({
+        "lock": format!("{build:064}"), "minecraft": "1.21.10", "build": build, "dataVersion": 4556, "support": [], "plugins": [],
+        "server": {"path": "paper.jar", "hash": "sha256:00", "url": ""},
+    });
+    let (lock, files) = (serde_json::from_value(lock).unwrap(), serde_json::from_value(files).unwrap());
+    Arc::new(LockRecord { lock, files })
+}
+
+impl Pass {
+    pub(super) fn new() -> Self {
+        let server = server(json!({}));
+        let checked = check(&server).unwrap();
+        let mut seen = seen_of(true, &json!({}));
+        let world = DataVersion(4556);
+        seen.facts.settled = Some(Settled { revision: REVISION, world });
+        seen.shape = Some(Set {
+            template: REVISION,
+            current: REVISION,
+            update: REVISION,
+            observed: true,
+            door: Door::Closed,
+            asleep: false,
+        });
+        seen.pod =
+            Some(serde_json::from_value(json!({"metadata": {"uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"}})).unwrap());
+        (seen.pod_revision, seen.pod_lock, seen.settled_lock) = (Some(REVISION), Some(record(130)), Some(record(130)));
+        let answer = plan::Answer {
+            lock: None,
+            explanation: Explanation::GaveUp(GaveUp { steps: 9, limit: Limit::Steps, clashing: Vec::new() }),
+            solved: true,
+        };
+        let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()) };
+        let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
+        let shut = Gate::Shut { opens: None };
+        let settle = SignedDuration::from_secs(60);
+        let mut plan = Plan::new(&checked, &seen, answer, record(130), rendered, shut, consent, settle, at(0));
+        plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
+        let before = PaperMCServerStatus::default();
+        Self { server, checked, seen, plan, step: Step::Settled, done: Done::Nothing, before }
+    }
+
+    /// What the agent says beside what it says of a server at rest.
+    fn agent_says(&mut self, more: &Value) {
+        let agent = self.seen.report.as_deref().unwrap();
+        let mut agent = serde_json::to_value(agent).unwrap();
+        agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.seen.report = Some(Arc::new(serde_json::from_value(agent).unwrap()));
+    }
+
+    pub(super) fn report(&self) -> Report<'_> {
+        Report { seen: &self.seen, plan: &self.plan, step: self.step, done: &self.done, now: at(0) }
+    }
+
+    fn status(&self) -> PaperMCServerStatus {
+        let report = self.report();
+        let mut status = status::build_status(&self.server, &self.checked, &report, &self.before);
+        status.conditions = conditions::build_conditions(&self.server, &self.checked, &report, &self.before);
+        status
+    }
+
+    /// What Events of a reason say.
+    fn said(&self, reason: &str) -> Vec<String> {
+        let notes = notes::build_notes(&self.checked, &self.report(), &self.before);
+        notes.into_iter().filter(|note| note.reason == reason).map(|note| note.text).collect()
+    }
+
+    /// The next pass, which sees the status of this one.
+    fn next(mut self) -> Self {
+        (self.before, self.step, self.done) = (self.status(), Step::Settled, Done::Nothing);
+        self
+    }
+}
+
+fn unproven(problem: &str) -> Proof {
+    Proof { verdict: Verdict::Unproven, problem: problem.to_owned() }
+}
+
+fn message<'a>(status: &'a PaperMCServerStatus, of: &str) -> Option<(&'a str, &'a str)> {
+    let found = status.conditions.iter().find(|condition| condition.type_ == of);
+    found.map(|condition| (condition.reason.as_str(), condition.message.as_str()))
+}
+
+#[test]
+fn files_that_are_not_as_locked_are_a_condition_that_names_them_and_goes_with_them() {
+    let mut pass = Pass::new();
+    pass.agent_says(&json!({"drift": ["plugins/Shop.jar", "plugins/Via.jar"]}));
+    let status = pass.status();
+    assert_eq!(message(&status, "Drifted"), Some(("FilesDiffer", "not as locked: plugins/Shop.jar, plugins/Via.jar")));
+    pass.agent_says(&json!({"drift": []}));
+    assert_eq!(message(&pass.status(), "Drifted"), None);
+}
+
+#[test]
+fn an_update_that_is_kept_and_not_proven_is_told_as_that_until_a_later_look_proves_it() {
+    let mut pass = Pass::new();
+    pass.before.update = Some("Paper 129 -> 130".to_owned());
+    pass.seen.settled_lock = Some(record(129));
+    (pass.step, pass.done) = (Step::Close { settled: REVISION }, Done::Closed(Proven::Update));
+    pass.plan.proof = unproven("the server's log could not be read");
+    assert_eq!(pass.said("UpdateApplied"), Vec::<String>::new());
+    let told = pass.said("ServerUnproven").pop().unwrap();
+    assert!(
+        told.starts_with("kept, and not proven: the server's log could not be read; running 1.21.10-130"),
+        "{told}"
+    );
+    let last = pass.status().last_update.unwrap();
+    assert!(last.successful && last.unproven);
+    assert_eq!(last.message, "not proven: the server's log could not be read; Paper 129 -> 130");
+
+    // The pass after it sees the record that was written.
+    let mut pass = pass.next();
+    pass.seen.settled_lock = Some(record(130));
+    pass.seen.settled = Some(Arc::new(crate::server::record::SettledRecord {
+        template: PodTemplateSpec::default(),
+        baseline: crate::server::proof::Baseline::default(),
+        unproven: Some("the server's log could not be read".to_owned()),
+    }));
+    let mut pass = pass.next();
+    assert!(pass.before.history[0].unproven, "{:?}", pass.before.history);
+    assert_eq!(pass.said("ServerProven"), Vec::<String>::new());
+
+    pass.plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
+    assert_eq!(pass.said("ServerProven").len(), 1);
+    let mut pass = pass.next();
+    assert!(!pass.before.history[0].unproven);
+    assert_eq!(pass.said("ServerProven"), Vec::<String>::new(), "once");
+
+    (pass.step, pass.done) = (Step::Close { settled: REVISION }, Done::Closed(Proven::Update));
+    assert_eq!((pass.said("UpdateApplied").len(), pass.said("ServerUnproven").len()), (1, 0));
+    assert!(!pass.status().last_update.unwrap().unproven);
+}
+
+#[test]
+fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
+    let mut pass = Pass::new();
+    let late = scheduler::seen::Life::Starting { gives_up_at: at(-1) };
+    pass.plan.seen.pod = pass.plan.seen.pod.map(|pod| scheduler::seen::Pod { life: late, ..pod });
+    pass.plan.proof = Proof { verdict: Verdict::Pending { until: at(9) }, problem: String::new() };
+    pass.done = Done::MarkedFailed;
+    let why = "the server did not come up by its deadline; see the log of container `papermc`";
+    assert_eq!(pass.said("UpdateFailed"), [why]);
+    pass.done = Done::RolledBack { unasked: false };
+    assert_eq!(pass.status().last_update.unwrap().message, why);
+}
+
+#[test]
+fn a_stop_that_was_not_saved_is_told_once_and_stands_in_the_status() {
+    let mut pass = Pass::new();
+    let stopped = at(-1).to_string();
+    pass.agent_says(&json!({"lastStop": {"at": stopped, "saved": false, "why": "it hung", "players": 3}}));
+    assert_eq!(pass.said("StoppedUnsaved").len(), 1);
+    let pass = pass.next();
+    assert_eq!(pass.before.last_stop.as_ref().map(|stop| (stop.saved, stop.players)), Some((false, Some(3))));
+    assert_eq!(pass.said("StoppedUnsaved"), Vec::<String>::new());
+    let mut pass = pass.next();
+    pass.agent_says(&json!({"lastStop": {"at": at(0).to_string(), "saved": false, "why": "it hung"}}));
+    assert_eq!(pass.said("StoppedUnsaved").len(), 1, "another stop");
+}
+
+#[test]
+fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_once() {
+    let mut pass = Pass::new();
+    let uid = pass.seen.pod.as_ref().unwrap().metadata.uid.clone().unwrap();
+    let crashes = |count: i64| (1..=count).map(|ago| at(-ago).to_string()).collect::<Vec<_>>();
+    let before = |count| -> PaperMCServerStatus {
+        serde_json::from_value(json!({"crashes": {"pod": uid, "at": crashes(count)}})).unwrap()
+    };
+    let open = Gate::Open { opened_at: at(-9), until: at(60) };
+    let shut = Gate::Shut { opens: None };
+    for (count, by_itself, gate) in [(2, true, open), (3, true, shut), (3, false, open)] {
+        pass.plan.gate = open;
+        pass.plan.hold_while_it_crashes(&before(count), &pass.seen, by_itself, at(0));
+        assert_eq!(pass.plan.gate, gate, "{count} {by_itself}");
+    }
+    assert_eq!(pass.said("CrashLoop").len(), 1);
+    let status = pass.status();
+    assert_eq!(status.crashes.as_ref().map(|crashes| crashes.at.len()), Some(3));
+    assert_eq!(message(&status, "CrashLoop").unwrap().0, "ProcessEnds");
+    let mut pass = pass.next();
+    assert_eq!(pass.said("CrashLoop"), Vec::<String>::new());
+
+    // What is on trial is judged by its own deadline.
+    pass.seen.shape = pass.seen.shape.map(|set| Set { door: Door::Open, ..set });
+    pass.plan.hold_while_it_crashes(&before(3), &pass.seen, true, at(0));
+    assert_eq!((pass.plan.crashes.clone(), pass.plan.held_by_crashes), (None, false));
+}
+
+#[test]
+fn a_spec_that_is_refused_while_a_set_is_on_trial_says_what_waits_for_it() {
+    let server = server(json!({}));
+    let before = condition(&server, "Updating", Some(true), "Proving", "until 04:10".to_owned(), at(0), &[]);
+    let said = |on_trial| {
+        let conditions = conditions::build_trouble(
+            &server,
+            "SpecInvalid",
+            "`spec.version` is wrong",
+            on_trial,
+            at(1),
+            std::slice::from_ref(&before),
+        );
+        let updating: Vec<_> = conditions.into_iter().filter(|condition| condition.type_ == "Updating").collect();
+        let [updating] = updating.as_slice() else { panic!("one of them: {updating:?}") };
+        (updating.reason.clone(), updating.message.clone())
+    };
+    assert_eq!(said(false), ("Proving".to_owned(), "until 04:10".to_owned()));
+    let (reason, message) = said(true);
+    assert_eq!(reason, "TrialWaits");
+    assert!(message.contains("a roll-back") && message.ends_with("mended: `spec.version` is wrong"), "{message}");
+}

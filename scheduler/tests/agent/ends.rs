@@ -1,0 +1,101 @@
+//! Edge (writes). Ends that are not as they should be, with the stand-in Paper: a server that answers nothing when it is to stop, and one that
+//! is started again in its place on files that somebody has changed.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use fixtures::jar::{self, PluginYml};
+use fixtures::stand_in::{Config, Handle, start};
+use scheduler::agent::{settings, stop};
+use scheduler::protocol::{FileSet, NOBODY_ASKED, Players, Report, Server};
+
+use crate::paper::PASSWORD;
+use crate::pod::{Pod, read_last_stop};
+use crate::stand_in::{MINECRAFT, lock};
+use crate::volume::{Init, serve};
+
+/// A short `gracefulShutdown.timeout`: what the hook may take.
+const TIMEOUT: u64 = 15;
+/// A busy machine is not the hook's fault.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// A pod whose init container has made the volume equal to a set, and that set.
+async fn prepared() -> (Pod, FileSet) {
+    let web = tempfile::tempdir().unwrap();
+    let url = serve(web.path()).await;
+    let (set, files) = lock('a', 129, "1.0", &url);
+    for (name, content) in files {
+        fs::write(web.path().join(name), content).unwrap();
+    }
+    let init = Init::on(tempfile::tempdir().unwrap(), &set);
+    let status = tokio::task::block_in_place(|| init.run());
+    assert!(status.success(), "{status}");
+    let mut pod = Pod::without_agent(init.data);
+    let settings = settings::Sidecar { stop_timeout: TIMEOUT, ..pod.settings() };
+    pod.start(settings).await;
+    (pod, set)
+}
+
+/// The server's process, as the kubelet starts it.
+fn server(pod: &Pod, set: &FileSet) -> Handle {
+    let jar = pod.data.path().join(&set.server.path);
+    let config = Config::for_tests(pod.data.path(), &jar, MINECRAFT.id, PASSWORD)
+        .with("SERVER_PORT", &pod.game.port().to_string())
+        .with("RCON_PORT", &pod.rcon.port().to_string())
+        .with("STAND_IN_PLAYERS", "2");
+    start(config)
+}
+
+fn is_read(report: &Report) -> bool {
+    matches!(&report.server, Server::Up { plugins: Some(_), .. })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_called_saved() {
+    let (pod, set) = prepared().await;
+    let hung = server(&pod, &set);
+    let before = pod.report_when("plugins read", is_read).await;
+    assert_eq!(before.players, Players::Some { count: 2 });
+    let answer = hung.control("fault hang");
+    assert!(!answer.contains("no such"), "{answer}");
+
+    let begun = Instant::now();
+    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    let outcome = stop::run(&asked).await;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(TIMEOUT) + SLACK, "{outcome:?} after {took:?}");
+    // The hook is over, and the agent has gone through all it would do, each with its deadline.
+    pod.report_when("`stop` sent", |report| matches!(report.server, Server::Stopping { .. })).await;
+    // SIGTERM changes nothing, and at the end of the grace period the kubelet kills it.
+    hung.terminate();
+    hung.kill().await;
+    let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
+    let last_stop = report.last_stop.unwrap();
+    assert!(!last_stop.saved, "{last_stop:?}");
+    assert!(last_stop.why.starts_with("stopped on request; the save was not confirmed: "), "{last_stop:?}");
+    assert!(last_stop.why.contains("no answer to `minecraft:save-all` within"), "{last_stop:?}");
+    assert_eq!(last_stop.players, Some(2));
+    assert_eq!(read_last_stop(pod.data.path()), last_stop);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as_locked() {
+    let (pod, set) = prepared().await;
+    let first = server(&pod, &set);
+    let report = pod.report_when("plugins read", is_read).await;
+    assert_eq!(report.drift, Vec::<String>::new());
+
+    // A plugin that updates itself, as it would be found by the next start of the process.
+    let demo = &set.plugins[0].path;
+    fs::write(pod.data.path().join(demo), jar::plugin(&PluginYml::new("Demo", "9.9"))).unwrap();
+    first.console("stop");
+    assert_eq!(first.wait().await, 0, "/stop");
+    pod.report_when("gone", |report| report.server == Server::Absent && report.last_stop.is_some()).await;
+
+    let _second = server(&pod, &set);
+    let report = pod.report_when("plugins read again", is_read).await;
+    assert_eq!(report.drift, std::slice::from_ref(demo));
+    assert_eq!(report.lock, Some(set.lock), "what the manifest says is still what was meant");
+    let last_stop = report.last_stop.unwrap();
+    assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_ASKED), "{last_stop:?}");
+}
