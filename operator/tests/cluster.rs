@@ -10,6 +10,7 @@ mod cluster {
     mod backup;
     mod blackouts;
     mod chart;
+    mod countdown;
     mod crash;
     mod definitions;
     mod drain;

@@ -262,6 +262,7 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
     match report.step {
         Step::Settled => (false, "Settled", "nothing is under way".to_owned()),
         Step::Wait(waiting) => waiting_in_words(waiting, checked, report, last),
+        Step::TellAgain { ends, .. } => waiting_in_words(WaitingOn::Countdown { ends }, checked, report, last),
         step @ (Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }

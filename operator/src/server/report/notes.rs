@@ -202,6 +202,13 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
                 },
             )
         }
+        Done::ToldAgain { left } => {
+            let left = scheduler::countdown::in_words(*left);
+            normal(
+                "CountdownResumed",
+                format!("the agent has started anew in the countdown and goes on with it: {left} are left"),
+            )
+        }
         Done::Saved { confirmed: true, took_ms, problem: _ } => {
             normal("WorldSaved", format!("saved in {}.{} s", took_ms / 1_000, took_ms % 1_000 / 100))
         }

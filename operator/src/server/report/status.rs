@@ -271,6 +271,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         Done::Created
         | Done::StagingAsked
         | Done::Announced { .. }
+        | Done::ToldAgain { .. }
         | Done::Saved { .. }
         | Done::TemplateWritten
         | Done::Committed { .. }
