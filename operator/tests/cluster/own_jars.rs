@@ -69,3 +69,35 @@ async fn what_only_a_jar_of_ones_own_needs_stays_when_the_plugin_that_brought_it
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jar_of_the_name_of_a_managed_plugin_makes_room_at_the_next_start_and_its_owner_is_told_where_it_lies() {
+    in_a_world("set-aside", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let set = lobby.set().await;
+        let via = jar::plugin(&PluginYml::new("ViaVersion", "0.1"));
+        lobby.put_file("/data/plugins/my-via.jar", &via).await;
+        let before = lobby.pod().await.unwrap();
+        world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+        lobby.back_after(&before).await;
+        let message = lobby.condition_is("JarsSetAside", "True", "InTheWay").await;
+        let moved = "`plugins/my-via.jar` to `.nightshift/replaced/my-via.jar`";
+        assert!(message.contains(moved), "{message}");
+        assert_eq!(lobby.set().await, set);
+        assert_eq!(lobby.shell("ls /data/.nightshift/replaced").await.trim(), "my-via.jar");
+        world.look_again(LOBBY).await;
+        let told = world.notes(LOBBY, "JarSetAside").await;
+        assert!(told.len() == 1 && told[0].contains(moved), "once: {told:?}");
+
+        lobby.shell("rm /data/.nightshift/replaced/my-via.jar").await;
+        world.look_again(LOBBY).await;
+        until("nothing is said of a file that is gone", SOON, async || match lobby.condition("JarsSetAside").await {
+            None => Ok(()),
+            Some(condition) => Err(condition.message),
+        })
+        .await;
+    })
+    .await;
+}

@@ -13,7 +13,7 @@ use scheduler::seen::{Door, Life, Verdict};
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::{LONGEST_MESSAGE, Report, backup, condition, drain, in_words, is_open, new_volume};
+use super::{LONGEST_MESSAGE, Report, backup, condition, drain, in_words, is_open, new_volume, replaced};
 use crate::chain::cut;
 use crate::server::change;
 use crate::server::check::CheckedServer;
@@ -94,6 +94,9 @@ pub(super) fn build_conditions(
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
+    conditions.extend(of_own_jars(report, before, |message| {
+        of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
+    }));
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
     }
@@ -176,6 +179,14 @@ fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'stat
     });
     let refused = agent_refuses(report).map(|(reason, words)| (AGENT_REFUSES, reason, cut(words, 1_024)));
     drift.into_iter().chain(exposed).chain(refused)
+}
+
+/// JARs of people that made room. While nobody can be asked, what was said last stands.
+fn of_own_jars(report: &Report<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
+    match report.seen.report.as_deref() {
+        Some(agent) => replaced::in_words(agent).map(of),
+        None => before.iter().find(|old| old.type_ == replaced::JARS_SET_ASIDE).cloned(),
+    }
 }
 
 /// Why an agent that is there does nothing that it is asked, for longer than its own start explains.
