@@ -13,6 +13,7 @@ mod cluster {
     mod countdown;
     mod crash;
     mod definitions;
+    mod deletes;
     mod drain;
     mod dump;
     mod facts;
