@@ -13,8 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Window, Windows};
 use scheduler::rollout::{Step, next_step};
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy, Revision,
-    Saved, Seen, Set, Settled, Verdict, World,
+    Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy,
+    Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
 const SERVERS: usize = 1_000;
@@ -51,6 +51,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
         staged: true,
         data_ordered: true,
         copy_asked: false,
+        agent_memory: AgentMemory::Kept,
         facts,
     };
     let with_facts =

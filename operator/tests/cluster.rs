@@ -10,9 +10,11 @@ mod cluster {
     mod backup;
     mod blackouts;
     mod chart;
+    mod countdown;
     mod crash;
     mod crashes;
     mod definitions;
+    mod deletes;
     mod drain;
     mod dump;
     mod facts;

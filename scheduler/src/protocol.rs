@@ -138,6 +138,9 @@ pub struct Report {
     /// The same JARs with what they are; empty from an agent that does not look into them.
     #[serde(default)]
     pub unmanaged_jars: Vec<UnmanagedJar>,
+    /// JARs of people that made room for managed plugins and lie where they were moved still, the last one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<ReplacedJar>,
     /// Locks whose files all lie on the volume, verified.
     #[serde(default)]
     pub staged: Vec<String>,
@@ -315,6 +318,16 @@ pub struct UnmanagedJar {
     /// The Java that its main class was compiled for; None: that class is not there, or the agent is of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
+}
+
+/// A JAR of somebody's own that made room for a managed plugin. Both relative to the server's directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplacedJar {
+    /// Where it lay.
+    pub file: String,
+    /// Where it lies now.
+    pub place: String,
 }
 
 /// The server's process as the agent sees it.

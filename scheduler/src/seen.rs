@@ -100,6 +100,8 @@ pub struct Seen {
     /// A person wants the worlds of a copy in the place of those on the volume. What is settled can open them, and the order for it is still
     /// to be given.
     pub copy_asked: bool,
+    /// Whether the agent of this pod knows what was announced.
+    pub agent_memory: AgentMemory,
     /// What is remembered.
     pub facts: Facts,
 }
@@ -172,6 +174,15 @@ pub enum Node {
     Stays,
     /// It is cordoned, or an autoscaler has marked it.
     Leaves,
+}
+
+/// What the agent of a pod knows of the announcement that is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AgentMemory {
+    /// It counts it down, has done so, or cannot be asked; or nothing was announced.
+    Kept,
+    /// It counts down something else, or nothing: the one that was told has died.
+    Lost,
 }
 
 /// How far a pod got. Says nothing about players: a server whose ping is late is still [`Life::Up`].

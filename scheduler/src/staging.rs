@@ -8,6 +8,7 @@ pub mod disk;
 pub mod drift;
 pub mod hash;
 pub mod jar;
+pub mod replaced;
 pub mod store;
 pub mod strangers;
 pub mod swap;
@@ -67,6 +68,10 @@ impl Volume {
 
     fn replaced_dir(&self) -> PathBuf {
         self.ours().join("replaced")
+    }
+
+    fn replaced_path(&self) -> PathBuf {
+        self.ours().join("replaced.json")
     }
 
     fn store_dir(&self) -> PathBuf {

@@ -5,6 +5,8 @@
 mod asked_restore;
 #[path = "agent/copies.rs"]
 mod copies;
+#[path = "agent/countdown.rs"]
+mod countdown;
 #[path = "agent/ends.rs"]
 mod ends;
 #[path = "agent/hot_copy.rs"]

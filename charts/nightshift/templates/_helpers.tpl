@@ -18,6 +18,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "nightshift.watchesNodes" -}}
 {{ or .Values.watchNodes (not .Values.watchNamespace) }}
 {{- end -}}
+{{/* Nothing is made outside of the one namespace. */}}
+{{- define "nightshift.warns" -}}
+{{ and .Values.admissionWarnings (not .Values.watchNamespace) }}
+{{- end -}}
 {{/* What the operator may do where servers are. No pods/exec. For an update the StatefulSet controller deletes the pod; the operator
      does it for a restart by the clock only (docs/adr/0020). */}}
 {{- define "nightshift.rules" -}}

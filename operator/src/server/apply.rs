@@ -120,6 +120,7 @@ fn makes_a_pod(step: Step) -> bool {
         | Step::Restart { .. } => true,
         Step::Stage
         | Step::Announce { .. }
+        | Step::TellAgain { .. }
         | Step::Save { .. }
         | Step::MarkFailed { .. }
         | Step::Close { .. }

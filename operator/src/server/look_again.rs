@@ -56,6 +56,7 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
+        | Step::TellAgain { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }

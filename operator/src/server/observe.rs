@@ -18,7 +18,7 @@ use kube::{Client, ResourceExt};
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::signature::Key;
 use scheduler::protocol::{self, Report};
-use scheduler::seen::{self, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
+use scheduler::seen::{self, AgentMemory, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
 use super::build::orders::{Orders, orders_in, orders_map_name};
 use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER};
@@ -201,6 +201,12 @@ impl Observed {
             },
             None => Players::Unknown { since: self.silent_since },
         }
+    }
+
+    /// What the agent knows of what was announced.
+    pub(crate) fn agent_memory(&self) -> AgentMemory {
+        let said = self.report.as_ref().map(|report| report.announced.as_ref());
+        said.map_or(AgentMemory::Kept, |told| self.facts.as_known_to(told))
     }
 
     /// The agent in the pod that was seen, ready to be asked.

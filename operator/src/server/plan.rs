@@ -316,6 +316,7 @@ impl Plan {
             staged,
             data_ordered: data_ordered(seen),
             copy_asked: false,
+            agent_memory: seen.agent_memory(),
             facts: seen.facts.clone(),
         };
         let before = seen.settled_lock.as_ref().map(|record| &record.lock);

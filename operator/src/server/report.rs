@@ -37,6 +37,7 @@ mod new_volume;
 mod notes;
 pub(crate) mod notices;
 mod plugin_data;
+mod replaced;
 mod status;
 
 use notices::{Situation, next_notices, what_is_in_the_way};

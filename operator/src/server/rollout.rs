@@ -62,6 +62,10 @@ pub(crate) enum Done {
         /// They were told a later end before, and have left.
         is_cut_short: bool,
     },
+    ToldAgain {
+        /// What is left.
+        left: SignedDuration,
+    },
     Saved {
         confirmed: bool,
         took_ms: u64,
@@ -126,6 +130,10 @@ impl Hand<'_> {
             Step::Announce { act, pod, notice, not_after } => {
                 self.fresh("announce", not_after)?;
                 self.announce(act, pod, notice).await
+            }
+            Step::TellAgain { act, pod: _, ends, not_after } => {
+                self.fresh("announce once more", not_after)?;
+                self.tell_again(act, ends).await
             }
             Step::Save { act, pod, not_after } => {
                 self.fresh("save", not_after)?;
@@ -231,6 +239,17 @@ impl Hand<'_> {
         let facts = Facts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
         self.write("record the announcement on", &facts, Vec::new()).await?;
         Ok(Done::Announced { notice: ends.duration_since(now), is_cut_short })
+    }
+
+    /// With the end that was recorded. What cannot be said holds nothing up: players were told once, and the next pass tries again.
+    async fn tell_again(&self, act: Act, ends: Timestamp) -> Result<Done, ActError> {
+        Ok(match self.agent()?.announce(&self.announcement(act, ends)).await {
+            Ok(()) => Done::ToldAgain { left: ends.duration_since(now()) },
+            Err(error) => {
+                tracing::info!(error = %Chain(&error), "the agent does not go on with the countdown yet");
+                Done::Nothing
+            }
+        })
     }
 
     /// Asks the agent for the goal's files. Harmless at any time: it only fills the volume's store.

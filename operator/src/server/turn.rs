@@ -66,7 +66,9 @@ fn begins(step: Step) -> bool {
     match step {
         Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Act::Update { .. }),
         Step::WriteTemplate { .. } | Step::Commit { .. } => true,
-        Step::Create { .. }
+        // What began is known.
+        Step::TellAgain { .. }
+        | Step::Create { .. }
         | Step::Stage
         | Step::Restore { .. }
         | Step::MarkFailed { .. }

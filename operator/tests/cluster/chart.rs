@@ -1,7 +1,9 @@
 //! Edge (writes). The chart, rendered by Helm; and what has to hold for it as a whole.
 
 use super::kubectl::{ask, kubectl, run};
+use super::manifests::{FAR, server};
 use super::upstream;
+use super::wait::{SOON, until};
 use super::world::{RELEASE, client};
 
 const CHART: &str = "charts/nightshift";
@@ -56,7 +58,63 @@ async fn the_api_server_accepts_the_chart_as_it_is_for_one_namespace_and_with_a_
         assert_eq!(has_role("default-nightshift"), !is_for_one, "{said}");
         let reads_nodes = !is_for_one || values.contains(&"watchNodes=true");
         assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{said}");
+        let warns =
+            said.contains("validatingadmissionpolicy.admissionregistration.k8s.io/default-nightshift-warnings ");
+        assert_eq!(warns, !is_for_one, "{said}");
     }
+}
+
+/// The policy of the chart that warns. Of the whole cluster, so it goes when this is dropped; meanwhile others read warnings, too.
+struct Warnings;
+
+impl Warnings {
+    async fn install() -> Self {
+        let warnings = Self;
+        let objects = run("helm", &[&RENDERED[..], &["--show-only", "templates/admission.yaml"]].concat(), "").await;
+        kubectl("default", &["apply", "--server-side", "-f", "-"], &objects).await;
+        warnings
+    }
+}
+
+impl Drop for Warnings {
+    fn drop(&mut self) {
+        let of = "validatingadmissionpolicy,validatingadmissionpolicybinding";
+        let name = format!("warns-{RELEASE}-warnings");
+        drop(std::process::Command::new("kubectl").args(["delete", "--ignore-not-found", of, &name]).output());
+    }
+}
+
+const RENDERED: [&str; 5] = ["template", RELEASE, CHART, "--namespace", "warns"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_applies_a_server_whose_updates_never_come_by_themselves_reads_a_warning_and_it_is_accepted() {
+    client().await;
+    let _warnings = Warnings::install().await;
+    let apply = async |window: serde_json::Value| {
+        let mut object = server("never", FAR);
+        object["spec"]["updateSchedule"]["maintenanceWindow"] = window;
+        let output =
+            ask("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &object.to_string())
+                .await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    // The API server learns of a policy some seconds after it is made.
+    let said = until("there is a warning", SOON, async || {
+        let said = apply(serde_json::json!({"enabled": false})).await;
+        if said.contains("Warning: ") { Ok(said) } else { Err(said) }
+    })
+    .await;
+    assert!(said.contains("spec.updateSchedule.maintenanceWindow.enabled is false"), "{said}");
+    for window in [serde_json::json!({"cron": FAR}), serde_json::json!({"enabled": true, "cron": FAR})] {
+        let said = apply(window).await;
+        assert!(!said.contains("Warning: "), "{said}");
+    }
+    let name = format!("warns-{RELEASE}-warnings");
+    let problems =
+        ["get", "validatingadmissionpolicy", &name, "-o", "jsonpath={.status.typeChecking.expressionWarnings}"];
+    assert_eq!(run("kubectl", &problems, "").await, "", "the API server understands the expression");
 }
 
 #[tokio::test(flavor = "multi_thread")]

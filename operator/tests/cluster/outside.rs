@@ -1,13 +1,14 @@
 //! Edge (writes). Outside the window: an update is planned, and whatever happens to the pod, it comes back as it ran.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
 
 use super::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
 use super::server::Server;
-use super::wait::{A_START, until};
+use super::wait::{A_START, SOON, until};
 use super::world::{World, in_a_world};
 
 /// A server that runs 5.7.0 and knows of 5.7.1, which has to wait.
@@ -70,11 +71,15 @@ async fn a_server_that_slept_wakes_up_as_it_ran() {
         let lobby = with_an_update_that_waits(world).await;
         let set = lobby.set().await;
         let before = lobby.pod().await.unwrap();
+        let built = lobby.saved_blocks().await + 500;
+        lobby.order("build 500").await;
+        assert!(lobby.saved_blocks().await < built, "the world is on the disk only when it is saved");
         lobby.change(json!({"replicas": 0})).await;
         lobby.gone().await;
         lobby.change(json!({"replicas": 1})).await;
         let before = lobby.back_after(&before).await;
         assert_eq!(lobby.set().await, set, "after spec.replicas 0 and 1");
+        assert!(lobby.saved_blocks().await >= built, "what was built right before is there");
 
         world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=0"], "").await;
         // The operator may wake it by itself, as the spec says 1; scaling it again is what a person would do.
@@ -123,6 +128,38 @@ async fn a_changed_memory_limit_waits_for_the_window_like_any_other_change() {
         world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
         lobby.back_after(&before).await;
         assert_eq!(lobby.set().await, set);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stops_nobody_is_applied_at_once_and_leaves_the_pod_alone() {
+    in_a_world("at-once", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let (before, template) = (lobby.pod().await.unwrap(), template(&lobby).await);
+        lobby
+            .change(json!({
+                "service": {"annotations": {"example.com/pool": "games"}},
+                "updateSchedule": {"maintenanceWindow": {"cron": "30 5 29 2 *"}},
+                "players": {"notice": "9s"},
+                "notify": [{"name": "staff", "type": "Discord", "secret": {"name": "chat", "key": "address"}}],
+            }))
+            .await;
+        until("the Service has the annotation, and the window is the new one", SOON, async || {
+            let service = world.api::<Service>().get(LOBBY).await.unwrap();
+            let window = lobby.object().await.status.and_then(|status| status.next_window).unwrap_or_default();
+            let pool = service.annotations().get("example.com/pool").cloned();
+            let is_there = pool.as_deref() == Some("games") && window.contains("05:30");
+            if is_there { Ok(()) } else { Err(format!("{pool:?}, {window}")) }
+        })
+        .await;
+        lobby.settled().await;
+        world.look_again(LOBBY).await;
+        assert_eq!(lobby.pod().await.unwrap().uid(), before.uid());
+        assert_eq!(self::template(&lobby).await, template);
+        assert!(lobby.object().await.status.unwrap().available_update.is_none());
     })
     .await;
 }

@@ -1,5 +1,6 @@
 //! Edge (writes). JARs that a person put there: a site may know on which Minecraft one runs, and one may need a plugin.
 
+use crds::paper_mc_server::PluginStateKind;
 use fixtures::jar::{self, PluginYml};
 use serde_json::json;
 
@@ -7,7 +8,7 @@ use super::manifests::{ALWAYS, BEFORE, FAR, LOBBY, server, viabackwards};
 use super::server::Server;
 use super::update::updated;
 use super::wait::{SOON, until};
-use super::world::in_a_world;
+use super::world::{in_a_world, uid_of};
 
 /// Nobody knows it.
 const SHOP: &str = "Shop.jar";
@@ -66,6 +67,62 @@ async fn what_only_a_jar_of_ones_own_needs_stays_when_the_plugin_that_brought_it
         updated(world, &lobby).await;
         let names: Vec<String> = lobby.set().await.plugins.into_keys().collect();
         assert_eq!(names, ["Shop", "ViaVersion"], "the file loads because what it needs is still there");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jar_of_the_name_of_a_managed_plugin_makes_room_at_the_next_start_and_its_owner_is_told_where_it_lies() {
+    in_a_world("set-aside", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let set = lobby.set().await;
+        let via = jar::plugin(&PluginYml::new("ViaVersion", "0.1"));
+        lobby.put_file("/data/plugins/my-via.jar", &via).await;
+        let before = lobby.pod().await.unwrap();
+        world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+        lobby.back_after(&before).await;
+        let message = lobby.condition_is("JarsSetAside", "True", "InTheWay").await;
+        let moved = "`plugins/my-via.jar` to `.nightshift/replaced/my-via.jar`";
+        assert!(message.contains(moved), "{message}");
+        assert_eq!(lobby.set().await, set);
+        assert_eq!(lobby.shell("ls /data/.nightshift/replaced").await.trim(), "my-via.jar");
+        world.look_again(LOBBY).await;
+        let told = world.notes(LOBBY, "JarSetAside").await;
+        assert!(told.len() == 1 && told[0].contains(moved), "once: {told:?}");
+
+        lobby.shell("rm /data/.nightshift/replaced/my-via.jar").await;
+        world.look_again(LOBBY).await;
+        until("nothing is said of a file that is gone", SOON, async || match lobby.condition("JarsSetAside").await {
+            None => Ok(()),
+            Some(condition) => Err(condition.message),
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_plugin_asks_for_any_more_because_a_label_is_gone_stays_until_the_window_and_goes_in_it() {
+    in_a_world("unlabelled", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
+        world.kubectl(&["label", "papermcserver", LOBBY, "tier-"], "").await;
+        lobby.planned(&["ViaBackwards 5.7.0 (removed)", "ViaVersion 5.7.0 (removed)"]).await;
+        let states = lobby.object().await.status.unwrap().plugins;
+        let shown: Vec<_> = states.iter().map(|state| (state.name.as_str(), state.state)).collect();
+        let pending = PluginStateKind::PendingRemoval;
+        assert_eq!(shown, [("ViaBackwards", pending), ("ViaVersion", pending)]);
+        world.look_again(LOBBY).await;
+        assert_eq!((uid_of(&lobby.pod().await.unwrap()), lobby.set().await), (uid_of(&before), set));
+
+        lobby.set_window(ALWAYS).await;
+        updated(world, &lobby).await;
+        assert!(lobby.set().await.plugins.is_empty());
+        assert_eq!(lobby.shell("ls /data/plugins | grep -c '[.]jar$' || true").await.trim(), "0");
     })
     .await;
 }

@@ -75,9 +75,13 @@ async fn fail(client: &Client, name: &str, namespace: &str, panic: Box<dyn Any +
     resume_unwind(panic);
 }
 
-/// Not waited for: nothing else is in it, and the next test has another.
+/// Not waited for: nothing else is in it, and the next test has another. A test may have deleted it itself.
 async fn delete_namespace(client: &Client, namespace: &str) {
-    Api::<Namespace>::all(client.clone()).delete(namespace, &DeleteParams::default()).await.unwrap();
+    match Api::<Namespace>::all(client.clone()).delete(namespace, &DeleteParams::default()).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// A client for the cluster that the environment names.

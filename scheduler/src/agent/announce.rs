@@ -1,13 +1,16 @@
 //! Edge (writes). Tells the players how long they have, with true times.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::desk::Act;
 use super::shared::Shared;
-use super::{Chain, clock};
+use super::{Chain, clock, settings};
 use crate::countdown::places::{alone, fill};
 use crate::countdown::{self, Line};
 use crate::protocol::{Announce, CallOff, Place};
@@ -18,6 +21,16 @@ const LINE: Duration = Duration::from_secs(5);
 
 /// What they read who joined during a countdown that was for an empty server only.
 const CALLED_OFF: &str = "The restart is called off, because you joined. It comes when nobody is on.";
+
+/// The last line that was said, beside the socket: what an agent that has died said is known to the next one of this pod, which is given the
+/// same countdown. Only what was said is in it. Whether to go on is the operator's word, who may have called the countdown off meanwhile.
+#[derive(Debug, Serialize, Deserialize)]
+struct LastSaid {
+    act: String,
+    ends: Timestamp,
+    /// Of the time left, as players read it.
+    left: SignedDuration,
+}
 
 /// Begins a countdown. The same act with the same end is not announced twice; the same act with another end is announced anew.
 pub(super) fn begin(shared: &Arc<Shared>, announce: Announce) {
@@ -54,7 +67,7 @@ pub(super) async fn end(shared: &Arc<Shared>, call_off: &CallOff) {
 
 async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
     let act = shared.desk.act();
-    let mut last_said = None;
+    let mut last_said = said_before(shared, announce).await;
     while let Some(line) = countdown::next_line(announce.ends, last_said, clock::now()) {
         let wait = line.at.duration_since(clock::now());
         tokio::time::sleep(wait.try_into().unwrap_or(Duration::ZERO)).await;
@@ -68,6 +81,27 @@ async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
             }
         }
         last_said = Some(line.left);
+        note(shared, announce, line).await;
+    }
+}
+
+fn note_path(shared: &Shared) -> PathBuf {
+    shared.settings.shared.join(settings::LAST_SAID)
+}
+
+/// What an earlier agent of this pod has said of this very countdown. A note that cannot be read is none: then a line is said once more, with
+/// the time that is really left.
+async fn said_before(shared: &Shared, announce: &Announce) -> Option<SignedDuration> {
+    let bytes = tokio::fs::read(note_path(shared)).await.ok()?;
+    let note: LastSaid = serde_json::from_slice(&bytes).ok()?;
+    (note.act == announce.act && note.ends == announce.ends).then_some(note.left)
+}
+
+async fn note(shared: &Shared, announce: &Announce, line: Line) {
+    let said = LastSaid { act: announce.act.clone(), ends: announce.ends, left: line.left };
+    let bytes = serde_json::to_vec(&said).expect("strings and numbers");
+    if let Err(error) = tokio::fs::write(note_path(shared), bytes).await {
+        warn!("an agent after this one will not know what was said: {error}");
     }
 }
 

@@ -130,6 +130,9 @@ pub struct Stop {
 /// The name of the Unix socket in the shared directory.
 pub const SOCKET: &str = "agent.sock";
 
+/// The name of the note beside it that says which line of a countdown was said last.
+pub const LAST_SAID: &str = "last-said.json";
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;

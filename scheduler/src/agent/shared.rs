@@ -153,6 +153,7 @@ impl Shared {
     ) -> Report {
         let backups = self.backups();
         let plugin_data = crate::plugin_data::last(&self.volume);
+        let replaced = crate::staging::replaced::replaced(&self.volume);
         let new_volume = read_record(&self.volume.new_volume_path()).unwrap_or(None);
         let state = self.state();
         let server = match state.witness.server() {
@@ -172,6 +173,7 @@ impl Shared {
             drift: state.start.drift.changed.clone(),
             unmanaged,
             unmanaged_jars,
+            replaced,
             staged: state.staged.clone(),
             staging: state.staging.clone(),
             world: worlds.seen(),

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Step, WaitingOn};
 use crate::gate::later;
-use crate::seen::{Act, Announced, Goal, Life, Players, PodUid, Policy, Saved, Seen};
+use crate::seen::{Act, AgentMemory, Announced, Goal, Life, Players, PodUid, Policy, Saved, Seen};
 
 /// How long a save counts, whoever is on: the hook that stops the server saves again what is built since. Longer than two
 /// writes and a slow API server need. A rule "nobody was on since" would let one sleeping player stop every update for ever.
@@ -48,10 +48,13 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
     };
     // Also with nobody on: somebody may join. As promised, whoever joined or left since, as long as there is somebody whom it was promised to.
     if now < announced.ends {
+        let ends = announced.ends;
         return Clearance::NotYet(if nobody_waits_for(announced, goal, seen, now) {
             Step::Announce { act, pod: pod.uid, notice: goal.empty_notice, not_after }
+        } else if seen.agent_memory == AgentMemory::Lost {
+            Step::TellAgain { act, pod: pod.uid, ends, not_after }
         } else {
-            Step::Wait(WaitingOn::Countdown { ends: announced.ends })
+            Step::Wait(WaitingOn::Countdown { ends })
         });
     }
     let again = |saved: Saved| later(saved.at, if saved.confirmed { SAVE_COUNTS } else { REFUSED_COUNTS });

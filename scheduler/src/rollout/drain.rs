@@ -32,6 +32,7 @@ fn is_at_rest(step: &Step) -> bool {
         ) => true,
         Step::Create { .. }
         | Step::Announce { .. }
+        | Step::TellAgain { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }

@@ -29,6 +29,18 @@ pub enum Step {
         /// When this decision is void.
         not_after: Timestamp,
     },
+    /// What was recorded is told once more, with the same end: the agent that was told has died in the countdown, and the one of now would
+    /// leave players without another word until their server stops. Nothing is recorded.
+    TellAgain {
+        /// What was announced.
+        act: Act,
+        /// To whom.
+        pod: PodUid,
+        /// The end that they were told.
+        ends: Timestamp,
+        /// When this decision is void.
+        not_after: Timestamp,
+    },
     /// Bring the world to the disk, then record what the server answered.
     Save {
         /// For which act.
@@ -133,6 +145,7 @@ impl Step {
             Self::Create { .. } => "create",
             Self::Stage => "stage",
             Self::Announce { .. } => "announce",
+            Self::TellAgain { .. } => "tellAgain",
             Self::Save { .. } => "save",
             Self::WriteTemplate { .. } => "writeTemplate",
             Self::Commit { .. } => "commit",

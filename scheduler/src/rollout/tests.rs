@@ -1,7 +1,7 @@
 //! The steps one by one, with times in them. What no single look can show is explored in `tests/rollout_model`.
 
 use super::*;
-use crate::seen::{Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
+use crate::seen::{AgentMemory, Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
 
 mod drains;
 mod opportunities;
@@ -49,6 +49,7 @@ fn lobby() -> Seen {
         staged: true,
         data_ordered: true,
         copy_asked: false,
+        agent_memory: AgentMemory::Kept,
         facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },
     }
 }
@@ -156,6 +157,24 @@ fn a_countdown_is_cut_short_when_the_last_player_has_left_and_stays_away() {
     cut.players = Players::Some(1);
     assert_eq!(step(&cut, 79), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "who joins now is told that");
     assert!(matches!(step(&cut, 80), Step::Save { .. }));
+}
+
+#[test]
+fn an_agent_that_died_in_the_countdown_is_told_again_with_the_same_end_and_nobody_is_told_when_it_is_over() {
+    let mut seen = Seen { agent_memory: AgentMemory::Lost, ..lobby() };
+    let step = |seen: &Seen, minute| next_step(&GOAL, seen, open(), at(minute));
+    assert!(matches!(step(&seen, SUNDAY), Step::Announce { .. }), "nobody was told yet");
+    seen.facts.announced = Some(announced(SUNDAY + 5));
+    let not_after = at(SUNDAY + 2) + DECISION_COUNTS;
+    let again = Step::TellAgain { act: update(SUNDAY), pod: POD, ends: at(SUNDAY + 5), not_after };
+    assert_eq!(step(&seen, SUNDAY + 2), again);
+    assert!(matches!(step(&seen, SUNDAY + 5), Step::Save { .. }), "the end is what players were promised");
+    // The agent of now is asked first who is on.
+    seen.players = Players::Unknown { since: at(SUNDAY + 2) };
+    assert!(matches!(step(&seen, SUNDAY + 2), Step::Wait(WaitingOn::Agent { .. })));
+    seen.players = Players::Some(60);
+    seen.facts.announced = Some(Announced { pod: PodUid(6), ..announced(SUNDAY + 5) });
+    assert!(matches!(step(&seen, SUNDAY + 2), Step::Announce { .. }), "another pod");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::AgentMemory;
 use crate::protocol::Announce;
 
 /// The hash of a whole rendered pod template: 16 hex digits in names, labels and annotations.
@@ -131,6 +132,12 @@ impl Facts {
         let announced =
             self.announced.map(|known| if of_it(&known) { Announced { ends: told.ends, ..known } } else { known });
         Self { announced, ..self }
+    }
+
+    /// What an agent that counts down this, or nothing, knows of the announcement that is remembered.
+    pub fn as_known_to(&self, told: Option<&Announce>) -> AgentMemory {
+        let is_another = |known: Announced| told.is_none_or(|told| told.act != known.act.to_string());
+        if self.announced.is_some_and(is_another) { AgentMemory::Lost } else { AgentMemory::Kept }
     }
 
     /// How many failed revisions are remembered: more than anybody tries on one server between two that work, and small

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{self, Disk, Steps, beside};
 use super::hash::{Hash, Known};
-use super::{Journal, Managed, Manifest, RecordError, Volume, Wanted, all, checked, jar};
+use super::{Journal, Managed, Manifest, RecordError, Volume, Wanted, all, checked, jar, replaced};
 use crate::protocol::{FileHash, FileSet};
 
 /// The directory is not equal to the lock yet. What was done stays done; doing it again goes on from there.
@@ -256,10 +256,12 @@ impl<S: Steps> Work<'_, S> {
             number += 1;
             target = directory.join(format!("{name}.{number}"));
         }
+        let (from, to) = (relative(self.volume, path), relative(self.volume, &target));
+        replaced::note(self.volume, self.disk, from.clone(), to.clone())?;
         self.disk.rename(path, &target)?;
         self.touch(path);
         self.touched.insert(directory.clone());
-        self.done.set_aside.push((relative(self.volume, path), relative(self.volume, &target)));
+        self.done.set_aside.push((from, to));
         Ok(())
     }
 

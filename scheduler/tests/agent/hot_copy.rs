@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use fastnbt::Value;
 use fixtures::jar::{self, Minecraft};
@@ -17,8 +16,7 @@ use scheduler::protocol::{HotCopy, HotCopyOutcome, HotCopySeen, Report, Server};
 use scheduler::staging::disk::{Disk, Unhindered};
 
 use crate::paper::{PASSWORD, Paper};
-use crate::pod::{KEY, POD, Pod, until};
-use crate::volume::Running;
+use crate::pod::{Pod, until};
 
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
 const MIB: u64 = 1024 * 1024;
@@ -234,23 +232,7 @@ async fn an_agent_that_was_killed_in_the_middle_is_followed_by_one_that_switches
     let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
     put_zeros(&pod, LONG);
     let server = play(&pod).await;
-    let mut agent = Command::new(env!("CARGO_BIN_EXE_agent"));
-    agent.args(["sidecar", "--listen", &pod.agent.to_string()]).env_clear().stdout(Stdio::null());
-    for (name, path) in [("DATA", pod.data.path()), ("SHARED", pod.shared.path()), ("BACKUPS", &pod.copies())] {
-        agent.env(format!("NIGHTSHIFT_{name}"), path);
-    }
-    for (name, value) in [
-        ("AGENT_KEY", KEY),
-        ("POD_UID", POD),
-        ("RCON_PASSWORD", PASSWORD),
-        ("RCON_PORT", &pod.rcon.port().to_string()),
-        ("GAME_PORT", &pod.game.port().to_string()),
-    ] {
-        agent.env(format!("NIGHTSHIFT_{name}"), value);
-    }
-    let mut agent = Running(agent.spawn().unwrap());
-    let url = format!("http://{}/started", pod.agent);
-    until("started", async || pod.client.get(&url).send().await.is_ok_and(|answer| answer.status() == 200)).await;
+    let mut agent = pod.start_process().await;
     begin(&pod, &asked("asked-1")).await;
     until("saving is off", async || !saves(&server)).await;
     agent.0.kill().unwrap();

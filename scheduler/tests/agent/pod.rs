@@ -5,6 +5,7 @@ use std::fs;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::paper::PASSWORD;
+use crate::volume::Running;
 
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 pub(crate) const POD: &str = "3f0c7a52-0000-4000-8000-000000000001";
@@ -114,6 +116,29 @@ impl Pod {
             let _ = terminated.await;
         }));
         self.terminate = Some(terminate);
+    }
+
+    /// Starts its agent as a process of its own, which can be killed, beside a server that is up.
+    pub(crate) async fn start_process(&self) -> Running {
+        let mut agent = Command::new(env!("CARGO_BIN_EXE_agent"));
+        agent.args(["sidecar", "--listen", &self.agent.to_string()]).env_clear().stdout(Stdio::null());
+        for (name, path) in [("DATA", self.data.path()), ("SHARED", self.shared.path()), ("BACKUPS", &self.copies())] {
+            agent.env(format!("NIGHTSHIFT_{name}"), path);
+        }
+        for (name, value) in [
+            ("AGENT_KEY", KEY),
+            ("POD_UID", POD),
+            ("RCON_PASSWORD", PASSWORD),
+            ("RCON_PORT", &self.rcon.port().to_string()),
+            ("GAME_PORT", &self.game.port().to_string()),
+        ] {
+            agent.env(format!("NIGHTSHIFT_{name}"), value);
+        }
+        let agent = Running(agent.spawn().unwrap());
+        let url = format!("http://{}/started", self.agent);
+        let answers = async || self.client.get(&url).send().await.is_ok_and(|answer| answer.status() == 200);
+        until("started", answers).await;
+        agent
     }
 
     /// Where the copies of its server lie.

@@ -5,7 +5,7 @@ use std::fs;
 use fixtures::jar::{self, Minecraft, PluginYml};
 use fixtures::stand_in::{Config, start};
 use scheduler::agent::{settings, stop};
-use scheduler::protocol::{FileSet, Players, Report, Server};
+use scheduler::protocol::{FileSet, Players, ReplacedJar, Report, Server};
 
 use crate::paper::PASSWORD;
 use crate::pod::Pod;
@@ -43,6 +43,10 @@ async fn a_server_lives_is_updated_and_lives_again() {
     fs::create_dir_all(volume.path().join("plugins")).unwrap();
     let shop = jar::plugin(&PluginYml::new("Shop", "9"));
     fs::write(volume.path().join("plugins/Shop.jar"), &shop).unwrap();
+    let own = jar::plugin(&PluginYml::new("Demo", "0.1"));
+    fs::write(volume.path().join("plugins/my-demo.jar"), &own).unwrap();
+    let made_room =
+        ReplacedJar { file: "plugins/my-demo.jar".to_owned(), place: ".nightshift/replaced/my-demo.jar".to_owned() };
 
     for (number, (set, _)) in locks.iter().enumerate() {
         let init = Init::on(volume, set);
@@ -65,6 +69,8 @@ async fn a_server_lives_is_updated_and_lives_again() {
         assert!(plugins.values().all(|plugin| plugin.enabled));
         assert_eq!(report.lock, Some(set.lock.clone()));
         assert_eq!((report.drift, report.unmanaged), (vec![], vec!["Shop.jar".to_owned()]));
+        let told = report.replaced.as_slice();
+        assert_eq!(told, std::slice::from_ref(&made_room), "for as long as it lies there");
         let [shop] = report.unmanaged_jars.as_slice() else { panic!("{:?}", report.unmanaged_jars) };
         assert_eq!((shop.name.as_deref(), shop.version.as_deref()), (Some("Shop"), Some("9")));
         assert_eq!(report.players, Players::Some { count: 2 });
@@ -85,5 +91,6 @@ async fn a_server_lives_is_updated_and_lives_again() {
         volume = pod.data;
     }
     assert_eq!(fs::read(volume.path().join("plugins/Shop.jar")).unwrap(), shop);
+    assert_eq!(fs::read(volume.path().join(&made_room.place)).unwrap(), own);
     assert!(!volume.path().join("plugins/Demo-1.0.jar").exists());
 }

@@ -55,6 +55,7 @@ pub(crate) fn is_end(step: &Step) -> bool {
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
+        | Step::TellAgain { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }

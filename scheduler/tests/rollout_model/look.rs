@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
 use scheduler::rollout::{Step, next_step, opportunity};
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy,
-    Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
+    Act, AgentMemory, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid,
+    Policy, Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
 use crate::copies::ColdCopy;
@@ -123,6 +123,7 @@ impl State {
             staged: true,
             data_ordered: true,
             copy_asked: self.copy_is_asked(),
+            agent_memory: AgentMemory::Kept,
             facts: self.facts(s),
         }
     }

@@ -53,7 +53,7 @@ fn nothing_breaks_without_faults_in_any_scenario() {
     }
 }
 
-/// What no run of this test answers is looked at by no other one either. Files are always staged in this world.
+/// What no run of this test answers is looked at by no other one either. Files are always staged in this world, and no agent forgets.
 #[test]
 fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewhere() {
     let mut given = std::collections::BTreeSet::new();
@@ -75,7 +75,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         given.extend(holds(named(name), faults, changes).answers.into_keys());
     }
     let never: Vec<_> = ANSWERS.into_iter().filter(|answer| !given.contains(answer)).collect();
-    assert_eq!(never, ["stage"]);
+    assert_eq!(never, ["stage", "tellAgain"]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn each_rule_of_the_design_is_needed() {
 }
 
 /// Every word that `Step::name` and `WaitingOn::name` have.
-const ANSWERS: [&str; 36] = [
+const ANSWERS: [&str; 37] = [
     "announce",
     "asleep",
     "agent",
@@ -170,6 +170,7 @@ const ANSWERS: [&str; 36] = [
     "settled",
     "stage",
     "start",
+    "tellAgain",
     "undoWouldLose",
     "window",
     "worldRefused",

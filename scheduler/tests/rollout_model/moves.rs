@@ -109,6 +109,7 @@ impl<'a> Moves<'a> {
             Step::Create { .. }
             | Step::Stage
             | Step::Announce { .. }
+            | Step::TellAgain { .. }
             | Step::Save { .. }
             | Step::WriteTemplate { .. }
             | Step::Commit { .. }

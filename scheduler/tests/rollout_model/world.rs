@@ -227,8 +227,10 @@ impl Deed {
             Step::EndRestart => Self::EndRestart,
             Step::BeginDrain { .. } => Self::BeginDrain,
             Step::EndDrain => Self::EndDrain,
-            // Nobody keeps plugins' data here, so it is never asked for.
-            Step::Stage | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => return None,
+            // Nobody keeps plugins' data here, and no agent forgets, so these are never asked for.
+            Step::Stage | Step::TellAgain { .. } | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => {
+                return None;
+            }
         })
     }
 

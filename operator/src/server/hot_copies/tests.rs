@@ -3,8 +3,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use scheduler::backup::Trigger;
 use scheduler::seen::{
-    Act, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set, Settled, Verdict,
-    World,
+    Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set,
+    Settled, Verdict, World,
 };
 use serde_json::{Value, json};
 
@@ -183,6 +183,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
         staged: true,
         data_ordered: true,
         copy_asked: false,
+        agent_memory: AgentMemory::Kept,
         facts: Facts { settled: Some(Settled { revision, world }), ..Facts::default() },
     };
     let report = serde_json::from_value(json!({

@@ -49,6 +49,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         drift: Vec::new(),
         unmanaged: Vec::new(),
         unmanaged_jars: Vec::new(),
+        replaced: Vec::new(),
         staged: Vec::new(),
         staging: None,
         world: WorldSeen { floor: None, whole: true },

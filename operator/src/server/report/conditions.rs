@@ -14,7 +14,7 @@ use super::backup::BACKUP_READY;
 use super::crashes::CRASH_LOOP;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::{LONGEST_MESSAGE, Report, backup, condition, crashes, drain, in_words, is_open, new_volume};
+use super::{LONGEST_MESSAGE, Report, backup, condition, crashes, drain, in_words, is_open, new_volume, replaced};
 use crate::chain::cut;
 use crate::server::change;
 use crate::server::check::CheckedServer;
@@ -98,6 +98,9 @@ pub(super) fn build_conditions(
     if let Some(message) = crashes::in_words(report) {
         conditions.push(of(CRASH_LOOP, Some(true), "ProcessEnds", cut(&message, LONGEST_MESSAGE)));
     }
+    conditions.extend(of_own_jars(report, before, |message| {
+        of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
+    }));
     if let Some(message) = shared_names(&plan.explanation) {
         conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
     }
@@ -191,6 +194,14 @@ fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'stat
     drift.into_iter().chain(exposed).chain(refused)
 }
 
+/// JARs of people that made room. While nobody can be asked, what was said last stands.
+fn of_own_jars(report: &Report<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
+    match report.seen.report.as_deref() {
+        Some(agent) => replaced::in_words(agent).map(of),
+        None => before.iter().find(|old| old.type_ == replaced::JARS_SET_ASIDE).cloned(),
+    }
+}
+
 /// Why an agent that is there does nothing that it is asked, for longer than its own start explains.
 pub(super) fn agent_refuses<'a>(report: &Report<'a>) -> Option<(&'static str, &'a str)> {
     let is_news = report.now < report.seen.silent_since + REFUSES_FOR;
@@ -275,6 +286,7 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
     match report.step {
         Step::Settled => (false, "Settled", "nothing is under way".to_owned()),
         Step::Wait(waiting) => waiting_in_words(waiting, checked, report, last),
+        Step::TellAgain { ends, .. } => waiting_in_words(WaitingOn::Countdown { ends }, checked, report, last),
         step @ (Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }

@@ -51,7 +51,7 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
             );
             ("WaitingForPlayers", words)
         }
-        Step::Wait(WaitingOn::Countdown { ends }) if is_told => {
+        Step::Wait(WaitingOn::Countdown { ends }) | Step::TellAgain { ends, .. } if is_told => {
             let words =
                 format!("players are warned; evictions are refused until {ends}, and until the world is saved then");
             ("Countdown", words)
@@ -72,6 +72,7 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
+        | Step::TellAgain { .. }
         | Step::Save { .. }
         | Step::WriteTemplate { .. }
         | Step::Commit { .. }

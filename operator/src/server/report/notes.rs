@@ -10,7 +10,7 @@ use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses};
 use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
-use super::{Report, backup, crashes, drain, in_words, is_open, last_stop, new_volume, plugin_data, status};
+use super::{Report, backup, crashes, drain, in_words, is_open, last_stop, new_volume, plugin_data, replaced, status};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -45,6 +45,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(backup::notes(server, report, before));
     notes.extend(new_volume::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
+    notes.extend(replaced::notes(report.seen.report.as_deref(), &before.conditions));
     notes.extend(drain::notes(server, report, before));
     notes.extend(crashes::note(report, before));
     notes.extend(last_stop::note(report, before));
@@ -204,6 +205,13 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
                         format!("{what} in {left}; nobody could be counted")
                     }
                 },
+            )
+        }
+        Done::ToldAgain { left } => {
+            let left = scheduler::countdown::in_words(*left);
+            normal(
+                "CountdownResumed",
+                format!("the agent has started anew in the countdown and goes on with it: {left} are left"),
             )
         }
         Done::Saved { confirmed: true, took_ms, problem: _ } => {

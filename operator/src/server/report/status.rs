@@ -281,6 +281,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         Done::Created
         | Done::StagingAsked
         | Done::Announced { .. }
+        | Done::ToldAgain { .. }
         | Done::Saved { .. }
         | Done::TemplateWritten
         | Done::Committed { .. }
@@ -393,6 +394,44 @@ mod tests {
         assert_eq!(shown, [("LeftOut", PluginStateKind::Unfollowed), ("Stays", PluginStateKind::Unfollowed)]);
         let states = plugin_states(Some(&lock), &lock, &[]);
         assert_eq!(states[0].state, PluginStateKind::Installed);
+    }
+
+    #[test]
+    fn a_plugin_that_nobody_asks_for_any_more_is_shown_as_going_until_it_has_gone() {
+        let lock = |plugins: &[(&str, &str)]| -> Lock {
+            let plugin = |(name, release): &(&str, &str)| {
+                serde_json::json!({
+                    "name": name, "key": {"source": "modrinth", "project": name}, "projectId": name, "releaseId": release,
+                    "version": release, "file": {"name": "s.jar", "url": "", "hash": "sha256:01"}, "reason": {"requestedBy": [name]},
+                })
+            };
+            serde_json::from_value(serde_json::json!({
+                "server": "games/lobby", "minecraft": "1.21.10", "build": 129, "java": 21,
+                "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"},
+                "plugins": plugins.iter().map(plugin).collect::<Vec<_>>(), "facts": [],
+            }))
+            .unwrap()
+        };
+        let (before, after) = (
+            lock(&[("Goes", "1"), ("Moves", "1"), ("Stays", "1")]),
+            lock(&[("Comes", "1"), ("Moves", "2"), ("Stays", "1")]),
+        );
+        let shown = |running: &Lock| -> Vec<(String, PluginStateKind, Option<String>, Option<String>)> {
+            let states = plugin_states(Some(running), &after, &[]).into_iter();
+            states.map(|it| (it.name, it.state, it.current_version, it.desired_version)).collect()
+        };
+        let (one, two) = (Some("1".to_owned()), Some("2".to_owned()));
+        let wanted = [
+            ("Comes", PluginStateKind::PendingInstall, &None, &one),
+            ("Goes", PluginStateKind::PendingRemoval, &one, &None),
+            ("Moves", PluginStateKind::PendingUpdate, &one, &two),
+            ("Stays", PluginStateKind::Installed, &one, &one),
+        ];
+        assert_eq!(
+            shown(&before),
+            wanted.map(|(name, state, was, is)| (name.to_owned(), state, was.clone(), is.clone()))
+        );
+        assert!(shown(&after).iter().all(|(name, state, ..)| name != "Goes" && *state == PluginStateKind::Installed));
     }
 
     #[test]

@@ -66,3 +66,28 @@ impl ActError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_is_refused_for_what_somebody_changed_meanwhile_is_looked_at_again_and_no_failure() {
+        let write = |code: u16, reason: &str| {
+            let status = serde_json::from_value(serde_json::json!({
+                "status": "Failure", "message": "", "reason": reason, "code": code,
+            }));
+            ActError::Write {
+                intent: "open the door of",
+                name: "lobby".to_owned(),
+                source: kube::Error::Api(Box::new(status.unwrap())),
+            }
+        };
+        assert!(write(409, "Conflict").is_of_an_old_look());
+        assert!(ActError::Stale { intent: "commit" }.is_of_an_old_look());
+        for (code, reason) in [(422, "Invalid"), (403, "Forbidden"), (500, "InternalError")] {
+            assert!(!write(code, reason).is_of_an_old_look(), "{reason} is told");
+        }
+        assert!(!ActError::NoAgent.is_of_an_old_look());
+    }
+}

@@ -77,6 +77,20 @@ fn the_end_that_players_were_told_counts_if_it_is_of_the_same_act_and_pod() {
 }
 
 #[test]
+fn an_agent_that_counts_down_something_else_or_nothing_has_forgotten_what_was_announced() {
+    let ends: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
+    let act = Act::RollBack { failed: Revision(0xb) };
+    let announced = Some(Announced { act, pod: PodUid(7), ends });
+    let told = |act: &str| serde_json::from_value(serde_json::json!({"act": act, "ends": ends, "text": ""})).unwrap();
+    let forgotten =
+        |told: Option<&Announce>| Facts { announced, ..Facts::default() }.as_known_to(told) == AgentMemory::Lost;
+    assert!(forgotten(None));
+    assert!(forgotten(Some(&told("drain/2026-01-11T03:00:00Z"))));
+    assert!(!forgotten(Some(&told("roll-back/000000000000000b"))));
+    assert_eq!(Facts::default().as_known_to(None), AgentMemory::Kept, "nothing was announced");
+}
+
+#[test]
 fn the_last_ten_failures_are_remembered_each_once() {
     let mut facts = Facts::default();
     for number in 1..=12 {

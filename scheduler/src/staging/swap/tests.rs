@@ -65,6 +65,11 @@ impl Server {
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
     }
 
+    /// What the agent reports of them: file and place.
+    fn told(&self) -> Vec<(String, String)> {
+        replaced::replaced(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
+    }
+
     fn swap(&self, set: &FileSet) -> Swapped {
         swap(&self.volume, set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap()
     }
@@ -297,6 +302,50 @@ fn a_jar_of_somebody_else_at_our_place_is_adopted_if_equal_and_set_aside_if_not(
     assert_eq!(done.set_aside, [("plugins/Warps.jar".into(), ".nightshift/replaced/Warps.jar".into())]);
     assert_eq!(server.files(), old.by_path());
     assert_eq!(server.replaced(), BTreeMap::from([("Warps.jar".into(), plugin_jar("Warps", "hand made"))]));
+    assert_eq!(server.told(), [("plugins/Warps.jar".into(), ".nightshift/replaced/Warps.jar".into())]);
+}
+
+#[test]
+fn what_made_room_is_told_until_somebody_takes_it_away_and_a_record_that_is_broken_keeps_nothing_from_starting() {
+    let (server, old) = (Server::new(), old());
+    old.store_on(&server);
+    for number in 1..=25 {
+        server.put(&format!("plugins/Warps by hand {number}.jar"), &plugin_jar("Warps", "hand made"));
+        server.swap(&old.files);
+    }
+    let told = server.told();
+    assert_eq!(told.len(), 20);
+    let (file, place) = &told[0];
+    assert_eq!(file, "plugins/Warps by hand 25.jar", "the last one first");
+    fs::remove_file(server.volume.root().join(place)).unwrap();
+    assert_eq!(server.told(), told[1..]);
+
+    server.put(".nightshift/replaced.json", b"[{");
+    assert_eq!(server.told(), []);
+    server.put("plugins/Warps.jar", &plugin_jar("Warps", "again"));
+    server.swap(&old.files);
+    assert_eq!(server.told(), [("plugins/Warps.jar".into(), ".nightshift/replaced/Warps.jar".into())]);
+}
+
+#[test]
+fn a_jar_that_made_room_is_told_whatever_operation_the_crash_comes_after() {
+    for left in 0.. {
+        let (server, old) = (Server::new(), old());
+        old.store_on(&server);
+        server.put("plugins/Warps.jar", &plugin_jar("Warps", "hand made"));
+        let crashed = swap(&server.volume, &old.files, &mut Known::default(), &mut Disk::new(Crash { left })).is_err();
+        let lies_there = !server.replaced().is_empty();
+        assert_eq!(server.told().len(), usize::from(lies_there), "after {left} operations");
+        server.swap(&old.files);
+        assert_eq!(
+            server.told(),
+            [("plugins/Warps.jar".into(), ".nightshift/replaced/Warps.jar".into())],
+            "after {left} operations"
+        );
+        if !crashed {
+            return;
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,17 @@
 use clap::Parser as _;
+use jiff::Timestamp;
 use resolver::lock::{FormatVersion, LockedFile};
+use scheduler::gate::Gate;
 use scheduler::protocol::{File, FileHash};
+use scheduler::rollout::{Step, WaitingOn, next_step};
+use scheduler::seen::{Facts, Goal, Seen, Set, Settled};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::revision::revision_of;
 use crate::server::check::check;
 use crate::server::check::tests::server;
+use crate::server::hot_copies::tests::at_rest;
 
 fn lock() -> Lock {
     Lock {
@@ -63,6 +69,48 @@ fn game(template: &PodTemplateSpec) -> &Container {
 fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
     let found = container.env.iter().flatten().find(|variable| variable.name == name)?;
     found.value.as_deref()
+}
+
+#[test]
+fn what_can_change_at_once_is_no_part_of_the_template_and_what_needs_a_restart_is() {
+    let revision = |spec: Value| revision_of(&template(spec));
+    let settled = revision(json!({}));
+    for at_once in [
+        json!({"service": {"type": "LoadBalancer", "annotations": {"example.com/pool": "games"}}}),
+        json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 5 * * *"}}, "suspend": true}),
+        json!({"notify": [{"name": "staff", "type": "Discord", "secret": {"name": "chat", "key": "address"}}]}),
+        json!({"players": {"policy": "WaitForEmpty", "notice": "9s", "text": "Soon: {in}"}}),
+        json!({"restart": {"cron": "0 6 * * *"}, "eviction": "OnUpgrade", "updateDelay": "7d"}),
+    ] {
+        assert_eq!(revision(at_once.clone()), settled, "{at_once} would restart the server");
+    }
+    for with_a_restart in
+        [json!({"gracefulShutdown": {"timeout": "9m"}}), json!({"players": {"kickText": "Back soon"}})]
+    {
+        assert_ne!(revision(with_a_restart.clone()), settled, "{with_a_restart} would never come");
+    }
+}
+
+#[test]
+fn what_a_newer_operator_renders_otherwise_is_an_update_like_any_other_and_waits_for_its_window() {
+    let checked = check(&server(json!({}))).unwrap();
+    let by = |agent: &str| {
+        let config = Config::parse_from(["operator", "--agent-image", agent]);
+        revision_of(&build_template(&checked, &lock(), &files(), &config))
+    };
+    let (older, newer) = (by("example.com/nightshift:1"), by("example.com/nightshift:2"));
+    let (goal, seen, _) = at_rest();
+    let world = goal.world;
+    let set = seen.set.map(|set| Set { template: older, current: older, update: older, ..set });
+    let pod = seen.pod.map(|pod| scheduler::seen::Pod { revision: older, ..pod });
+    let facts = Facts { settled: Some(Settled { revision: older, world }), ..seen.facts.clone() };
+    let (goal, seen) = (Goal { revision: newer, ..goal }, Seen { set, pod, facts, ..seen });
+    let at = |minute: i64| Timestamp::from_second(60 * minute).unwrap();
+    let opens = Some(at(60));
+    let step = next_step(&goal, &seen, Gate::Shut { opens }, at(0));
+    assert_eq!(step, Step::Wait(WaitingOn::Window { opens }));
+    let open = Gate::Open { opened_at: at(60), until: at(120) };
+    assert!(matches!(next_step(&goal, &seen, open, at(60)), Step::Announce { .. }), "and comes in it");
 }
 
 #[test]

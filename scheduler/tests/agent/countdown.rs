@@ -1,0 +1,55 @@
+//! Edge (writes). An agent that dies in a countdown, and the next one of its pod.
+
+use std::fs;
+
+use jiff::SignedDuration;
+use scheduler::agent::clock;
+use scheduler::protocol::{Announce, in_the_chat};
+
+use crate::paper::Paper;
+use crate::pod::{Pod, until};
+
+const NOTE: &str = "last-said.json";
+
+/// The times left that players read, in seconds.
+fn said(paper: &Paper) -> Vec<u64> {
+    let number = |line: &String| line.split("Restart in ").nth(1)?.split(' ').next()?.parse().ok();
+    paper.commands().iter().filter_map(number).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_told_again_after_one_that_died_goes_on_with_the_next_line_and_repeats_none() {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    let mut agent = pod.start_process().await;
+    let announce = Announce {
+        act: "update-1".into(),
+        ends: clock::now() + SignedDuration::from_secs(18),
+        text: "Restart in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: false,
+        in_languages: false,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    let note = pod.shared.path().join(NOTE);
+    until("the first line", async || note.exists()).await;
+    agent.0.kill().unwrap();
+    agent.0.wait().unwrap();
+    assert_eq!(said(&paper), [18]);
+
+    pod.start(pod.settings()).await;
+    assert_eq!(pod.report().await.announced, None, "whether to go on is the operator's word");
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    assert_eq!(pod.report().await.announced, Some(announce.clone()));
+    until("the next line", async || said(&paper).len() > 1).await;
+    assert!(said(&paper)[1] <= 10, "the next line of such a countdown is that of 10 s: {:?}", said(&paper));
+
+    // A note that tells nothing hides nothing.
+    let running = fs::read(&note).unwrap();
+    fs::write(&note, &running[..running.len() / 2]).unwrap();
+    let other = Announce { act: "update-2".into(), ends: clock::now() + SignedDuration::from_secs(40), ..announce };
+    assert_eq!(pod.ask("POST", "/v1/announce", &other).await.status(), 202);
+    until("the line of the other countdown", async || said(&paper).contains(&40)).await;
+}
