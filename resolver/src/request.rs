@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{BuildChannel, Channel, ProjectKey, Release};
+use crate::catalog::{BuildChannel, Channel, Project, ProjectKey, Release, Source};
 use crate::explain::PaperName;
 use crate::facts::{Facts, Requirement};
 use crate::lock::Lock;
@@ -246,6 +246,9 @@ pub struct Running {
     /// The projects of those that nobody asked for: they run because something needs them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unasked: Vec<ProjectKey>,
+    /// What the releases of sites are called: a page that has lost one says it no more. Decides nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<RunningVersion>,
     /// The image that runs, if it was chosen.
     #[serde(default)]
     pub image: Option<String>,
@@ -257,7 +260,24 @@ pub struct Running {
     pub since: Option<Timestamp>,
 }
 
+/// A plugin that runs, as people call it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunningVersion {
+    /// Where it comes from.
+    pub project: ProjectKey,
+    /// The version as its authors write it.
+    pub version: String,
+}
+
 impl Running {
+    /// The version of a project that runs although its page has it no more.
+    pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
+        let runs = self.versions.iter().find(|runs| runs.project == project.key)?;
+        let has = project.releases.iter().any(|release| self.has(release));
+        (!has).then_some(runs.version.as_str())
+    }
+
     /// The Paper that runs, or what stands in its place.
     pub(crate) fn paper_name(&self) -> PaperName {
         PaperName { software: self.software, minecraft: self.minecraft.clone(), build: self.build }
@@ -287,6 +307,13 @@ impl Running {
             build: lock.build,
             releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
             unasked: lock.unasked().cloned().collect(),
+            // A file by its URL is on no page.
+            versions: lock
+                .plugins
+                .iter()
+                .filter(|plugin| plugin.key.source != Source::Url)
+                .map(|plugin| RunningVersion { project: plugin.key.clone(), version: plugin.version.clone() })
+                .collect(),
             image: lock.image.clone(),
             java: Some(image_has.unwrap_or(lock.java)),
             since: None,

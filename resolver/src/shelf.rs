@@ -281,6 +281,11 @@ impl<'a> World<'a> {
         Some(PaperName { software, minecraft, build: paper.build?.number })
     }
 
+    /// The version of a project that runs although its page has it no more.
+    pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
+        self.request.running.as_ref()?.lost(project)
+    }
+
     /// Whether a release runs on the server now.
     pub(crate) fn runs(&self, release: &Release) -> bool {
         self.request.running.as_ref().is_some_and(|running| running.has(release))

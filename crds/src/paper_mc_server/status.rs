@@ -417,6 +417,10 @@ pub struct Basis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 60), inner(length(max = 128)))]
     pub unasked: Vec<String>,
+    /// What the releases that run are called, `modrinth/vault 1.7.3`: a page that has lost one says it no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 200), inner(length(max = 192)))]
+    pub versions: Vec<String>,
     /// The image that runs, when it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]

@@ -99,7 +99,8 @@ pub(super) fn running(world: &World<'_>) -> Option<RunningNow> {
         .iter()
         .flat_map(|stock| {
             let runs = stock.releases.iter().filter(|stocked| world.runs(stocked.release));
-            runs.map(|stocked| (stock.name().to_owned(), stocked.release.version.clone()))
+            let runs = runs.map(|stocked| stocked.release.version.as_str()).chain(world.lost(stock.project));
+            runs.map(|version| (stock.name().to_owned(), version.to_owned()))
         })
         .collect();
     plugins.sort();

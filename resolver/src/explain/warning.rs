@@ -115,6 +115,16 @@ pub enum Warning {
         /// What lets it.
         reason: Down,
     },
+    /// The page of a plugin has lost the release that runs, and what comes in its place is no newer: it may not read what that one
+    /// has written.
+    RunningReleaseGone {
+        /// Plugin name.
+        plugin: String,
+        /// The version that runs.
+        from: String,
+        /// Chosen version.
+        to: String,
+    },
     /// The Paper version gets no more fixes.
     PaperUnsupported {
         /// Chosen Minecraft version.

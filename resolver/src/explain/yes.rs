@@ -22,7 +22,7 @@ use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
 use crate::unmanaged::shared_names;
 use crate::unusable::Unusable;
-use crate::version::glob;
+use crate::version::{glob, lenient};
 
 /// Explains a decision.
 pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
@@ -116,6 +116,7 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
     let shelf = &world.shelves[at];
     let release = shelf.releases[place].release;
     let runs = shelf.releases.iter().find(|stocked| world.runs(stocked.release)).map(|stocked| stocked.release);
+    let lost = world.lost(shelf.project);
     let (newest, next) = newer_releases(asked, decision, at, place);
     Some(ChosenPlugin {
         name: shelf.name().to_owned(),
@@ -130,8 +131,11 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
             Some(Known::NoList) => Listing::NoList,
             None => Listing::RunsNow,
         },
-        instead_of: runs.filter(|runs| runs.id != release.id).map(|runs| runs.version.clone()),
-        runs_now: runs.is_some(),
+        instead_of: match runs {
+            Some(runs) => (runs.id != release.id).then(|| runs.version.clone()),
+            None => lost.map(str::to_owned),
+        },
+        runs_now: runs.is_some() || lost.is_some(),
         newest,
         next,
     })
@@ -376,6 +380,12 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
         });
     }
     warnings.extend(goes_down(world, at, place));
+    // One that is newer replaces it as ever.
+    if let Some(from) = world.lost(shelf.project)
+        && lenient::compare(&stocked.release.version, from).is_le()
+    {
+        warnings.push(Warning::RunningReleaseGone { plugin: plugin(), from: from.to_owned(), to: version() });
+    }
     // Of a list that no page can have, nothing is to be said.
     let can_have_one = world.request.software.is_listed_at(shelf.project.key.source);
     if can_have_one && world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {

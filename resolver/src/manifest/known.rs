@@ -6,12 +6,15 @@ use crds::{PaperMCServer, Plugin};
 
 use super::{Complaint, request};
 use crate::catalog::ProjectKey;
-use crate::request::{Request, Running};
+use crate::request::{Request, Running, RunningVersion};
 use crate::software::Software;
 use crate::version::Minecraft;
 
 /// As many projects as the status takes.
 const MOST_UNASKED: usize = 60;
+/// As many versions as the status takes, and as long.
+const MOST_VERSIONS: usize = 200;
+const LONGEST_VERSION: usize = 192;
 
 /// What is known of a server beside the specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,7 +33,9 @@ impl Known {
     pub fn of(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
-        let Some(Basis { floor, version, build, releases, unasked, running_image, java, image }) = &status.basis else {
+        let Some(Basis { floor, version, build, releases, unasked, versions, running_image, java, image }) =
+            &status.basis
+        else {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
         };
         let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
@@ -40,6 +45,7 @@ impl Known {
             build,
             releases: releases.clone(),
             unasked: unasked.iter().filter_map(|key| ProjectKey::of_site(key)).collect(),
+            versions: versions.iter().filter_map(|text| running_version(text)).collect(),
             image: running_image.clone(),
             java: *java,
             since: None,
@@ -52,7 +58,9 @@ impl Known {
         let Self { floor, running, image } = self;
         let mut basis =
             Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
-        if let Some(Running { software: _, minecraft, build, releases, unasked, image, java, since: _ }) = running {
+        if let Some(Running { software: _, minecraft, build, releases, unasked, versions, image, java, since: _ }) =
+            running
+        {
             basis.version = Some(minecraft.to_string());
             basis.build = Some(*build);
             basis.running_image.clone_from(image);
@@ -63,6 +71,11 @@ impl Known {
             basis.unasked = unasked.iter().map(ToString::to_string).collect();
             basis.unasked.sort();
             basis.unasked.truncate(MOST_UNASKED);
+            basis.versions = versions.iter().map(|runs| format!("{} {}", runs.project, runs.version)).collect();
+            // Cut, it would be another version.
+            basis.versions.retain(|text| text.chars().count() <= LONGEST_VERSION);
+            basis.versions.sort();
+            basis.versions.truncate(MOST_VERSIONS);
         }
         (basis != Basis::default()).then_some(basis)
     }
@@ -83,6 +96,12 @@ impl Known {
         }
         Ok(request)
     }
+}
+
+/// A plugin that runs, as the status has it: `modrinth/vault 1.7.3`.
+fn running_version(text: &str) -> Option<RunningVersion> {
+    let (project, version) = text.split_once(' ')?;
+    Some(RunningVersion { project: ProjectKey::of_site(project)?, version: version.to_owned() })
 }
 
 /// Whether a server of a cluster has a say in what others get that share a plugin with it: one that is on its way out, or
@@ -116,6 +135,10 @@ mod tests {
                 build: 129,
                 releases: vec!["aaa".to_owned(), "bbb".to_owned()],
                 unasked: vec![ProjectKey { source: Source::Modrinth, project: "vault".to_owned() }],
+                versions: vec![RunningVersion {
+                    project: ProjectKey { source: Source::Modrinth, project: "vault".to_owned() },
+                    version: "1.7.3 (build 131)".to_owned(),
+                }],
                 image: Some("docker.io/itzg/minecraft-server:2026.8.1-java21@sha256:0".to_owned()),
                 java: Some(21),
                 since: None,

@@ -111,6 +111,7 @@ fn a_server_and_its_plugins_become_a_request() {
         releases: vec![],
         image: None,
         unasked: Vec::new(),
+        versions: Vec::new(),
         java: None,
         since: None,
     };

@@ -145,6 +145,7 @@ proptest! {
                 releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
                 image: None,
                 unasked: Vec::new(),
+                versions: Vec::new(),
                 java: None,
                 since: None,
             });

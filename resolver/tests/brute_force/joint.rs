@@ -96,6 +96,7 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
         build: paper.builds[0].number,
         releases: catalog.projects.iter().map(|project| dice.one(&project.releases).id.clone()).collect(),
         unasked: Vec::new(),
+        versions: Vec::new(),
         image: None,
         java: None,
         since: None,

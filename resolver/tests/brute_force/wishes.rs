@@ -62,6 +62,7 @@ pub(super) fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Req
                 build,
                 releases,
                 unasked,
+                versions: Vec::new(),
                 image,
                 java,
                 since: None,

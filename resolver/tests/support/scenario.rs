@@ -11,7 +11,7 @@ use resolver::catalog::{
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
-    Request, Running, Unlisted, VersionWish,
+    Request, Running, RunningVersion, Unlisted, VersionWish,
 };
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
@@ -326,6 +326,11 @@ impl Scenario {
                 minecraft: minecraft.parse().unwrap(),
                 build: build.parse().unwrap(),
                 releases: running[1..].iter().map(|text| text.replace(' ', "-")).collect(),
+                versions: running[1..]
+                    .iter()
+                    .filter_map(|text| text.split_once(' '))
+                    .map(|(slug, version)| RunningVersion { project: self.key(slug), version: version.to_owned() })
+                    .collect(),
                 unasked: wanted.running_unasked.iter().map(|slug| self.key(slug)).collect(),
                 image: wanted.running_image.as_deref().map(|tag| {
                     let ImageTag { repository, tag, digest, pushed: _ } = image(tag);

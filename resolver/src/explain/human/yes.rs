@@ -373,6 +373,12 @@ fn warned(warning: &Warning, software: Software) -> String {
                 "{plugin} goes down from {from}, which runs, to {to}, {lets}. It may not read what {from} has written: keep a copy of its folder."
             )
         }
+        Warning::RunningReleaseGone { plugin, from, to } if from == to => format!(
+            "the page of {plugin} no longer has the {from} that runs: another release of that version comes in its place. It may not read what the one that runs has written: keep a copy of its folder."
+        ),
+        Warning::RunningReleaseGone { plugin, from, to } => format!(
+            "{plugin} goes down from {from}, which runs, to {to}, because its page no longer has {from}. It may not read what {from} has written: keep a copy of its folder."
+        ),
         Warning::PaperUnsupported { minecraft } => format!("{software} {minecraft} gets no more fixes."),
         Warning::PinnedBuildChannel { is, allowed } => format!(
             "the build you pinned is published as {}, less stable than {} (`spec.channel`).",

@@ -188,6 +188,7 @@ pub(super) fn fleet(seed: u64) -> Small {
                 })
                 .collect(),
             unasked: Vec::new(),
+            versions: Vec::new(),
             image: None,
             java: None,
             since: None,
