@@ -367,8 +367,11 @@ async fn once(client: &Client, upstream: Upstream, url: &Url, question: &Questio
     })
 }
 
-/// The start of a body, fit for one line.
+/// The start of a body, fit for one line. What a page for browsers says, as one of a proxy does, tells nobody anything.
 fn excerpt(body: &[u8]) -> String {
+    if body.trim_ascii_start().starts_with(b"<") {
+        return "a page for browsers, as of a proxy in front of it".to_owned();
+    }
     let start = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
     let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
@@ -447,7 +450,13 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_one_short_line() {
-        assert_eq!(excerpt(b"<html>\n  <body>\x07blocked"), "<html> <body>blocked");
+        assert_eq!(excerpt(b"rate limit\n  of \x07blocked"), "rate limit of blocked");
+        let page = "a page for browsers, as of a proxy in front of it";
+        assert_eq!(
+            excerpt(b"\n <!DOCTYPE html><h1>Checking your browser</h1>"),
+            page,
+            "its markup tells nobody anything"
+        );
         assert_eq!(excerpt(b""), "an empty body");
         assert!(excerpt(&[b'x'; 5000]).len() <= EXCERPT);
     }
