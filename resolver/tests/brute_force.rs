@@ -89,6 +89,11 @@ use rules::Book;
 /// Problems of one run.
 const PROBLEMS: u64 = 100_000;
 
+/// The first seed of a run. `NIGHTSHIFT_SEED` moves all of them: other problems are drawn then than in every other run.
+fn first_seed() -> u64 {
+    std::env::var("NIGHTSHIFT_SEED").map_or(0, |seed| seed.parse().expect("NIGHTSHIFT_SEED is a number"))
+}
+
 fn outcome(answer: &Result<Resolution, Unsolvable>) -> Outcome {
     match answer {
         Ok(Resolution { lock, explanation }) => {
@@ -235,10 +240,12 @@ fn try_all(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn the_first_half_of_all_problems_has_the_answer_that_trying_everything_finds() {
-    try_all(0..PROBLEMS / 2);
+    let first = first_seed();
+    try_all(first..first + PROBLEMS / 2);
 }
 
 #[test]
 fn the_second_half_of_all_problems_has_the_answer_that_trying_everything_finds() {
-    try_all(PROBLEMS / 2..PROBLEMS);
+    let first = first_seed();
+    try_all(first + PROBLEMS / 2..first + PROBLEMS);
 }

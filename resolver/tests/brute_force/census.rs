@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use resolver::catalog::{Dependency, DependencyKind, Project, Release, Source};
 use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginWish};
 use resolver::software::Software;
@@ -14,7 +15,7 @@ use super::rules::{place_of, runs};
 use super::texts;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 46] = [
+const LEAST: [(&str, u64); 47] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -35,6 +36,7 @@ const LEAST: [(&str, u64); 46] = [
     ("a plugin that goes below what runs", 5),
     ("a release that its delay holds", 120),
     ("a release that a patch superseded within its delay", 12),
+    ("a release that is held back together with another plugin's", 2),
     ("a chosen release that needs a newer Java than its Paper", 8),
     ("a pinned image", 25),
     ("an image that a policy holds", 45),
@@ -146,6 +148,7 @@ impl Census {
         }
         self.note("a release that its delay holds", held);
         self.note("a release that a patch superseded within its delay", superseded);
+        self.note("a release that is held back together with another plugin's", held_back_together(problem));
         let all = || catalog.projects.iter().flat_map(|project| &project.releases);
         let newer_java = |release: &Release| release.java == Some(25);
         let older_paper = catalog.paper.iter().all(|paper| paper.java < Some(25));
@@ -230,4 +233,32 @@ impl Census {
         }
         assert_eq!(self.0.len(), LEAST.len(), "{:?}", self.0);
     }
+}
+
+/// Whether a release is old enough itself, and what came out of a plugin that belongs to it in the same hour is not.
+fn held_back_together(problem: &Problem) -> bool {
+    let Problem { catalog, request, now } = problem;
+    let asked: Vec<(&PluginWish, &Project)> = (request.plugins.iter())
+        .filter_map(|wish| Some((wish, &catalog.projects[place_of(catalog, &wish.key)?])))
+        .collect();
+    let names = |wish: &PluginWish, other: &Project| wish.delay_together.contains(&other.name);
+    asked.iter().any(|(wish, project)| {
+        let others = asked.iter().filter(|(other, of)| {
+            let belong = texts::belong_together(&project.name, &of.name);
+            of.key != project.key && (belong || names(wish, of) || names(other, project))
+        });
+        others.into_iter().any(|(other, of)| {
+            let mut pairs =
+                project.releases.iter().flat_map(|release| of.releases.iter().map(move |late| (release, late)));
+            pairs.any(|(release, late)| match (release.published, late.published) {
+                (Some(own), Some(of_late)) => {
+                    let that_night = of_late.duration_since(own).abs() <= SignedDuration::from_hours(1);
+                    let is_out = own <= *now && of_late <= *now;
+                    let late_only = own + wish.delay <= *now && of_late + other.delay > *now;
+                    release.channel == late.channel && that_night && is_out && late_only
+                }
+                (None, _) | (_, None) => false,
+            })
+        })
+    })
 }

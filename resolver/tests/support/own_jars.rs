@@ -47,7 +47,7 @@ pub(crate) fn fit(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
         })
     };
     let loads = |jar: &UnmanagedJar| {
-        let new_enough = jar.api_version.as_ref().is_none_or(|needs| needs <= minecraft);
+        let new_enough = jar.api_version.as_ref().is_none_or(|needs| is_old_enough(needs, minecraft));
         new_enough && jar.java.is_none_or(|java| starts_on(book.catalog, request, now, java))
     };
     let held = request.unmanaged_plugins == UnmanagedPlugins::Hold;
@@ -101,9 +101,13 @@ pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>) -> Result<Kept, Unknown
     Ok(kept)
 }
 
+fn is_old_enough(needs: &Minecraft, minecraft: &Minecraft) -> bool {
+    texts::minecraft_age(needs) <= texts::minecraft_age(minecraft)
+}
+
 /// Whether a server of this Minecraft is new enough for it.
 fn is_loaded_by(release: &Release, minecraft: &Minecraft) -> bool {
-    release.api_version.as_ref().is_none_or(|needs| needs <= minecraft)
+    release.api_version.as_ref().is_none_or(|needs| is_old_enough(needs, minecraft))
 }
 
 /// The release that a file is, with its project, where a site has said whose it is.

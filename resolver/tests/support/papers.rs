@@ -60,8 +60,8 @@ pub(crate) fn paper<'a>(
     let without = if request.software == Software::Velocity { 21 } else { minecraft.vanilla_java() };
     let java = version.java.unwrap_or(without);
     let fits = minecraft.is_release() || named || running.is_some() || request.channel == BuildChannel::Alpha;
-    let above_floor =
-        request.software == Software::Velocity || request.floor.as_ref().is_none_or(|floor| minecraft >= floor);
+    let above_floor = request.software == Software::Velocity
+        || request.floor.as_ref().is_none_or(|floor| texts::minecraft_age(minecraft) >= texts::minecraft_age(floor));
     let java_fits = starts_on(catalog, request, now, java);
     Some(Paper { minecraft, build: build.filter(|_| fits && above_floor && java_fits && carried_here), java })
 }

@@ -86,7 +86,7 @@ impl<'a> Book<'a> {
             .iter()
             .filter_map(|version| paper(catalog, request, version, now))
             .collect();
-        papers.sort_by(|a, b| a.minecraft.cmp(b.minecraft));
+        papers.sort_by_key(|paper| texts::minecraft_age(paper.minecraft));
         let members = Membership { catalog, request, now }.settle()?;
         let mut book = Self { request, catalog, now, papers, members };
         for at in 0..book.papers.len() {
@@ -125,7 +125,8 @@ impl<'a> Book<'a> {
     /// Whether a Paper does not load a release, whatever anybody says.
     pub(crate) fn refused(&self, member: usize, release: &Release, paper: usize) -> bool {
         let files = self.members[member].terms.files(release).unwrap_or_default();
-        files.iter().any(|file| file.api_version.is_some_and(|needs| needs > self.papers[paper].minecraft))
+        let has = texts::minecraft_age(self.papers[paper].minecraft);
+        files.iter().any(|file| file.api_version.is_some_and(|needs| texts::minecraft_age(needs) > has))
     }
 
     /// Whether the page, or the user's word, has it that a release of a member runs on a Paper.
@@ -183,7 +184,7 @@ impl<'a> Book<'a> {
         let skipped: Minecraft = before.parse().unwrap();
         list.contains(&skipped)
             && !built(&before)
-            && by_paper.iter().any(|other| **other < skipped)
+            && by_paper.iter().any(|other| texts::minecraft_age(other) < texts::minecraft_age(&skipped))
             && !texts::siblings(&skipped).iter().any(|sibling| ours(sibling))
     }
 

@@ -124,6 +124,34 @@ pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
     }
 }
 
+/// What orders Minecraft versions: names without a scheme, then weekly snapshots, then numbers, each with what comes before its release.
+pub(crate) fn minecraft_age(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, String) {
+    let text = version.as_str();
+    let numbers = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
+    if for_a_snapshot(text) && text.len() == 6 {
+        let letter = u32::from(text.as_bytes()[5]);
+        return (
+            1,
+            [&text[..2], &text[3..5]].map(|part| part.parse().unwrap()).into_iter().chain([letter]).collect(),
+            0,
+            0,
+            String::new(),
+        );
+    }
+    let (base, before) = text.split_once(['-', ' ']).unwrap_or((text, "release"));
+    let word: String = before.chars().take_while(|c| !c.is_ascii_digit()).collect();
+    let word = word.trim_end_matches(['-', ' ', '.']).to_ascii_lowercase();
+    let stage = ["snapshot", "pre", "rc", "release"].iter().position(|known| word.replace("-release", "") == *known);
+    match (numbers(base), stage) {
+        (Some(mut parts), Some(stage)) if (2..=3).contains(&parts.len()) => {
+            parts.resize(3, 0);
+            let count = before.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
+            (2, parts, u8::try_from(stage).unwrap(), count, String::new())
+        }
+        _ => (0, Vec::new(), 0, 0, text.to_owned()),
+    }
+}
+
 /// The pairs of the page.
 const SIBLINGS: [[&str; 2]; 11] = [
     ["1.16.4", "1.16.5"],
