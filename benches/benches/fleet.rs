@@ -72,8 +72,8 @@ fn members(requests: &[Request]) -> Vec<Vec<Request>> {
     groups(requests).into_iter().map(of).collect()
 }
 
-/// Set in a process of its own that answers the hard question of this name, so that its peak of memory is nobody else's.
-const HARD: &str = "NIGHTSHIFT_HARD_QUESTION";
+/// Set in a process of its own that answers the question of this name, so that its peak of memory is nobody else's.
+const QUESTION: &str = "NIGHTSHIFT_QUESTION";
 
 /// Makes a question and answers it: what the answer cost, and what came of it.
 type Hard = fn() -> (Cost, String);
@@ -122,8 +122,26 @@ fn of_many((catalog, requests): (Catalog, Vec<Request>)) -> (Cost, String) {
     (decide, format!("to decide, {read} to read: {} together", decided.together().len()))
 }
 
+/// The question whose memory is measured before anything else was asked for.
+const FLEET: &str = "1,000 servers: decide";
+
+/// Decides about 1,000 servers, in this process: what others have freed in it would be taken again, and no growth be seen.
+fn answer_fleet() -> ExitCode {
+    let (catalog, requests) = (fleet_catalog(), fleet(SERVERS));
+    let read = Fleet::read(&catalog, &requests, at());
+    let (decided, first) = cost(|| read.decide(PLENTY));
+    assert_eq!(decided.together().len(), SERVERS, "the yes must be a yes for all");
+    say(&format!("{FLEET}, alone: {first}"));
+    let mut bounds = Bounds::of("fleet");
+    within(&mut bounds, FLEET, &first, LONGEST_FLEET, LARGEST_FLEET, || cost(|| read.decide(PLENTY)).1.took);
+    bounds.end()
+}
+
 /// Answers the question of this name, in this process.
-fn answer_hard(name: &str) -> ExitCode {
+fn answer(name: &str) -> ExitCode {
+    if name == FLEET {
+        return answer_fleet();
+    }
     let (_, question) = HARD_QUESTIONS.into_iter().find(|(known, _)| *known == name).expect("a name from the list");
     let (cost, end) = question();
     say(&format!("{name}: {cost} {end}"));
@@ -133,10 +151,10 @@ fn answer_hard(name: &str) -> ExitCode {
 }
 
 /// Each in a process of its own.
-fn hard(bounds: &mut Bounds) {
+fn alone(bounds: &mut Bounds) {
     let program = std::env::current_exe().expect("this program has a path");
-    for (name, _) in HARD_QUESTIONS {
-        let status = Command::new(&program).env(HARD, name).status().expect("this program can be run");
+    for name in HARD_QUESTIONS.into_iter().map(|(name, _)| name).chain([FLEET]) {
+        let status = Command::new(&program).env(QUESTION, name).status().expect("this program can be run");
         if !status.success() {
             bounds.exceed(&format!("{name}: {status}"));
         }
@@ -175,15 +193,13 @@ fn fleets(criterion: &mut Criterion, bounds: &mut Bounds) {
     let catalog = fleet_catalog();
     ten_thousand(&catalog, bounds);
     one_change(&catalog);
-    hard(bounds);
+    alone(bounds);
     let (requests, impossible) = (fleet(SERVERS), impossible(SERVERS));
     let (read, cost_of_reading) = cost(|| Fleet::read(&catalog, &requests, at()));
     say(&format!("read the tables: {cost_of_reading}"));
     let (decided, cost_of_deciding) = cost(|| read.decide(PLENTY));
     assert_eq!(decided.together().len(), SERVERS, "the yes must be a yes for all");
     say(&format!("decide: {cost_of_deciding}"));
-    let again = || cost(|| read.decide(PLENTY)).1.took;
-    within(bounds, "1,000 servers: decide", &cost_of_deciding, LONGEST_FLEET, LARGEST_FLEET, again);
     let other = Fleet::read(&catalog, &impossible, at());
     let (decided_otherwise, cost_of_one_aside) = cost(|| other.decide(PLENTY));
     assert_eq!(decided_otherwise.together().len(), SERVERS - 1, "exactly one cannot go with the others");
@@ -206,8 +222,8 @@ fn fleets(criterion: &mut Criterion, bounds: &mut Bounds) {
 }
 
 fn main() -> ExitCode {
-    if let Ok(name) = std::env::var(HARD) {
-        return answer_hard(&name);
+    if let Ok(name) = std::env::var(QUESTION) {
+        return answer(&name);
     }
     let (mut criterion, mut bounds) = (Criterion::default().configure_from_args(), Bounds::of("fleet"));
     fleets(&mut criterion, &mut bounds);
