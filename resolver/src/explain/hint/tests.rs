@@ -45,6 +45,49 @@ fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
     assert_eq!([of(MOST_STEPS - 1), of(MOST_STEPS)], [1, 0]);
 }
 
+/// What comes first, what comes after it, and why.
+fn order() -> Vec<(HintStep, HintStep, &'static str)> {
+    let object = || "a".to_owned();
+    let allow = || HintStep::AllowMinecraft { object: object(), minecraft_versions: Vec::new(), releases: Vec::new() };
+    let release = || HintStep::Release { object: object(), by: crate::request::Hold::Plugin };
+    let channel = || HintStep::PluginChannel { object: object(), channel: crate::catalog::Channel::Beta };
+    let files = || HintStep::TrustFiles {
+        server: "lobby".to_owned(),
+        files: Vec::new(),
+        minecraft: "1.21.10".parse().unwrap(),
+    };
+    let down = || HintStep::AllowDowngrade { object: object() };
+    vec![
+        (wait(9), release(), "to wait changes nothing"),
+        (wait(9), allow(), "to wait changes nothing"),
+        (wait(1), wait(2), "the sooner the better"),
+        (allow(), delay("a"), "one release that was looked at, before every release that is young"),
+        (delay("a"), HintStep::NoServerDelay, "one plugin, before all of the server"),
+        (delay("a"), channel(), "young is safer than unfinished"),
+        (
+            channel(),
+            HintStep::ServerChannel { channel: crate::catalog::BuildChannel::Beta },
+            "an unfinished plugin, before an unfinished server",
+        ),
+        (
+            HintStep::UnpinPlugin { object: object() },
+            HintStep::UnpinServer,
+            "a pin of one plugin, before that of all of the server",
+        ),
+        (files(), HintStep::WarnUnmanaged, "files that were looked at, before any file"),
+        (HintStep::WarnUnmanaged, HintStep::IgnoreUnmanaged, "to be told, before not to be told"),
+        (allow(), down(), "there is no way back from what an older release cannot read"),
+        (HintStep::UnpinServer, down(), "there is no way back from what an older release cannot read"),
+    ]
+}
+
+#[test]
+fn what_risks_least_is_shown_first() {
+    for (first, then, why) in order() {
+        assert!(first < then, "{first:?} before {then:?}: {why}");
+    }
+}
+
 #[test]
 fn a_hint_that_holds_another_is_shown_only_if_it_leads_further() {
     let hint = |steps: &[HintStep], minecraft: &str| Hint {
