@@ -39,7 +39,9 @@ pub(crate) use holder::up_to;
 pub use image::{ChosenImage, ImageChoice};
 pub use one_version::{OneVersion, SharedPlugin, Takes};
 use refusal::is_zero;
-pub use refusal::{Allowance, Down, Hint, HintStep, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable};
+pub use refusal::{
+    Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable,
+};
 pub use warning::Warning;
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
@@ -161,12 +163,25 @@ pub struct Solved {
     /// How many further ways were left out to stay short; they change or risk more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_hints: usize,
+    /// Set when not every way was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints_left_out: Option<HintsLeftOut>,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Awaited>,
     /// Set when lists were read after the instant of the question: older text is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,
+}
+
+impl Solved {
+    /// What keeps the set from being brought: a plugin name that several files have, with those files.
+    pub fn stopped_by(&self) -> Option<(&str, &[String])> {
+        self.warnings.iter().find_map(|warning| {
+            let Warning::SharedName { name, files, stops: true } = warning else { return None };
+            Some((name.as_str(), files.as_slice()))
+        })
+    }
 }
 
 /// The chosen Paper.

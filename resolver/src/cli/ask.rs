@@ -314,6 +314,7 @@ fn say(said: &mut Said, explanation: &Explanation, supposed: &Supposed, format: 
 /// How a command ends with this answer.
 fn end(explanation: &Explanation) -> End {
     match explanation {
+        Explanation::Solved(solved) if solved.stopped_by().is_some() => End::NoSolution,
         Explanation::Solved(_) => End::Solved,
         Explanation::WhyNot(why) if why.possible => End::Solved,
         Explanation::WhyNot(_) | Explanation::Impossible(_) => End::NoSolution,

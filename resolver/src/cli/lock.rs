@@ -33,15 +33,19 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
         if wanted.is_some_and(|wanted| wanted != server) {
             continue;
         }
+        if let Ok(Resolution { explanation, .. }) = answer
+            && let Explanation::Solved(solved) = explanation
+            && solved.stopped_by().is_some()
+        {
+            no_lock(&mut said, lock, server, explanation, at);
+            said.end = said.end.max(End::NoSolution);
+            continue;
+        }
         match (answer, &lock.output) {
             (Ok(resolution), None) => said.answer.push_str(&resolution.lock.to_json()),
             (Ok(resolution), Some(directory)) => write(&mut said, directory, resolution),
             (Err(unsolvable), _) => {
-                // No lock, so it is not where locks go.
-                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
-                if lock.output.is_some() {
-                    said.notes.push(format!("{server}: no lock was written"));
-                }
+                no_lock(&mut said, lock, server, &unsolvable.explanation(), at);
                 said.end = said.end.max(end_of(unsolvable));
             }
         }
@@ -54,6 +58,14 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
     }
     gathered.say_problems(&mut said);
     Ok(said)
+}
+
+/// Says why there is no lock of a server; that is not where locks go.
+fn no_lock(said: &mut Said, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
+    said.notes.push(human::render(explanation, at).trim_end().to_owned());
+    if lock.output.is_some() {
+        said.notes.push(format!("{server}: no lock was written"));
+    }
 }
 
 /// Writes a lock below `directory`, and says where.

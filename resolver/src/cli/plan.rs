@@ -90,6 +90,12 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             }
         };
         let Explanation::Solved(solved) = &resolution.explanation else { continue };
+        if solved.stopped_by().is_some() {
+            // None of it comes.
+            said.notes.push(human::render(&resolution.explanation, at).trim_end().to_owned());
+            said.end = said.end.max(End::NoSolution);
+            continue;
+        }
         let (runs, schedule) = (runs.get(server).cloned().unwrap_or_default(), schedules.get(server));
         let changes = changes(solved, resolution, &runs, locks.get(server));
         let is_new = runs.paper.is_none()

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 
 use super::target::found_out;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, Impossible, NewerPaper, NewerRelease, PaperPin, Reason,
-    Unfollowed, WhyNot,
+    Asked, Because, ChosenPaper, ChosenPlugin, Hint, HintStep, HintsLeftOut, Impossible, NewerPaper, NewerRelease,
+    PaperPin, Reason, Unfollowed, WhyNot,
 };
 use crate::request::{PaperWish, Request};
+use crate::solve::joint::company::MOST_PROVEN;
 use crate::solve::{BareAnswer, outcome};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -294,6 +295,16 @@ fn proven(
     let gives = then.paper;
     let no_way_back = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
     Some(Hint { steps, no_way_back_to: from.filter(no_way_back).cloned(), gives })
+}
+
+/// Why not every way was tried, as far as that has been gone.
+pub(super) fn left_out(asked: &Asked<'_, '_>) -> Option<HintsLeftOut> {
+    let servers = asked.company.map_or(0, |company| company.seats.len());
+    if servers > MOST_PROVEN {
+        Some(HintsLeftOut::GroupTooLarge { servers })
+    } else {
+        asked.meter.is_spent().then_some(HintsLeftOut::BudgetUsedUp)
+    }
 }
 
 /// What the request comes down to when these steps are taken.

@@ -26,22 +26,25 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof)
     let world = asked.world;
     let shrunk = shrink(asked, question, proof);
     let (question, proof) = shrunk.as_ref().map_or((question, proof), |(question, proof)| (question, &**proof));
-    let mut reasons = Facts { world, question, found: Vec::new() }.collect(proof);
-    let more = reasons.len().saturating_sub(MOST_REASONS);
-    reasons.truncate(MOST_REASONS);
+    let reasons = Facts { world, question, found: Vec::new() }.collect(proof);
     let mut impossible = Impossible {
         server: world.request.server.clone(),
         software: world.request.software,
         running: running(world),
         reasons,
-        more,
+        more: 0,
         hints: Vec::new(),
         more_hints: 0,
+        hints_left_out: None,
         waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
     (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
+    impossible.hints_left_out = hint::left_out(asked);
     impossible.waits = awaited::by_reasons(world, &impossible.reasons);
+    // What is not shown has ways around it all the same.
+    impossible.more = impossible.reasons.len().saturating_sub(MOST_REASONS);
+    impossible.reasons.truncate(MOST_REASONS);
     impossible
 }
 

@@ -209,6 +209,20 @@ pub struct Allowance {
     pub releases: Vec<String>,
 }
 
+/// Why not every way out was tried: what is shown is not all that there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "because", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum HintsLeftOut {
+    /// Each way takes a solve of the whole group, and that is too large: none was tried.
+    GroupTooLarge {
+        /// The servers that are decided about together.
+        servers: usize,
+    },
+    /// What the question may cost was used up.
+    BudgetUsedUp,
+}
+
 /// The no: why nothing meets the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -233,6 +247,9 @@ pub struct Impossible {
     /// How many further ways were left out to stay short; they change or risk more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_hints: usize,
+    /// Set when not every way was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints_left_out: Option<HintsLeftOut>,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Awaited>,

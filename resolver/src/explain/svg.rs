@@ -42,8 +42,18 @@ fn section(explanation: &Explanation) -> Section {
 }
 
 fn impossible(no: &Impossible) -> Section {
-    let Impossible { server, software, running, reasons, more, hints: _, more_hints: _, waits: _, lists_read_later: _ } =
-        no;
+    let Impossible {
+        server,
+        software,
+        running,
+        reasons,
+        more,
+        hints: _,
+        more_hints: _,
+        hints_left_out: _,
+        waits: _,
+        lists_read_later: _,
+    } = no;
     let mut section = Section::titled(format!("nothing meets what {} asks for", short(server)));
     section.left_head = "what rules it out";
     section.left = (reasons.iter().map(|reason| few::reason(*software, reason)))

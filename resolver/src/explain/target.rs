@@ -25,6 +25,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
     } else {
         instead(asked, &mut why);
     }
+    why.hints_left_out = hint::left_out(asked).filter(|_| !why.possible);
     Ok(why)
 }
 
@@ -57,6 +58,7 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
         nearest_possible,
         hints: Vec::new(),
         more_hints: 0,
+        hints_left_out: None,
         waits: Vec::new(),
     };
     // Whatever stands against it hides nobody of the group who would hold it without.

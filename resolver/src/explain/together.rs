@@ -32,10 +32,12 @@ pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossi
         more,
         hints: Vec::new(),
         more_hints: 0,
+        hints_left_out: None,
         waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
     (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
+    impossible.hints_left_out = hint::left_out(asked);
     impossible
 }
 

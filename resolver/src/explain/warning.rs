@@ -90,12 +90,15 @@ pub enum Warning {
         /// Why they do not go together.
         because: Unusable,
     },
-    /// Several files declare or provide one plugin name, and at least one of them is nobody's here.
+    /// Several files declare or provide one plugin name, of which the server loads one.
     SharedName {
         /// The name.
         name: String,
         /// The files in `plugins/`.
         files: Vec<String>,
+        /// Whether one of them is read and would be new: the set is not brought then, and whatever runs stays.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stops: bool,
     },
     /// `spec.delayTogether` names a plugin that the server does not have.
     NoSuchCompanion {

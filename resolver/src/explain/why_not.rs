@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::refusal::is_zero;
-use super::{Awaited, Hint, Holder, OneVersion, PaperName};
+use super::{Awaited, Hint, HintsLeftOut, Holder, OneVersion, PaperName};
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -57,6 +57,9 @@ pub struct WhyNot {
     /// How many further ways were left out to stay short; they change or risk more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_hints: usize,
+    /// Set when not every way was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints_left_out: Option<HintsLeftOut>,
     /// Who would have to release or list what. Not proven: it changes nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Awaited>,
@@ -92,6 +95,7 @@ impl WhyNot {
             unusable: None,
             hints: Vec::new(),
             more_hints: 0,
+            hints_left_out: None,
             nearest_possible,
             ..self
         }

@@ -9,7 +9,7 @@ use super::{
     Solved, Unfollowed, Warning, awaited, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
-use crate::declared::clashes;
+use crate::declared::{Clash, clashes};
 use crate::facts::UsedFact;
 use crate::lock::Guess;
 use crate::request::{OverrideMode, PaperWish, Running};
@@ -34,6 +34,8 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let unfollowed: Vec<Unfollowed> =
         decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
     let (hints, more_hints) = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
+    // A build or a date that is waited for has no way around it that would have to be tried.
+    let may_be_more = !newer_paper.is_empty() || !unfollowed.is_empty();
     let waits = awaited::by_newer(world, &paper.minecraft, &newer_paper, &unfollowed);
     Solved {
         server: world.request.server.clone(),
@@ -48,6 +50,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
         warnings: warnings(world, decision),
         hints,
         more_hints,
+        hints_left_out: may_be_more.then(|| hint::left_out(asked)).flatten(),
         waits,
         lists_read_later: lists_read_later(asked),
     }
@@ -344,10 +347,13 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
             .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
     );
     let chosen = world.shelves.iter().zip(&decision.chosen.releases);
+    let mut new: Vec<&str> = Vec::new();
     let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
             let jars = shelf.rules.jars.pick(release).ok()?;
+            let read = jars.iter().filter(|jar| jar.declared.is_some() && !world.runs(release));
+            new.extend(read.map(|jar| jar.file.name.as_str()));
             Some(jars.into_iter().map(|jar| {
                 let declared = jar.declared.map(|declared| declared.names().collect());
                 (jar.file.name.as_str(), declared, shelf.project.name.as_str())
@@ -362,7 +368,10 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
     let read = managed.into_iter().filter_map(|(file, names, _)| Some((file, names?)));
     let mut shared = clashes(read);
     shared.extend(shared_names(world.request, &beside_own));
-    warnings.extend(shared.into_iter().map(|clash| Warning::SharedName { name: clash.name, files: clash.files }));
+    warnings.extend(shared.into_iter().map(|Clash { name, files }| {
+        let stops = files.iter().any(|file| new.contains(&file.as_str()));
+        Warning::SharedName { name, files, stops }
+    }));
     warnings
 }
 

@@ -87,3 +87,29 @@ fn a_file_that_cannot_be_had_leaves_the_question_open() {
     let inside = file(&"cd".repeat(32)).replace("example.org", "10.0.0.1");
     shown("file-inside", &inside);
 }
+
+#[test]
+fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_lock() {
+    let mut later = yml();
+    later.version = "2.2".to_owned();
+    let other =
+        file(&cached(&later)).replace("name: house-rules", "name: more-rules").replace("HouseRules", "MoreRules");
+    let manifests = server("  updateStrategy: auto\n") + &file(&cached(&yml())) + &other;
+    let desk = Desk::new(&[("lobby.yaml", &manifests), ("locks/games.lobby.lock.json", "{}")]);
+    let ran = |arguments: &[&str]| {
+        let output = desk.command(arguments).output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code(), out, err)
+    };
+    let clash = "HouseRules.jar and MoreRules.jar are both HouseRules, and a server loads only one of them: \
+                 lobby is not started until one of them goes.\n";
+    let (end, answer, _) = ran(&["explain", "-f", "lobby.yaml"]);
+    assert!(end == Some(1) && answer.starts_with(clash), "{end:?} {answer}");
+    let (end, answer, said) = ran(&["lock", "-f", "lobby.yaml", "-o", "locks"]);
+    assert_eq!((end, answer.as_str()), (Some(1), ""), "{said}");
+    assert!(said.starts_with(clash) && said.contains("games/lobby: no lock was written"), "{said}");
+    assert_eq!(fs::read_to_string(desk.path().join("locks/games.lobby.lock.json")).unwrap(), "{}");
+    let (end, answer, said) = ran(&["plan", "-f", "lobby.yaml"]);
+    assert_eq!((end, answer.as_str()), (Some(1), ""), "{said}");
+    assert!(said.starts_with(clash), "{said}");
+}

@@ -67,17 +67,8 @@ pub(super) fn build_conditions(
     } else {
         of("UpdateAvailable", Some(false), "UpToDate", "what should run runs".to_owned())
     });
-    let held = plan.explanation.held_by();
-    conditions.push(if plan.is_impossible() {
-        of("UpdateBlocked", Some(true), "NoSolution", words)
-    } else if plan.explanation.gave_up().is_some() {
-        of("UpdateBlocked", None, "NotFoundOut", words)
-    } else if held.is_empty() {
-        // A newer Paper may wait for its age, for the image's Java, for a pin.
-        of("UpdateBlocked", Some(false), "NothingHolds", words)
-    } else {
-        of("UpdateBlocked", Some(true), "HeldByPlugin", words)
-    });
+    let (blocked, why) = update_blocked(plan.is_impossible(), &plan.explanation);
+    conditions.push(of("UpdateBlocked", blocked, why, words));
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
         let is_silent = holds.is_none() && reason == "AgentSilent";
@@ -140,6 +131,23 @@ pub(super) fn build_conditions(
     let (updating, reason, message) = updating(checked, report, last);
     conditions.push(of("Updating", Some(updating), reason, message));
     conditions
+}
+
+/// Whether something keeps a newer set back, and what.
+fn update_blocked(is_impossible: bool, explanation: &Explanation) -> (Option<bool>, &'static str) {
+    let is_stopped = matches!(explanation, Explanation::Solved(solved) if solved.stopped_by().is_some());
+    if is_impossible {
+        (Some(true), "NoSolution")
+    } else if is_stopped {
+        (Some(true), "TwoFilesOneName")
+    } else if explanation.gave_up().is_some() {
+        (None, "NotFoundOut")
+    } else if explanation.held_by().is_empty() {
+        // A newer Paper may wait for its age, for the image's Java, for a pin.
+        (Some(false), "NothingHolds")
+    } else {
+        (Some(true), "HeldByPlugin")
+    }
 }
 
 /// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.
@@ -218,7 +226,7 @@ fn shared_names(explanation: &Explanation) -> Option<String> {
     let Explanation::Solved(solved) = explanation else { return None };
     let lines: Vec<String> = (solved.warnings.iter())
         .filter_map(|warning| {
-            let Warning::SharedName { name, files } = warning else { return None };
+            let Warning::SharedName { name, files, stops: _ } = warning else { return None };
             Some(format!("{} are both {name}; remove one", files.join(" and ")))
         })
         .collect();

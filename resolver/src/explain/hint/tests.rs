@@ -76,6 +76,11 @@ fn order() -> Vec<(HintStep, HintStep, &'static str)> {
         ),
         (files(), HintStep::WarnUnmanaged, "files that were looked at, before any file"),
         (HintStep::WarnUnmanaged, HintStep::IgnoreUnmanaged, "to be told, before not to be told"),
+        (
+            HintStep::TrustSiblings,
+            HintStep::IgnoreUnmanaged,
+            "what is so by default, before a JAR may be left without what it needs",
+        ),
         (allow(), down(), "there is no way back from what an older release cannot read"),
         (HintStep::UnpinServer, down(), "there is no way back from what an older release cannot read"),
     ]

@@ -1,7 +1,7 @@
 //! Pure. Hints as text: the exact field and value.
 
 use super::super::words::{build_channel, channel, in_a_shell, instant, list, sentence};
-use super::super::{Allowance, Awaited, Hint, HintStep, PaperName, Proposal};
+use super::super::{Allowance, Awaited, Hint, HintStep, HintsLeftOut, PaperName, Proposal};
 use super::{Page, named, short};
 use crate::catalog::Channel;
 use crate::request::{Hold, OverrideMode};
@@ -9,11 +9,40 @@ use crate::request::{Hold, OverrideMode};
 /// More plugins that are waited for are counted, not listed.
 const MOST_AWAITED: usize = 5;
 
-/// The section with all of them, and last what only others can do.
-pub(super) fn section(page: &mut Page, server: &str, hints: &[Hint], more: usize, waits: &[Awaited]) {
-    if hints.is_empty() && waits.is_empty() {
-        return;
+/// All that can be done.
+pub(super) struct WaysOut<'e> {
+    pub(super) hints: &'e [Hint],
+    pub(super) more: usize,
+    pub(super) left_out: Option<HintsLeftOut>,
+    pub(super) waits: &'e [Awaited],
+}
+
+/// The section with all of them, and last what only others can do; below it, whether there may be more.
+pub(super) fn section(page: &mut Page, server: &str, ways: &WaysOut<'_>) {
+    let WaysOut { hints, more, left_out, waits } = *ways;
+    if !(hints.is_empty() && waits.is_empty()) {
+        what_can_be_done(page, server, hints, more, waits);
     }
+    if let Some(left_out) = left_out {
+        page.gap();
+        page.line(&not_tried(left_out));
+    }
+}
+
+/// That not every way was tried.
+fn not_tried(left_out: HintsLeftOut) -> String {
+    match left_out {
+        HintsLeftOut::GroupTooLarge { servers } => format!(
+            "What of yours could be changed was not tried: {servers} servers are decided about together, too many to try each way for all of them. There may be a way."
+        ),
+        HintsLeftOut::BudgetUsedUp => {
+            "Not every way was tried: all that this question may cost was used up. There may be more that you can do."
+                .to_owned()
+        }
+    }
+}
+
+fn what_can_be_done(page: &mut Page, server: &str, hints: &[Hint], more: usize, waits: &[Awaited]) {
     page.gap();
     page.line("what you can do");
     let mut rows = Vec::new();

@@ -24,7 +24,13 @@ pub(super) fn impossible(page: &mut Page, impossible: &Impossible) {
     if impossible.more > 0 {
         page.line(&format!("  and {} more", impossible.more));
     }
-    hint::section(page, server, &impossible.hints, impossible.more_hints, &impossible.waits);
+    let ways = hint::WaysOut {
+        hints: &impossible.hints,
+        more: impossible.more_hints,
+        left_out: impossible.hints_left_out,
+        waits: &impossible.waits,
+    };
+    hint::section(page, server, &ways);
     page.lists_read_later(impossible.lists_read_later);
 }
 

@@ -6,7 +6,7 @@ use super::super::few;
 use super::super::words::{UNSEEN, list, nearest_are, sentence, silent_since};
 use super::super::{Explanation, Hint, Holder, Impossible, OneVersion, Solved, Unanswerable, WhyNot};
 use super::no::cannot_be_met;
-use super::yes::{about_it, headline, kept_back, newest};
+use super::yes::{about_it, headline, kept_back, newest, stopped};
 use super::{gave_up, hint, named, paper, short};
 use crate::foreign::visible;
 use crate::version::Minecraft;
@@ -53,6 +53,9 @@ impl Explanation {
 
 fn yes(solved: &Solved, size: Size) -> String {
     let Solved { server, software, paper: chosen, newer_paper, hints, .. } = solved;
+    if let Some(stopped) = stopped(solved) {
+        return format!("{stopped}{}", ending(&[], server, "", size));
+    }
     let Some(newer) = newer_paper.first() else { return format!("{} {}", headline(solved), newest(solved)) };
     let held_by = who_holds(&newer.held_by, &[], &newer.minecraft, size);
     let kept = kept_back(newer, held_by.as_deref(), size.names);
@@ -62,8 +65,18 @@ fn yes(solved: &Solved, size: Size) -> String {
 }
 
 fn no(impossible: &Impossible, size: Size) -> String {
-    let Impossible { server, software, running, reasons, more, hints, more_hints: _, waits: _, lists_read_later: _ } =
-        impossible;
+    let Impossible {
+        server,
+        software,
+        running,
+        reasons,
+        more,
+        hints,
+        more_hints: _,
+        hints_left_out: _,
+        waits: _,
+        lists_read_later: _,
+    } = impossible;
     let keeps = running.as_ref().map(|_| format!(", and {} keeps running as it is", short(server))).unwrap_or_default();
     let facts: Vec<String> = reasons.iter().map(|reason| fact(few::reason(*software, reason))).collect();
     let facts = list_of(&facts, facts.len() + more, size.names);

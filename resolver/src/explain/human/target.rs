@@ -48,7 +48,9 @@ fn what_can_be_done(page: &mut Page, why: &WhyNot) {
     if let Some(nearest) = &why.nearest_possible {
         page.line(&format!("nearest you can have: {}", named(nearest)));
     }
-    hint::section(page, &why.server, &why.hints, why.more_hints, &why.waits);
+    let ways =
+        hint::WaysOut { hints: &why.hints, more: why.more_hints, left_out: why.hints_left_out, waits: &why.waits };
+    hint::section(page, &why.server, &ways);
 }
 
 /// The plugins that are ready, each with the release that is.

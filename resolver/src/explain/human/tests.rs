@@ -88,6 +88,7 @@ fn a_summary_is_one_line_that_leaves_out_names_and_cuts_none() {
             more: 2,
             hints: vec![hint],
             more_hints: 0,
+            hints_left_out: None,
             waits: Vec::new(),
             lists_read_later: None,
         };

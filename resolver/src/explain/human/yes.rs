@@ -16,7 +16,13 @@ use crate::version::sibling::sibling;
 
 /// Writes it.
 pub(super) fn solved(page: &mut Page, solved: &Solved) {
-    page.line(&format!("{} {}", headline(solved), newest(solved)));
+    let stopped = stopped(solved);
+    if let Some(stopped) = &stopped {
+        page.line(stopped);
+        page.gap();
+    }
+    let but = if stopped.is_some() { "But for that, " } else { "" };
+    page.line(&format!("{but}{} {}", headline(solved), newest(solved)));
     page.gap();
     let rows: Vec<_> = solved.plugins.iter().map(|chosen| plugin(chosen, solved)).collect();
     page.table(&rows);
@@ -42,14 +48,23 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
         let rows: Vec<_> = solved.bounds.iter().map(bound).collect();
         page.table(&rows);
     }
-    if !solved.warnings.is_empty() {
+    let stopped_by = solved.stopped_by();
+    let is_said = |warning: &&Warning| matches!(warning, Warning::SharedName { name, stops: true, .. } if stopped_by.is_some_and(|(said, _)| said == name));
+    let mut warnings = solved.warnings.iter().filter(|warning| !is_said(warning)).peekable();
+    if warnings.peek().is_some() {
         page.gap();
         page.line("worth knowing");
-        for warning in &solved.warnings {
+        for warning in warnings {
             page.line(&format!("  {}", warned(warning, solved.software)));
         }
     }
-    hint::section(page, &solved.server, &solved.hints, solved.more_hints, &solved.waits);
+    let ways = hint::WaysOut {
+        hints: &solved.hints,
+        more: solved.more_hints,
+        left_out: solved.hints_left_out,
+        waits: &solved.waits,
+    };
+    hint::section(page, &solved.server, &ways);
     page.lists_read_later(solved.lists_read_later);
 }
 
@@ -79,6 +94,18 @@ fn removed(page: &mut Page, removed: &[(String, String)]) {
     let why = || vec!["nobody asks for it, and nothing needs it".to_owned()];
     let rows: Vec<_> = removed.iter().map(|(name, version)| (format!("{name} {version}"), why())).collect();
     page.table(&rows);
+}
+
+/// Why the set is not brought, if so.
+pub(super) fn stopped(solved: &Solved) -> Option<String> {
+    let (name, files) = solved.stopped_by()?;
+    let keeps = if solved.paper.runs_now || solved.paper.instead_of.is_some() {
+        format!("{} keeps running as it is", short(&solved.server))
+    } else {
+        format!("{} is not started", short(&solved.server))
+    };
+    let both = list(files, 4);
+    Some(format!("{both} are both {name}, and a server loads only one of them: {keeps} until one of them goes."))
 }
 
 /// What runs, or can run.
@@ -357,7 +384,7 @@ fn warned(warning: &Warning, software: Software) -> String {
             "{plugin} {version} {}. It is not held back: what runs does not go with that file either.",
             words::unusable(because)
         ),
-        Warning::SharedName { name, files } => {
+        Warning::SharedName { name, files, stops: _ } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
         }
         Warning::NoSuchCompanion { object, plugin } => {

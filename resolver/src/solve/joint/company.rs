@@ -22,7 +22,7 @@ use crate::version::Minecraft;
 
 /// In larger groups nothing is proven that takes a solve of the group for each attempt: no hint is given then, and who
 /// holds is named only where two servers alone show it.
-const MOST_PROVEN: usize = 64;
+pub(crate) const MOST_PROVEN: usize = 64;
 
 /// One server and its group.
 #[derive(Clone, Copy)]

@@ -199,16 +199,21 @@ fn members_of_a_group_run_one_release_of_what_they_share() {
     assert!(shared > 300, "{shared}");
 }
 
-/// The ways out that lobby is told in a group of so many, whose other servers all ask for what the first of two asks for.
-fn ways_out(two: &small::Small, servers: usize) -> Vec<explain::Hint> {
+/// The ways out that lobby is told in a group of so many, whose other servers all ask for what the first of two asks for, and why not
+/// all were tried.
+fn ways_out(two: &small::Small, servers: usize) -> (Vec<explain::Hint>, Option<explain::HintsLeftOut>) {
     let mut problem = two.clone();
     let first = problem.requests.remove(0);
     let copy = |number: usize| Request { server: format!("{}-{number:02}", first.server), ..first.clone() };
     problem.requests.extend((1..servers).map(copy));
     let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
     match fleet.decide(Budget::default()).answer("games/lobby") {
-        Some(Err(Unsolvable::NoSolution(impossible))) => impossible.hints,
-        Some(_) | None => Vec::new(),
+        Some(Err(Unsolvable::NoSolution(impossible))) => {
+            let text = human::render(&Explanation::Impossible((*impossible).clone()), problem.now);
+            assert_eq!(text.contains("was not tried: 65 servers"), impossible.hints_left_out.is_some(), "{text}");
+            (impossible.hints, impossible.hints_left_out)
+        }
+        Some(_) | None => (Vec::new(), None),
     }
 }
 
@@ -217,11 +222,13 @@ fn ways_out_are_tried_with_the_others_in_a_group_of_64_servers_and_not_in_a_larg
     let is_set_aside = |problem: &small::Small| {
         let answers = decided(&problem.requests, &problem.catalog, problem.now);
         matches!(&answers[..], [(_, brute::Answer::Runs(..)), (_, brute::Answer::Aside)])
-            && !ways_out(problem, 3).is_empty()
+            && !ways_out(problem, 3).0.is_empty()
     };
     let two = (0..2_000).map(fleet).find(is_set_aside).unwrap();
+    assert_eq!(ways_out(&two, 3).1, None);
     assert_eq!(ways_out(&two, 64), ways_out(&two, 3));
-    assert_eq!(ways_out(&two, 65), []);
+    let left_out = explain::HintsLeftOut::GroupTooLarge { servers: 65 };
+    assert_eq!(ways_out(&two, 65), (Vec::new(), Some(left_out)), "and it is said");
 }
 
 /// Three servers that go together.
