@@ -15,6 +15,7 @@ use crate::manifest;
 /// When a server may be restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one word of the object, and they go together as they like")]
 pub(super) struct Schedule {
     /// `0 4 * * 0 Europe/Berlin, for 2h`; empty: never by itself.
     pub(super) windows: Vec<String>,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 /// The longest tick that a server outlives: by default Paper's own watchdog ends it then (`timeout-time: 60` in `spigot.yml`).
-const STALL: Duration = Duration::from_secs(60);
+const STALL: Duration = Duration::from_mins(1);
 /// Never less, also when the hook's time is used up: the stop goes on without the hook, beside SIGTERM.
 const LEAST: Duration = Duration::from_secs(5);
 /// Kept of the hook's time for what comes after the save.
