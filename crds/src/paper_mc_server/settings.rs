@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,6 +185,11 @@ pub struct GracefulShutdown {
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub timeout: String,
+}
+
+impl GracefulShutdown {
+    /// Less than this is no time for a server to stop in: a single tick of one that is busy may be longer. The rule above says it too.
+    pub const LEAST: SignedDuration = SignedDuration::from_secs(30);
 }
 
 impl Default for GracefulShutdown {

@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, Place, PolicyKind, ScheduledContents, Software};
+use crds::paper_mc_server::{
+    BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, Place, PolicyKind, ScheduledContents, Software,
+};
 use crds::{PaperMCServer, duration, paper_mc_server};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -227,14 +229,11 @@ impl Complaints {
     }
 }
 
-/// Less than this is no time for a server to stop in: a single tick of one that is busy may be longer.
-const LEAST_STOP_TIMEOUT: SignedDuration = SignedDuration::from_secs(30);
-
 fn check_stop_timeout(text: &str, complaints: &mut Complaints) -> SignedDuration {
     let path = "spec.gracefulShutdown.timeout";
     let before = complaints.0.len();
     let timeout = complaints.duration(path, text);
-    if complaints.0.len() == before && timeout < LEAST_STOP_TIMEOUT {
+    if complaints.0.len() == before && timeout < GracefulShutdown::LEAST {
         let words = format!(
             "`{text}` is too short: the server would be killed while it still writes the world. Write 30s or more, \
              or remove the field: the default is 5m, and a server that stops sooner is not waited for"
