@@ -11,6 +11,9 @@ use serde::de::DeserializeOwned;
 
 /// A report or a small request is answered at once; a longer silence is "does not answer".
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// What a save takes besides the server's own time: a command that is under way is waited for, the console is opened, the answer comes back. Given
+/// up sooner than the agent does, a save that was refused would be a silence, and asked for again at once.
+const AROUND_A_SAVE: Duration = Duration::from_secs(30);
 
 /// Why an agent could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +101,7 @@ impl Agent<'_> {
 
     /// Bring the world to the disk.
     pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
-        let within = Duration::from_secs(u64::from(save.timeout_seconds)) + ANSWER_WITHIN;
+        let within = Duration::from_secs(u64::from(save.timeout_seconds)) + AROUND_A_SAVE;
         self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
     }
 

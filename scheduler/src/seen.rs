@@ -239,7 +239,7 @@ pub enum Verdict {
         /// more, so the proof needs one of its own.
         until: Timestamp,
     },
-    /// Version, plugins, worlds and datapacks are what they should be, for the settling time.
+    /// Version and plugins are what they should be, for the settling time. Worlds and datapacks are not looked at.
     Passed,
     /// Something could not be read. Kept, and told.
     Unproven,

@@ -66,6 +66,10 @@ impl Volume {
         self.staged_dir().join(format!("{lock}.json"))
     }
 
+    fn ran_path(&self) -> PathBuf {
+        self.ours().join("ran.json")
+    }
+
     fn replaced_dir(&self) -> PathBuf {
         self.ours().join("replaced")
     }

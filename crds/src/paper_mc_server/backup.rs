@@ -38,7 +38,7 @@ pub enum BeforeUpdate {
     /// Of the worlds, before a newer Minecraft opens them: they cannot go back afterwards.
     #[default]
     OneWay,
-    /// As `OneWay`, and with settings, plugins and their data; of these alone before every other change of Paper or plugins.
+    /// Of worlds, settings, plugins and their data, before every change of Paper or plugins.
     Always,
     /// Before none.
     Never,

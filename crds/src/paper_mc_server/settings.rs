@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,13 +173,23 @@ pub enum PolicyKind {
 }
 
 /// How the server is stopped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    // The API server's parser knows no days. Whoever writes them gives time enough, or is told by the operator.
+    validation = Rule::new("self.timeout.contains('d') || duration(self.timeout) >= duration('30s')")
+        .message("shorter than 30s a server would be killed while it still writes the world; the default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
+)]
 pub struct GracefulShutdown {
-    /// How long the server may take to save and stop before it is killed.
+    /// How long the server may take to save and stop before it is killed; at least `30s`.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub timeout: String,
+}
+
+impl GracefulShutdown {
+    /// Less than this is no time for a server to stop in: a single tick of one that is busy may be longer. The rule above says it too.
+    pub const LEAST: SignedDuration = SignedDuration::from_secs(30);
 }
 
 impl Default for GracefulShutdown {
@@ -188,10 +199,14 @@ impl Default for GracefulShutdown {
 }
 
 /// RCON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self.enabled")
+        .message("RCON stays on, on the pod's loopback only: save-all flush is confirmed through it, and no server is stopped for an update whose save is not confirmed. Remove the field").field_path(".enabled").reason(Reason::FieldValueForbidden),
+)]
 pub struct Rcon {
-    /// Nightshift warns and saves over it.
+    /// Nightshift warns and saves over it; `false` is refused.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// Its port on the pod's loopback.

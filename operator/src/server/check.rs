@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crds::paper_mc_server::{BeforeUpdate, Eula, KeepPluginData, Place, PolicyKind, ScheduledContents, Software};
+use crds::paper_mc_server::{
+    BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, Place, PolicyKind, ScheduledContents, Software,
+};
 use crds::{PaperMCServer, duration, paper_mc_server};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
@@ -227,6 +229,20 @@ impl Complaints {
     }
 }
 
+fn check_stop_timeout(text: &str, complaints: &mut Complaints) -> SignedDuration {
+    let path = "spec.gracefulShutdown.timeout";
+    let before = complaints.0.len();
+    let timeout = complaints.duration(path, text);
+    if complaints.0.len() == before && timeout < GracefulShutdown::LEAST {
+        let words = format!(
+            "`{text}` is too short: the server would be killed while it still writes the world. Write 30s or more, \
+             or remove the field: the default is 5m, and a server that stops sooner is not waited for"
+        );
+        complaints.add(path, words);
+    }
+    timeout
+}
+
 /// Checks a whole spec; all complaints at once.
 pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complaint>> {
     let spec = &server.spec;
@@ -248,7 +264,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     if !spec.rcon.enabled {
         complaints.add(
             "spec.rcon.enabled",
-            "a server without RCON can be neither warned nor saved, and Nightshift does not update it; remove the field",
+            "a server without RCON can be neither warned nor is its save confirmed, and Nightshift does not update it; remove the field",
         );
     }
     let pod_template = spec.pod_template.clone().unwrap_or_default();
@@ -282,7 +298,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
             DRAIN_ANNOUNCEMENT,
             SHORT_DRAIN_ANNOUNCEMENT,
         ),
-        stop_timeout: complaints.duration("spec.gracefulShutdown.timeout", &spec.graceful_shutdown.timeout),
+        stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, &mut complaints),
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,
             port: spec.rcon.port,

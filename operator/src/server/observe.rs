@@ -446,25 +446,4 @@ pub(super) fn read(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
-        let refused = |state: Value, last_state: Value| {
-            let status = json!({
-                "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1,
-                "state": state, "lastState": last_state,
-            });
-            has_refused(&serde_json::from_value(status).unwrap())
-        };
-        let ended = |code: i32| json!({"terminated": {"exitCode": code}});
-        assert!(refused(ended(3), json!({})));
-        assert!(refused(json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended(3)), "until it is tried again");
-        assert!(refused(json!({"running": {}}), ended(3)), "and while it is");
-        assert!(!refused(ended(0), ended(3)));
-        assert!(!refused(json!({"running": {}}), json!({})));
-    }
-}
+mod tests;

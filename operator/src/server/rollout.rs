@@ -36,11 +36,9 @@ use crate::revision::{revision_of, template_of};
 use crate::rush::Ahead;
 
 mod error;
+mod save;
 
 pub(crate) use error::ActError;
-
-/// `save-all flush` of a large world: longer than the worst tick stall, shorter than a decision would be retried.
-const SAVE_SECONDS: u32 = 60;
 
 /// What players read whose server may not go after all.
 const STAYS: &str = "The move is called off: the server stays where it is.";
@@ -137,7 +135,8 @@ impl Hand<'_> {
             }
             Step::Save { act, pod, not_after } => {
                 self.fresh("save", not_after)?;
-                let said = self.agent()?.save(&Save { timeout_seconds: SAVE_SECONDS }).await?;
+                let said =
+                    self.agent()?.save(&Save { timeout_seconds: save::within(self.server.stop_timeout) }).await?;
                 let saved = Saved { act, pod, at: now(), confirmed: said.confirmed };
                 let facts = Facts { saved: Some(saved), ..self.seen.facts.clone() };
                 self.write("record the save on", &facts, Vec::new()).await?;

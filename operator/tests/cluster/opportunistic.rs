@@ -98,6 +98,10 @@ async fn a_newer_minecraft_waits_for_a_window_although_nobody_is_on() {
         lobby.order("join Alice").await;
         world.upstream.set_now(NEWER_MINECRAFT).await;
         lobby.planned(&["Paper 1.21.10", "-> 1.21.11"]).await;
+        let plans = world.notes(LOBBY, "UpdatePlanned").await;
+        let says_both =
+            |plan: &String| plan.contains("(one-way)") && plan.contains("no copy of the worlds is taken before it");
+        assert!(plans.iter().any(says_both), "{plans:?}");
         lobby.order("leave Alice").await;
         until("it says why it waits", SOON, async || match lobby.condition("Updating").await {
             Some(found) if found.message.contains("a newer Minecraft comes in a window only") => Ok(()),

@@ -29,6 +29,9 @@ pub(super) struct Change {
     /// The world could not go back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) one_way: bool,
+    /// No copy of the worlds is taken before it: `spec.backup` is missing, or asks for none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) no_copy: bool,
 }
 
 /// Everything that would be another, Paper first. `lock`: what runs, where that is known file by file.
@@ -50,13 +53,15 @@ pub(super) fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, loc
         let before = before.or_else(|| from.as_ref().and_then(minecraft));
         let newer = solved.software.is_minecraft() && before.is_some_and(|before| before < paper.minecraft);
         let moves = paper.instead_of.as_ref().is_some_and(|before| before.software != solved.software);
-        changes.push(Change { name: solved.software.to_string(), from, to: Some(to), one_way: newer || moves });
+        let name = solved.software.to_string();
+        changes.push(Change { name, from, to: Some(to), one_way: newer || moves, no_copy: false });
     }
     let change = |name: &str, from: Option<&str>, to: Option<&str>| Change {
         name: name.to_owned(),
         from: from.map(str::to_owned),
         to: to.map(str::to_owned),
         one_way: false,
+        no_copy: false,
     };
     if let Some(difference) = lock.map(|lock| lock.difference(&resolution.lock)) {
         let java = difference.java.map(|java| (java.from.to_string(), java.to.to_string()));
@@ -87,11 +92,17 @@ pub(super) fn changes(solved: &Solved, resolution: &Resolution, runs: &Runs, loc
 
 /// `5.7.0 -> 5.7.1`
 pub(super) fn in_words(change: &Change) -> String {
-    let Change { name, from, to, one_way } = change;
+    let Change { name, from, to, one_way, no_copy } = change;
     match (from, to) {
         _ if name == IMAGE => diff::image_words(from.as_deref(), to.as_deref()),
         (Some(from), Some(to)) => {
-            let one_way = if *one_way { ". One-way: the world cannot go back" } else { "" };
+            let one_way = match (one_way, no_copy) {
+                (false, _) => "",
+                (true, false) => ". One-way: the world cannot go back",
+                (true, true) => {
+                    ". One-way: the world cannot go back, and no copy of it is taken before (`spec.backup`)"
+                }
+            };
             format!("{from} -> {to}{one_way}")
         }
         (None, Some(to)) => format!("new: {to}"),

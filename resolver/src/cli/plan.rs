@@ -97,7 +97,10 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             continue;
         }
         let (runs, schedule) = (runs.get(server).cloned().unwrap_or_default(), schedules.get(server));
-        let changes = changes(solved, resolution, &runs, locks.get(server));
+        let mut changes = changes(solved, resolution, &runs, locks.get(server));
+        for change in changes.iter_mut().filter(|change| change.one_way) {
+            change.no_copy = schedule.is_some_and(|schedule| schedule.no_copy);
+        }
         let is_new = runs.paper.is_none()
             && gathered.requests.iter().any(|request| request.server == *server && request.running.is_none());
         let when = When::of((is_new, changes.is_empty()), schedule, now, at);

@@ -1,7 +1,7 @@
 //! Pure. The rules that the API server checks by CEL and that no schema says, as far as an answer depends on them.
 
-use crds::paper_mc_server::UpdateSchedule;
-use crds::{PaperMCServer, Plugin};
+use crds::paper_mc_server::{GracefulShutdown, PaperMCServerSpec, UpdateSchedule};
+use crds::{PaperMCServer, Plugin, duration};
 use jiff::tz;
 
 use crate::manifest::{Complaint, plugin_name, server_name};
@@ -61,6 +61,7 @@ pub(super) fn check_server(server: &PaperMCServer) -> Vec<Complaint> {
             "name the one that is to go first, or leave it out",
         );
     }
+    desk.stop(spec);
     desk.zone("spec.timeZone", Some(&spec.time_zone));
     desk.schedule(&spec.update_schedule);
     desk.complaints
@@ -95,6 +96,25 @@ impl Desk {
     fn complain(&mut self, path: &str, problem: &str, fix: &str) {
         let (object, path) = (self.object.clone(), path.to_owned());
         self.complaints.push(Complaint { object, path, problem: problem.to_owned(), fix: fix.to_owned() });
+    }
+
+    fn stop(&mut self, spec: &PaperMCServerSpec) {
+        let timeout = &spec.graceful_shutdown.timeout;
+        // What cannot be read is told by the schema.
+        if duration::parse(timeout).is_ok_and(|timeout| timeout < GracefulShutdown::LEAST) {
+            self.complain(
+                "spec.gracefulShutdown.timeout",
+                &format!("is `{timeout}`"),
+                "write 30s or more: the server would be killed while it still writes the world. The default is 5m",
+            );
+        }
+        if !spec.rcon.enabled {
+            self.complain(
+                "spec.rcon.enabled",
+                "is `false`",
+                "leave it out: without RCON no save is confirmed, and no server is updated that has not saved",
+            );
+        }
     }
 
     fn schedule(&mut self, schedule: &UpdateSchedule) {

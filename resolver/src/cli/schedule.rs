@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crds::approval;
-use crds::paper_mc_server::{Approval, Blackout, MaintenanceWindow, NamedWindow};
+use crds::paper_mc_server::{Approval, Backup, BeforeUpdate, Blackout, MaintenanceWindow, NamedWindow};
 use crds::{PaperMCServer, Plugin};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::manifest;
 /// When a server may be restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one word of the object, and they go together as they like")]
 pub(super) struct Schedule {
     /// `0 4 * * 0 Europe/Berlin, for 2h`; empty: never by itself.
     pub(super) windows: Vec<String>,
@@ -45,6 +46,8 @@ pub(super) struct Schedule {
     /// How long the server is down for what the operator plans, in its words, and whether that is a newer Minecraft, before which there may be a
     /// copy.
     pub(super) down: Option<(String, bool)>,
+    /// Nothing copies the worlds before a newer Minecraft opens them.
+    pub(super) no_copy: bool,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
@@ -127,6 +130,8 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     let planned = status.and_then(|status| status.available_update.as_ref());
     let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
+    let copies = |backup: &Backup| backup.enabled && backup.before_update != BeforeUpdate::Never;
+    let no_copy = !spec.backup.as_ref().is_some_and(copies);
     let follows = spec.follows.as_ref().map(|wish| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
         let waits = conditions.iter().find(|condition| condition.type_ == "WaitsForFollowed");
@@ -135,7 +140,16 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     if maintenance.is_some_and(|window| !window.enabled) {
         let is_suspended = spec.suspend;
-        return Schedule { is_suspended, is_held, approval, unapproved, down, by_the_clock, ..Schedule::default() };
+        return Schedule {
+            is_suspended,
+            is_held,
+            approval,
+            unapproved,
+            down,
+            no_copy,
+            by_the_clock,
+            ..Schedule::default()
+        };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -183,6 +197,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         told_alone: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
         down,
+        no_copy,
         by_the_clock,
     }
 }
@@ -206,6 +221,18 @@ mod tests {
             },
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn nothing_copies_the_worlds_unless_the_spec_says_so() {
+        let no_copy = |backup: Option<Value>| {
+            let mut server = server(&json!({"maintenanceWindow": {"enabled": false, "cron": "@daily"}}), 3);
+            server.spec.backup = backup.map(|backup| serde_json::from_value(backup).unwrap());
+            of(&server).no_copy
+        };
+        assert!(no_copy(None) && no_copy(Some(json!({"beforeUpdate": "Never"}))));
+        assert!(no_copy(Some(json!({"enabled": false}))));
+        assert!(!no_copy(Some(json!({}))) && !no_copy(Some(json!({"beforeUpdate": "Always"}))));
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl When {
             own_windows: _,
             told_alone: _,
             down: _,
+            no_copy: _,
             by_the_clock: _,
         } = schedule.map(Schedule::about_all).unwrap_or_default();
         let is_open = is_open && at <= now;
@@ -275,6 +276,9 @@ fn unless(blackouts: &[String]) -> String {
     }
 }
 
+/// What is said where a step that cannot be undone is chosen or proposed, and nothing is copied before it.
+const NO_COPY: &str = "No copy of the worlds is taken before a one-way step (`spec.backup`).";
+
 /// What is known of the times of the servers that are asked about.
 pub(super) struct Timetable<'a> {
     /// By the names of the servers; one that is not there has no windows that are known.
@@ -323,7 +327,10 @@ impl Timetable<'_> {
             (false, true) => None,
         };
         let later = (!later.is_empty()).then(|| "What solves itself comes in the first window after that.".to_owned());
-        Some(comes.into_iter().chain(later).collect::<Vec<_>>().join(" "))
+        let leaps = matches!(explanation, Explanation::Solved(solved) if is_one_way(solved))
+            || hints.iter().any(|hint| hint.no_way_back_to.is_some());
+        let no_copy = (leaps && schedule.no_copy).then(|| NO_COPY.to_owned());
+        Some(comes.into_iter().chain(later).chain(no_copy).collect::<Vec<_>>().join(" "))
     }
 }
 

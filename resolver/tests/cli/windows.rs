@@ -20,17 +20,22 @@ fn end(objects: &str, options: &[&str]) -> String {
     answer.lines().rfind(|line| !line.is_empty()).unwrap().to_owned()
 }
 
+/// A server whose worlds are copied before a newer Minecraft opens them.
+fn lobby_with_copies() -> String {
+    lobby_in_cluster().replace("  eula: Accepted\n", "  eula: Accepted\n  backup: {}\n")
+}
+
 #[test]
 fn an_answer_that_changes_something_ends_with_its_window() {
-    let lobby_runs = lobby_in_cluster().replace(STATUS, &format!("{STATUS}{NEXT}"));
+    let lobby_runs = lobby_with_copies().replace(STATUS, &format!("{STATUS}{NEXT}"));
     assert_eq!(end(&lobby_runs, &[]), "lobby is changed Sun 25 Jan 04:00 UTC; with one of these, then too.");
     assert_eq!(end(&lobby_runs, &["--why-not", "1.21.11"]), "With one of these lobby is changed Sun 25 Jan 04:00 UTC.");
     // That window is over then, and of the past nothing is to come.
     let written = "lobby is changed in its next window (0 4 * * 0 UTC, for 1h); with one of these, then too.";
     assert_eq!(end(&lobby_runs, &["--at", "2026-02-01"]), written);
-    assert_eq!(end(&lobby_in_cluster(), &[]), written);
+    assert_eq!(end(&lobby_with_copies(), &[]), written);
     assert!(!end(&lobby_runs, &["--at", "2026-01-19"]).contains("is changed"));
-    let by_hand = lobby_in_cluster().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
+    let by_hand = lobby_with_copies().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
     assert_eq!(
         end(&by_hand, &["--without", "griefprevention"]),
         "lobby is changed when somebody asks for it (`nightshift.dev/apply-now`): no window is switched on."
@@ -40,8 +45,18 @@ fn an_answer_that_changes_something_ends_with_its_window() {
 }
 
 #[test]
+fn where_nothing_copies_the_worlds_before_a_newer_minecraft_an_answer_ends_with_that() {
+    let no_copy = "No copy of the worlds is taken before a one-way step (`spec.backup`).";
+    assert!(end(&lobby_in_cluster(), &[]).ends_with(&format!("with one of these, then too. {no_copy}")));
+    let never = lobby_with_copies().replace("backup: {}", "backup: {beforeUpdate: Never}");
+    assert!(end(&never, &["--why-not", "1.21.11"]).ends_with(no_copy));
+    assert!(end(&lobby_in_cluster(), &["--without", "griefprevention"]).ends_with(no_copy), "not by a hint alone");
+    assert!(!end(&lobby_with_copies(), &["--without", "griefprevention"]).contains("is taken before"));
+}
+
+#[test]
 fn what_solves_itself_after_a_window_comes_in_the_one_after_that() {
-    let waits = lobby_in_cluster()
+    let waits = lobby_with_copies()
         .replace(STATUS, &format!("{STATUS}{NEXT}"))
         .replace("updateStrategy: auto\n", "updateStrategy: auto\n  updateDelay: 720h\n");
     let end = end(&waits, &["--without", "griefprevention"]);

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::backoff::Backoff;
 use super::fetch::{self, Fetcher};
-use super::{Chain, asked_restore, copies, new_volume, plugin_data, settings};
+use super::{Chain, asked_restore, copies, new_volume, plugin_data, settings, stage};
 use crate::properties;
 use crate::protocol::last_words::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
@@ -307,7 +307,7 @@ async fn fill_store(settings: &settings::Init, store: &Store, set: &FileSet, kno
     if missing.is_empty() {
         return Ok(());
     }
-    store.check_space(&missing)?;
+    stage::say_dropped(&store.make_room(set, &missing)?);
     let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
     for file in &missing {
         fetcher.fetch(store, file).await?;

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::fetch::Fetcher;
 use super::shared::{Shared, StopSent};
-use super::{Chain, clock, hot_copy, http, observe, settings, stopping};
+use super::{Chain, clock, hot_copy, http, observe, settings, stage, stopping};
 
 /// The sidecar cannot begin. Everything after that is only said.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +97,11 @@ async fn remember(shared: &Arc<Shared>) {
     let read = tokio::task::spawn_blocking(move || {
         let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
         let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let kept = task.store.note_run().and_then(|()| task.store.thin_out());
+        match kept {
+            Ok(dropped) => stage::say_dropped(&dropped),
+            Err(error) => warn!("{}", Chain(&error)),
+        }
         let staged = task.store.staged().and_then(|staged| task.store.prune().map(|_| staged));
         let backups = task.settings.backups.as_ref();
         let hot = backups.and_then(|backups| hot_copy::remembered(&task.volume, backups, clock::now()));

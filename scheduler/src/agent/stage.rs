@@ -35,7 +35,9 @@ async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), Strin
     let missing = on_disk(shared, set, |store, set| store.missing(set, &mut Known::default())).await?;
     let have = |left: usize| of.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
     note(shared, set, |staging| staging.done = have(missing.len()));
-    shared.store.check_space(&missing).map_err(|error| Chain(&error).to_string())?;
+    let files = missing.clone();
+    let dropped = on_disk(shared, set, move |store, set| store.make_room(set, &files)).await?;
+    say_dropped(&dropped);
     for (fetched, file) in missing.iter().enumerate() {
         shared.fetcher.fetch(&shared.store, file).await.map_err(|error| Chain(&error).to_string())?;
         note(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
@@ -47,6 +49,13 @@ async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), Strin
     state.staged = staged;
     state.staging = None;
     Ok(())
+}
+
+/// What a person cannot go back to any more without the operator's store.
+pub(super) fn say_dropped(dropped: &[String]) {
+    for lock in dropped {
+        info!("room was short: the files of lock {lock}, which ran here before, are not kept any longer");
+    }
 }
 
 fn note(shared: &Shared, set: &FileSet, change: impl FnOnce(&mut Staging)) {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -18,10 +18,10 @@ use super::{Chain, clock, hot_copy};
 use crate::protocol::Announce;
 use crate::rcon::text;
 
-/// For a single short command.
-const COMMAND: Duration = Duration::from_secs(10);
-/// Kept of the hook's time for sending `stop`.
-const FOR_STOP: Duration = Duration::from_secs(15);
+mod patience;
+
+/// After a hook that could not be heard.
+const AGAIN: Duration = Duration::from_secs(10);
 /// An announcement that ended or ends this near is the warning for this stop.
 const ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
 /// A whole line is five bytes.
@@ -53,7 +53,7 @@ pub(super) async fn serve(shared: Arc<Shared>, listener: UnixListener) {
             }
             Err(error) => {
                 warn!("a hook could not be heard: {error}");
-                tokio::time::sleep(COMMAND).await;
+                tokio::time::sleep(AGAIN).await;
             }
         }
     }
@@ -75,6 +75,8 @@ async fn answer(shared: &Arc<Shared>, mut stream: UnixStream) -> io::Result<()> 
 
 /// Warns, saves, disconnects with a reason and sends `stop`, once for each life of the server. Answers in one line; there is nothing that a hook could do about it.
 async fn stop_server(shared: &Arc<Shared>) -> &'static str {
+    let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
+    let left = || until.saturating_duration_since(Instant::now());
     let _turn = shared.stop_turn.lock().await;
     {
         let state = shared.state();
@@ -94,12 +96,11 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         return "no RCON, SIGTERM stops the server";
     }
     if must_warn(shared)
-        && let Err(error) = act.console().await.tellraw_all("The server is stopping now.", COMMAND).await
+        && let Err(error) = act.console().await.tellraw_all("The server is stopping now.", patience::warn(left())).await
     {
         warn!("players were not warned: {}", Chain(&error));
     }
-    let patience = Duration::from_secs(shared.settings.stop_timeout).saturating_sub(FOR_STOP).max(COMMAND);
-    let answer = act.console().await.save_flush(patience).await;
+    let answer = act.console().await.save_flush(patience::save(left())).await;
     let (saved, why) = match answer {
         Ok(words) if text::says_saved(&words) => {
             (true, "stopped on request, after `save-all flush` was confirmed".to_owned())
@@ -111,7 +112,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     };
     // By the server itself they would be disconnected without a word, after its plugins are gone. Whoever joins now is. Nobody is asked
     // who is on: the last look is seconds old, and both commands are fine where nobody is.
-    if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, COMMAND).await {
+    if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, patience::kick(left())).await {
         warn!("players were not told why they are disconnected: {}", Chain(&error));
     }
     // Noted before it is sent: the end may be seen before the answer is.
@@ -120,7 +121,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         state.stop = Some(StopSent { saved, why, players });
         state.witness.stop_sent(clock::now());
     }
-    let sent = act.console().await.stop(COMMAND).await;
+    let sent = act.console().await.stop(patience::stop(left())).await;
     shared.wake.notify_one();
     match sent {
         Ok(()) => {

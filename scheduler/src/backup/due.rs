@@ -10,7 +10,7 @@ use crate::world::{Worlds, is_one_way};
 pub enum Before {
     /// Of the worlds, before a Minecraft opens them that they cannot go back from.
     OneWay,
-    /// As `OneWay`, and of what the step may change before each other change of the set.
+    /// Of everything, before each change of the set.
     Always,
     /// Before none.
     Never,
@@ -59,7 +59,7 @@ pub fn due(before: Before, last: Option<&Manifest>, set: &FileSet, worlds: &Worl
         Before::OneWay => one_way.then_some(Contents::Worlds),
         Before::Always if one_way => Some(Contents::Everything),
         // On a volume where nothing of ours ran there is nothing of ours to go back to.
-        Before::Always => (last.is_some() && !goes_back).then_some(Contents::ServerFiles),
+        Before::Always => (last.is_some() && !goes_back).then_some(Contents::Everything),
     }
 }
 
@@ -117,10 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn always_copies_what_another_set_of_the_same_minecraft_may_change_and_keeps_no_roll_back_waiting() {
+    fn always_copies_all_there_is_before_another_set_of_the_same_minecraft_too_and_keeps_no_roll_back_waiting() {
         let worlds = opened_by("1.21.10", 4556);
         let same = set("b", "1.21.10", Some(4556));
-        assert_eq!(due(Before::Always, Some(&ran("a", None)), &same, &worlds), Some(Contents::ServerFiles));
+        assert_eq!(due(Before::Always, Some(&ran("a", None)), &same, &worlds), Some(Contents::Everything));
         assert_eq!(due(Before::OneWay, Some(&ran("a", None)), &same, &worlds), None);
         assert_eq!(due(Before::Always, Some(&ran("c", Some("b"))), &same, &worlds), None, "a step back");
         assert_eq!(due(Before::Always, None, &same, &worlds), None, "nothing of ours ran");

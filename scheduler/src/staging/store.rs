@@ -4,7 +4,6 @@
 //! opened. What lies there is linked into place at a start, so a plugin that writes into its own JAR writes here too: every use hashes
 //! again.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,8 +12,10 @@ use tempfile::NamedTempFile;
 
 use super::disk::{self, Disk, Unhindered};
 use super::hash::{Hash, Hasher, Known};
-use super::{RecordError, Volume, Wanted, all, checked, jar, read_record};
+use super::{RecordError, Volume, Wanted, checked, jar, read_record};
 use crate::protocol::{File, FileSet};
+
+mod earlier;
 
 /// Cap for a file whose source says no size. The largest server JAR has about 60 MB, the largest plugins some hundred.
 pub const LARGEST_WITHOUT_SIZE: u64 = 512 * 1024 * 1024;
@@ -152,19 +153,14 @@ impl Store {
         })
     }
 
-    /// Records that all files of `set` lie here, and forgets locks that were staged and never ran.
+    /// Records that all files of `set` lie here, and forgets locks that were staged and never ran, or ran too long ago.
     pub fn mark_staged(&self, set: &FileSet) -> Result<(), Error> {
         self.volume.place(&set.lock)?;
         Disk::new(Unhindered).write_record(&self.volume.staged_path(&set.lock), set)?;
-        let manifest = self.volume.manifest()?;
-        let kept = |lock: &str| {
-            lock == set.lock
-                || manifest
-                    .as_ref()
-                    .is_some_and(|manifest| manifest.lock == lock || manifest.previous.as_deref() == Some(lock))
-        };
+        let mut kept = self.needed()?;
+        kept.extend(self.earlier()?);
         for (lock, path) in self.records()? {
-            if !kept(&lock) {
+            if lock != set.lock && !kept.contains(&lock) {
                 fs::remove_file(path).map_err(|source| Error::File { what: "forget a lock", source })?;
             }
         }
@@ -189,18 +185,10 @@ impl Store {
         Ok(whole)
     }
 
-    /// Removes what no record names: not the lock that runs, not the one before it, not one that is staged. Answers how many files went.
+    /// Removes what no record names: not the lock that runs, not those that ran before it and are kept, not one that is staged. Answers how
+    /// many files went.
     pub fn prune(&self) -> Result<usize, Error> {
-        let mut named = BTreeSet::new();
-        let mut name =
-            |hash: &crate::protocol::FileHash| Hash::parse(hash).map(|hash| named.insert(self.volume.stored(&hash)));
-        for (_, path) in self.records()? {
-            let set: Option<FileSet> = read_record(&path).unwrap_or(None);
-            set.iter().flat_map(all).for_each(|file| drop(name(&file.hash)));
-        }
-        if let Some(manifest) = self.volume.manifest()? {
-            manifest.files.values().for_each(|managed| drop(name(&managed.hash)));
-        }
+        let named = self.named_without(&[])?;
         let error = |source| Error::File { what: "clean up", source };
         let mut removed = 0;
         for entry in walkdir::WalkDir::new(self.volume.store_dir()).min_depth(1) {

@@ -148,7 +148,7 @@ async fn a_world_that_is_half_moved_is_not_copied_and_not_opened_by_a_newer_mine
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn always_copies_the_server_files_before_another_set_and_the_report_says_what_lies_there() {
+async fn always_copies_all_there_is_before_another_set_and_the_report_says_what_lies_there() {
     let server = Server::new("Always").await;
     let (other, ..) = set(&server.url, 'c');
     server.wants(&other);
@@ -157,7 +157,7 @@ async fn always_copies_the_server_files_before_another_set_and_the_report_says_w
     assert!(server.run().success());
     let listed = server.shelf().list().unwrap();
     let contents: Vec<Contents> = listed.iter().map(|copy| copy.state.as_ref().unwrap().contents).collect();
-    assert_eq!(contents, [Contents::ServerFiles, Contents::Everything]);
+    assert_eq!(contents, [Contents::Everything; 2]);
 
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
     let none =
@@ -170,7 +170,7 @@ async fn always_copies_the_server_files_before_another_set_and_the_report_says_w
     assert_eq!(seen.last_of_worlds.unwrap().contents, Contents::Everything);
     fs::write(pod.shared.path().join("copies").join(&listed[1].id).join("archive.tar.gz"), b"cut").unwrap();
     let seen = pod.report().await.backups.unwrap();
-    assert_eq!((seen.good, seen.damaged, seen.last_of_worlds), (1, 1, None));
+    assert_eq!((seen.good, seen.damaged, seen.last_of_worlds.unwrap().id), (1, 1, listed[0].id.clone()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -60,8 +60,9 @@ const FLUSH_SECONDS: i64 = 60;
 const AFTER_THE_HOOK_SECONDS: i64 = 45;
 /// The start-up probe asks this often.
 const START_PROBE_SECONDS: i32 = 2;
-/// 30 minutes: a kill in the middle of a world upgrade is damage.
-const START_PROBE_FAILURES: i32 = 900;
+/// 24 hours. The kubelet counts however far the start has come, and a kill while the world is rewritten is damage: a start is given up by
+/// the operator's own deadline, which waits for as long as log or world change, and this is never to come before it.
+const START_PROBE_FAILURES: i32 = 43_200;
 
 /// The whole template: ours, with the user's `podTemplate` merged into it.
 pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> PodTemplateSpec {

@@ -76,6 +76,27 @@ fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
 }
 
 #[test]
+fn a_stop_that_is_shorter_than_a_save_is_refused_with_the_reason() {
+    let complaints = |timeout: &str| {
+        let spec = json!({"gracefulShutdown": {"timeout": timeout}});
+        check(&server(spec)).err().unwrap_or_default()
+    };
+    for short in ["0s", "10s", "29s", "0d"] {
+        let found = complaints(short);
+        assert_eq!(found.len(), 1, "{short}");
+        assert_eq!(found[0].path, "spec.gracefulShutdown.timeout");
+        let why = format!(
+            "`{short}` is too short: the server would be killed while it still writes the world. Write 30s or more"
+        );
+        assert!(found[0].problem.starts_with(&why), "{}", found[0].problem);
+    }
+    assert_eq!(complaints("soon").len(), 1, "one complaint for one field");
+    for enough in ["30s", "5m", "1d"] {
+        assert_eq!(complaints(enough).len(), 0, "{enough}");
+    }
+}
+
+#[test]
 fn what_the_safety_of_the_world_hangs_on_cannot_be_overridden_by_a_pod_template() {
     let template = |container: Value| json!({"podTemplate": {"spec": {"containers": [container]}}});
     let variable = template(json!({"name": "papermc", "env": [{"name": "STOP_DURATION", "value": "1"}]}));

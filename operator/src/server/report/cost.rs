@@ -18,12 +18,17 @@ const GUESSED: u64 = 25_000_000;
 /// A copy of less says how long files take to open, and not what the disk does.
 const WORTH_TIMING: u64 = 10_000_000;
 
+/// What is said of a step that cannot be undone, where nothing is copied before.
+const NO_COPY: &str = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
+
 /// What an update costs, as far as anybody knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cost {
     /// How long the last update of this server took it down, without the copy.
     down: Option<SignedDuration>,
     copy: Option<CopyBefore>,
+    /// The worlds cannot go back afterwards, and nothing copies them before.
+    is_leap: bool,
 }
 
 /// The copy before an update.
@@ -46,20 +51,26 @@ impl Cost {
     pub(super) fn of(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = report.plan.changes.iter().any(|change| change.one_way);
-        let contents = contents(server.backup.as_ref().map(|backup| backup.before_update), one_way);
+        let when = server.backup.as_ref().map(|backup| backup.before_update);
+        let contents = contents(when, one_way);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
             copy: contents.map(|contents| CopyBefore {
                 contents,
                 size: copies(report.seen).and_then(|seen| size(seen, contents)),
             }),
+            is_leap: is_leap(when, one_way),
         }
     }
 
     /// `about 25 s, plus about 3 min 10 s for the copy of the worlds (41.0 GB)`; None: nothing is known that could be said.
     pub(super) fn in_words(self) -> Option<String> {
-        let Self { down, copy } = self;
+        let Self { down, copy, is_leap } = self;
         let down = down.map(|down| format!("about {}", duration_in_words(down)));
+        if is_leap {
+            let down = down.unwrap_or_else(|| "the restart".to_owned());
+            return Some(format!("{down}; {NO_COPY}"));
+        }
         let Some(CopyBefore { contents, size }) = copy else { return down };
         let down = down.unwrap_or_else(|| "the restart".to_owned());
         let of = match contents {
@@ -88,10 +99,14 @@ pub(super) fn behind(cost: Option<&str>) -> String {
 fn contents(before: Option<BeforeUpdate>, one_way: bool) -> Option<Contents> {
     match (before?, one_way) {
         (BeforeUpdate::OneWay, true) => Some(Contents::Worlds),
-        (BeforeUpdate::Always, true) => Some(Contents::Everything),
-        (BeforeUpdate::Always, false) => Some(Contents::ServerFiles),
+        (BeforeUpdate::Always, _) => Some(Contents::Everything),
         (BeforeUpdate::OneWay, false) | (BeforeUpdate::Never, _) => None,
     }
+}
+
+/// The worlds cannot go back, and are not copied.
+fn is_leap(before: Option<BeforeUpdate>, one_way: bool) -> bool {
+    one_way && !contents(before, one_way).is_some_and(Contents::has_worlds)
 }
 
 /// How much that is, and how long it takes. None: nobody has measured it, and it was never copied.
@@ -160,7 +175,7 @@ mod tests {
 
     fn words(seen: &BackupsSeen, contents: Contents, down: Option<i64>) -> String {
         let copy = Some(CopyBefore { contents, size: size(seen, contents) });
-        Cost { down: down.map(SignedDuration::from_secs), copy }.in_words().unwrap()
+        Cost { down: down.map(SignedDuration::from_secs), copy, is_leap: false }.in_words().unwrap()
     }
 
     #[test]
@@ -168,10 +183,21 @@ mod tests {
         let known = seen(&json!({"lastOfWorlds": copy("worlds", 20_500_000_000), "sizes": sizes(41_000_000_000, 0)}));
         let said = "about 25 s, plus about 6 min 20 s for the copy of the worlds (41.0 GB)";
         assert_eq!(words(&known, Contents::Worlds, Some(25)), said);
-        let only_down = Cost { down: Some(SignedDuration::from_secs(25)), copy: None };
+        let only_down = Cost { down: Some(SignedDuration::from_secs(25)), copy: None, is_leap: false };
         assert_eq!(behind(only_down.in_words().as_deref()), "; down for about 25 s");
-        let nothing = Cost { down: None, copy: None };
+        let nothing = Cost { down: None, copy: None, is_leap: false };
         assert_eq!((nothing.in_words(), behind(None)), (None, String::new()));
+    }
+
+    #[test]
+    fn a_step_without_a_way_back_and_without_a_copy_says_both() {
+        let without = [None, Some(BeforeUpdate::Never)];
+        assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
+        assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_leap(Some(before), true)));
+        let leap = |down: Option<i64>| Cost { down: down.map(SignedDuration::from_secs), copy: None, is_leap: true };
+        let said = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
+        assert_eq!(leap(Some(25)).in_words().unwrap(), format!("about 25 s; {said}"));
+        assert_eq!(behind(leap(None).in_words().as_deref()), format!("; down for the restart; {said}"));
     }
 
     #[test]
@@ -204,7 +230,7 @@ mod tests {
     fn what_is_copied_before_is_what_the_agent_copies() {
         let of = |before| [true, false].map(|one_way| contents(before, one_way));
         assert_eq!(of(Some(BeforeUpdate::OneWay)), [Some(Contents::Worlds), None]);
-        assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything), Some(Contents::ServerFiles)]);
+        assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything); 2]);
         assert_eq!([of(Some(BeforeUpdate::Never)), of(None)], [[None; 2]; 2]);
     }
 

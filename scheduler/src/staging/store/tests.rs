@@ -140,7 +140,7 @@ fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
             swap(&store.volume, set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap();
         }
     }
-    assert_eq!(store.prune().unwrap(), 1, "a is two locks ago");
+    assert_eq!(store.prune().unwrap(), 1, "a is two locks ago, and nobody noted that it ran");
     assert_eq!(store.missing(&sets[0], &mut Known::default()).unwrap().len(), 1);
     for set in &sets[1..] {
         assert_eq!(store.missing(set, &mut Known::default()).unwrap(), vec![], "{}", set.lock);
@@ -159,4 +159,83 @@ fn a_lock_that_was_staged_and_never_ran_makes_room_for_the_next() {
     }
     assert_eq!(store.staged().unwrap(), ["b".repeat(64)]);
     assert_eq!(store.prune().unwrap(), 1);
+}
+
+/// Runs these locks one after another, each with a JAR of its own beside one that all have, as a pod for each would.
+fn run_all(store: &Store, locks: &str) -> Vec<FileSet> {
+    let common = jar(&[("n", "all")]);
+    let shared = file("cache/shared.jar", None, &common, Algorithm::Sha256);
+    let mut sets = Vec::new();
+    for lock in locks.chars() {
+        let content = jar(&[("n", &lock.to_string().repeat(100))]);
+        let set = FileSet { support: vec![shared.clone()], ..set(lock, &content) };
+        receive(store, &set.server, &content).unwrap();
+        if store.missing(&set, &mut Known::default()).unwrap() != [] {
+            receive(store, &shared, &common).unwrap();
+        }
+        store.mark_staged(&set).unwrap();
+        swap(&store.volume, &set, &mut Known::default(), &mut Disk::new(Unhindered)).unwrap();
+        store.note_run().unwrap();
+        store.prune().unwrap();
+        sets.push(set);
+    }
+    sets
+}
+
+fn whole(store: &Store, sets: &[FileSet]) -> String {
+    let lies_here = |set: &&FileSet| store.missing(set, &mut Known::default()).unwrap().is_empty();
+    sets.iter().filter(lies_here).map(|set| set.lock.chars().next().unwrap()).collect()
+}
+
+#[test]
+fn the_files_of_the_last_five_sets_before_the_one_that_runs_lie_here_and_survive_the_next_staging() {
+    let (_directory, store) = store();
+    let sets = run_all(&store, "abcdefg1");
+    // `a` and `b` are too long ago. What is looked at is linked back in from its place only for the one that runs.
+    assert_eq!(whole(&store, &sets), "cdefg1");
+    store.mark_staged(&sets[2]).unwrap();
+    assert_eq!(store.staged().unwrap().len(), 6, "a person asked for `c`");
+    assert!(store.staged().unwrap().contains(&sets[2].lock));
+    let again = run_all(&store, "d");
+    assert_eq!(whole(&store, &again), "d");
+    assert_eq!(whole(&store, &sets), "cdefg1", "one that runs again takes no second place");
+}
+
+#[test]
+fn where_room_is_short_the_oldest_sets_go_first_and_the_way_back_never() {
+    let (_directory, store) = store();
+    let sets = run_all(&store, "abcdef");
+    let jar_of = |set: &FileSet| set.server.size.unwrap();
+    assert_eq!(store.oldest(0, None).unwrap(), Some(vec![]));
+    let two = jar_of(&sets[0]) + 1;
+    assert_eq!(store.oldest(two, None).unwrap().unwrap(), [sets[0].lock.clone(), sets[1].lock.clone()]);
+    assert_eq!(store.oldest(u64::MAX, None).unwrap(), None);
+    let coming = store.oldest(two, Some(&sets[0])).unwrap().unwrap();
+    assert_eq!(coming, [sets[1].lock.clone(), sets[2].lock.clone()], "never the one that is on its way");
+
+    let huge = File { size: Some(u64::MAX), ..sets[5].server.clone() };
+    assert!(matches!(store.make_room(&sets[5], &[huge]), Err(Error::Full { .. })));
+    assert_eq!(whole(&store, &sets), "abcdef", "nothing goes for what cannot come anyway");
+
+    assert_eq!(store.thin_out_to(two).unwrap().len(), 2);
+    assert_eq!(whole(&store, &sets), "cdef");
+    assert_eq!(store.thin_out_to(u64::MAX).unwrap().len(), 2);
+    assert_eq!(whole(&store, &sets), "ef", "what runs, and what ran before it");
+    assert_eq!(store.thin_out_to(u64::MAX).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn room_is_made_without_touching_what_is_on_its_way() {
+    let (_directory, store) = store();
+    let sets = run_all(&store, "abcd");
+    let content = jar(&[("n", "new")]);
+    let old = File { path: "cache/old.jar".into(), ..sets[0].server.clone() };
+    let coming = FileSet { support: vec![old], ..set('9', &content) };
+    receive(&store, &coming.server, &content).unwrap();
+    let going = store.oldest(1, Some(&coming)).unwrap().unwrap();
+    assert_eq!(going, [sets[0].lock.clone(), sets[1].lock.clone()], "the JAR of `a` is needed, so that of `b` goes");
+    store.forget(&going, Some(&coming)).unwrap();
+    assert_eq!(store.missing(&coming, &mut Known::default()).unwrap(), vec![], "it has no record yet");
+    assert_eq!(whole(&store, &sets), "acd");
+    assert_eq!(store.staged().unwrap().len(), 2, "nobody believes that `a` is kept");
 }

@@ -14,6 +14,9 @@ use crate::Config;
 
 /// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
 const STOP_MARGIN_SECONDS: i64 = 10;
+/// Never less: a server that stalls for a whole tick of its watchdog has not begun to save before. The grace period holds it, also after a
+/// hook that has used all its time.
+const LEAST_STOP_SECONDS: i64 = 60;
 
 /// Variables that are ours to set, or that would put a second hand into `plugins/`, stop a server behind our back, or ask
 /// the Internet at each start. `check` refuses them from the user, with the reason.
@@ -55,7 +58,7 @@ const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";
 
 /// The environment of the server's container.
 pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
-    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(1);
+    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(LEAST_STOP_SECONDS);
     let mut variables = vec![
         plain("EULA", "TRUE"),
         plain("TYPE", "PAPER"),

@@ -129,6 +129,18 @@ fn the_contract_of_the_image_is_kept() {
 }
 
 #[test]
+fn the_image_never_kills_a_server_within_its_first_minute_of_stopping_and_the_kubelet_not_before_the_image() {
+    for (timeout, seconds) in [("30s", 30), ("45s", 45), ("70s", 70), ("2m", 120), ("5m", 300)] {
+        let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
+        let image: i64 = variable(game(&template), "STOP_DURATION").unwrap().parse().unwrap();
+        assert!(image >= 60 && image >= seconds - 10, "{timeout}: {image} s");
+        // A hook that uses all its time first, and what the image has to be left with at least.
+        let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
+        assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
+    }
+}
+
+#[test]
 fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
     let template = template(json!({}));
     let game = game(&template);
@@ -136,7 +148,10 @@ fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
     assert_eq!(hook.command.as_deref().unwrap(), ["/nightshift/agent", "stop"]);
     let start = game.startup_probe.as_ref().unwrap();
     let seconds = start.period_seconds.unwrap() * start.failure_threshold.unwrap();
-    assert!(seconds >= 30 * 60, "a kill in the middle of a world upgrade is damage");
+    assert!(
+        seconds >= 24 * 60 * 60,
+        "the kubelet does not see that a world is still being rewritten, and a kill then is damage"
+    );
     assert!(game.liveness_probe.is_none(), "a dead agent must not kill a server");
     let spec = template.spec.as_ref().unwrap();
     let agent =

@@ -1,0 +1,97 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
+    let refused = |state: Value, last_state: Value| {
+        let status = json!({
+            "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1,
+            "state": state, "lastState": last_state,
+        });
+        has_refused(&serde_json::from_value(status).unwrap())
+    };
+    let ended = |code: i32| json!({"terminated": {"exitCode": code}});
+    assert!(refused(ended(3), json!({})));
+    assert!(refused(json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended(3)), "until it is tried again");
+    assert!(refused(json!({"running": {}}), ended(3)), "and while it is");
+    assert!(!refused(ended(0), ended(3)));
+    assert!(!refused(json!({"running": {}}), json!({})));
+}
+
+/// A pod made at `minute(0)`, of which the kubelet says this of the server's container.
+fn pod(server: &Value, copies: bool) -> Pod {
+    let volumes = if copies { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
+    serde_json::from_value(json!({
+        "metadata": {"name": "lobby-0", "creationTimestamp": "2026-03-29T02:00:00Z"},
+        "spec": {"containers": [], "volumes": volumes},
+        "status": {"startTime": "2026-03-29T02:00:00Z", "containerStatuses": [server]},
+    }))
+    .unwrap()
+}
+
+/// The server's container, whose process began two minutes after the pod.
+fn running() -> Value {
+    json!({
+        "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 0, "started": false,
+        "state": {"running": {"startedAt": "2026-03-29T02:02:00Z"}},
+    })
+}
+
+fn minute(of: i64) -> Timestamp {
+    "2026-03-29T02:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(of)
+}
+
+/// What the agent says of a start that last wrote to log or world at `minute(of)`.
+fn moved(of: i64) -> Report {
+    let report = json!({
+        "at": minute(of), "podUid": "00000000-0000-0000-0000-000000000007", "players": {"who": "nobody"}, "lock": null,
+        "server": {"state": "starting", "progressAt": minute(of)}, "world": {"floor": null, "whole": true},
+    });
+    serde_json::from_value(report).unwrap()
+}
+
+const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
+
+#[test]
+fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has_taken() {
+    let pod = pod(&running(), false);
+    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR);
+    for hours in 1..24 {
+        let report = moved(60 * hours);
+        assert_eq!(life(Some(&report)), Life::Starting { gives_up_at: minute(60 * hours + 30) });
+    }
+}
+
+#[test]
+fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
+    let pod = pod(&running(), false);
+    let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR);
+    let (stuck, silent) = (moved(40), Life::Starting { gives_up_at: minute(32) });
+    assert_eq!(life(Some(&stuck)), Life::Starting { gives_up_at: minute(70) }, "the same at every look from then on");
+    assert_eq!(life(None), silent, "of an agent that says nothing only the start of the process is known");
+    assert_eq!(life(Some(&moved(-600))), silent, "files from before this start do not shorten its time");
+}
+
+#[test]
+fn before_the_process_there_is_time_for_the_image_and_the_files_and_for_a_copy_if_one_can_be_taken() {
+    let waiting = json!({
+        "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "PodInitializing"}},
+    });
+    let life = |copies| life_of(&pod(&waiting, copies), None, HALF_AN_HOUR);
+    assert_eq!(life(false), Life::Starting { gives_up_at: minute(20 + 30) });
+    assert_eq!(life(true), Life::Starting { gives_up_at: minute(20 + 120 + 30) });
+}
+
+#[test]
+fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
+    let mut up = running();
+    up["started"] = json!(true);
+    assert_eq!(life_of(&pod(&up, false), Some(&moved(5)), HALF_AN_HOUR), Life::Up);
+    let crashed = json!({
+        "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 3,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    });
+    assert_eq!(life_of(&pod(&crashed, false), None, HALF_AN_HOUR), Life::Down);
+}

@@ -1,0 +1,84 @@
+//! Pure. How long each command of a stop may take, out of what is left of the hook's time.
+//!
+//! A server does nothing while a tick lasts, and then all that it was told, in order. So no command is given up sooner than a tick that stalls
+//! may last, as far as the hook's time allows: what is said and what is known of the save stay true. What is given up is not taken back: the
+//! server may do it all the same.
+
+use std::time::Duration;
+
+/// The longest tick that a server outlives: by default Paper's own watchdog ends it then (`timeout-time: 60` in `spigot.yml`).
+const STALL: Duration = Duration::from_mins(1);
+/// Never less, also when the hook's time is used up: the stop goes on without the hook, beside SIGTERM.
+const LEAST: Duration = Duration::from_secs(5);
+/// Kept of the hook's time for what comes after the save.
+const AFTER_THE_SAVE: Duration = Duration::from_secs(15);
+
+/// For the warning: a quarter, because what comes next matters more.
+pub(super) fn warn(left: Duration) -> Duration {
+    share(left, 4)
+}
+
+/// For `save-all flush`: all but what is needed to send `stop`.
+pub(super) fn save(left: Duration) -> Duration {
+    left.saturating_sub(AFTER_THE_SAVE).max(2 * LEAST)
+}
+
+/// For the words on disconnect: half.
+pub(super) fn kick(left: Duration) -> Duration {
+    share(left, 2)
+}
+
+/// For `stop`: the rest.
+pub(super) fn stop(left: Duration) -> Duration {
+    share(left, 1)
+}
+
+fn share(left: Duration, of: u32) -> Duration {
+    (left / of).clamp(LEAST, STALL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(of: u64) -> Duration {
+        Duration::from_secs(of)
+    }
+
+    /// Ends with what each command took at most, if these many seconds pass in each before it is answered.
+    fn stopped(hook: u64, stalls: [u64; 4]) -> ([bool; 4], Duration) {
+        let mut left = seconds(hook);
+        let mut answered = [false; 4];
+        let commands = [warn as fn(Duration) -> Duration, save, kick, stop];
+        for ((command, stall), answered) in commands.into_iter().zip(stalls).zip(&mut answered) {
+            let patience = command(left);
+            *answered = seconds(stall) < patience;
+            left = left.saturating_sub(patience.min(seconds(stall)));
+        }
+        (answered, left)
+    }
+
+    #[test]
+    fn by_default_each_command_outlasts_the_longest_tick_that_a_server_outlives() {
+        for at in 0..4 {
+            let mut stalls = [0; 4];
+            stalls[at] = 59;
+            assert_eq!(stopped(300, stalls).0, [true; 4], "{stalls:?}");
+        }
+        assert_eq!(stopped(300, [0, 280, 1, 1]).0, [true; 4], "a flush may take all but the end of it");
+    }
+
+    #[test]
+    fn a_server_that_never_answers_is_given_up_when_the_hook_is() {
+        for hook in [30, 60, 300, 1_800] {
+            let (answered, left) = stopped(hook, [9_999; 4]);
+            assert_eq!((answered, left), ([false; 4], Duration::ZERO), "{hook}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_hook_still_asks_for_everything() {
+        assert_eq!(stopped(30, [5, 9, 5, 5]).0, [true; 4]);
+        assert!(stop(Duration::ZERO) >= LEAST && save(Duration::ZERO) >= LEAST);
+    }
+}
