@@ -170,7 +170,7 @@ fn run_all(store: &Store, locks: &str) -> Vec<FileSet> {
         let content = jar(&[("n", &lock.to_string().repeat(100))]);
         let set = FileSet { support: vec![shared.clone()], ..set(lock, &content) };
         receive(store, &set.server, &content).unwrap();
-        if store.missing(&set, &mut Known::default()).unwrap() != [] {
+        if !store.missing(&set, &mut Known::default()).unwrap().is_empty() {
             receive(store, &shared, &common).unwrap();
         }
         store.mark_staged(&set).unwrap();
