@@ -33,6 +33,7 @@ pub(crate) mod drain;
 pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
+pub(crate) mod images;
 pub(crate) mod in_place;
 mod look_again;
 mod new_volume;
@@ -277,6 +278,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
     plan.wait_for_followed(follows, &seen, at);
+    images::look(ctx, &checked, &seen, &mut plan, at).await?;
     plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
@@ -300,6 +302,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
     if step == Step::Settled && ctx.memory.cleaned.get(&key) != Some(plan.goal.revision) {
         apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
+        images::clear(ctx, &checked).await?;
         ctx.memory.cleaned.put(key, plan.goal.revision);
     }
     Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))

@@ -30,6 +30,7 @@ mod backup;
 mod conditions;
 mod cost;
 mod drain;
+mod images;
 mod new_volume;
 mod notes;
 pub(crate) mod notices;

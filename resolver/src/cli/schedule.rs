@@ -45,6 +45,9 @@ pub(super) struct Schedule {
     /// How long the server is down for what the operator plans, in its words, and whether that is a newer Minecraft, before which there may be a
     /// copy.
     pub(super) down: Option<(String, bool)>,
+    /// Which image of what the operator plans the server's node could not pull, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) image_problem: Option<String>,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
@@ -87,6 +90,7 @@ impl Schedule {
         Self {
             next: None,
             is_open: false,
+            image_problem: None,
             unapproved: (self.approval == Approval::Required).then_some(Unapproved { digest: None }),
             follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
             ..self.clone()
@@ -127,6 +131,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     let planned = status.and_then(|status| status.available_update.as_ref());
     let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
+    let image_problem = planned.and_then(|planned| planned.image_problem.clone());
     let follows = spec.follows.as_ref().map(|wish| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
         let waits = conditions.iter().find(|condition| condition.type_ == "WaitsForFollowed");
@@ -135,7 +140,16 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     if maintenance.is_some_and(|window| !window.enabled) {
         let is_suspended = spec.suspend;
-        return Schedule { is_suspended, is_held, approval, unapproved, down, by_the_clock, ..Schedule::default() };
+        return Schedule {
+            is_suspended,
+            is_held,
+            approval,
+            unapproved,
+            down,
+            image_problem,
+            by_the_clock,
+            ..Schedule::default()
+        };
     }
     let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
         let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
@@ -183,6 +197,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         told_alone: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
         down,
+        image_problem,
         by_the_clock,
     }
 }
@@ -227,6 +242,19 @@ mod tests {
         let (at, words) = told.next.unwrap();
         assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
         assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+    }
+
+    #[test]
+    fn an_image_that_is_missing_is_told_of_all_that_is_planned_and_of_the_spec_as_it_is() {
+        let mut server = server(&json!({}), 3);
+        let planned =
+            json!({"digest": "00", "version": "1.21.10", "build": 1, "summary": "", "imageProblem": "not found"});
+        server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
+        assert_eq!(of(&server).about_all().image_problem.as_deref(), Some("not found"));
+        let alone = Schedule { told_alone: Some(Vec::new()), ..of(&server) };
+        assert_eq!(alone.about_all().image_problem, None, "it is told of a part of it");
+        server.status.as_mut().unwrap().observed_generation = Some(2);
+        assert_eq!(of(&server).image_problem, None);
     }
 
     #[test]

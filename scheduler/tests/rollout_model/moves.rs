@@ -7,6 +7,8 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
+use scheduler::seen::Images;
+
 use crate::world::{Agent, ByUs, Clock, Deed, F, Held, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
 /// Who makes a move. An end must be reachable over moves of the operator and the world alone.
@@ -73,7 +75,7 @@ impl<'a> Moves<'a> {
             for goal in [Rev::A, Rev::B, Rev::C] {
                 if goal != w.goal {
                     let restarted = w.restarted & !goal.bit();
-                    let to = State { goal, changes: w.changes - 1, restarted, ..*w };
+                    let to = State { goal, changes: w.changes - 1, restarted, images: State::not_asked(self.s), ..*w };
                     self.to(Kind::Person, "the goal changes", to);
                 }
             }
@@ -83,6 +85,7 @@ impl<'a> Moves<'a> {
         }
         self.whoever_empties_the_node(w, &step);
         self.whoever_asks_for_a_copy(w);
+        self.node(w);
         if w.faults > 0 {
             self.faults(w);
         }
@@ -102,6 +105,7 @@ impl<'a> Moves<'a> {
                     why,
                     WaitingOn::Held { .. }
                         | WaitingOn::BelowFloor { .. }
+                        | WaitingOn::NoImage
                         | WaitingOn::Window { .. }
                         | WaitingOn::Eviction
                 )
@@ -181,6 +185,16 @@ impl<'a> Moves<'a> {
             }
             Mark::There => self.to(Kind::Person, "the mark is taken away", State { mark: Mark::Over, ..*w }),
             Mark::Over => {}
+        }
+    }
+
+    /// Says whether it has the images of the goal. One that could not be pulled may come in the end.
+    fn node(&mut self, w: &State) {
+        if w.images != Images::Here {
+            self.to(Kind::World, "the images are pulled", State { images: Images::Here, ..*w });
+        }
+        if w.images == Images::OnTheirWay {
+            self.to(Kind::World, "an image cannot be pulled", State { images: Images::Failed, ..*w });
         }
     }
 

@@ -4,7 +4,7 @@
 //! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
 
 use scheduler::rollout::Step;
-use scheduler::seen::{Act, Door, Revision};
+use scheduler::seen::{Act, Door, Images, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
 use crate::look::{NOTICE, due};
@@ -75,6 +75,8 @@ pub(crate) struct Scenario {
     pub(crate) opportunistic: bool,
     /// The node is marked to be emptied, once, and nobody may be evicted from it before the players know.
     pub(crate) drains: bool,
+    /// The goal runs an image that the node of the server has to pull.
+    pub(crate) pulls: bool,
     /// A person asks for the worlds of a copy of the oldest format, once.
     pub(crate) asks: bool,
     /// How many things may go wrong, and how often the goal may change.
@@ -326,6 +328,8 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) mark: Mark,
     pub(crate) wish: Wish,
+    /// Of the goal of now, on the node of the pod of now, as the operator knows.
+    pub(crate) images: Images,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
@@ -378,6 +382,7 @@ impl State {
             clock: if s.restarts { Clock::Before } else { Clock::Over },
             mark: if s.drains { Mark::Before } else { Mark::Over },
             wish: if s.asks { Wish::Before } else { Wish::Over },
+            images: Self::not_asked(s),
             settled: Some(Rev::A),
             failed: 0,
             announced: None,
@@ -403,6 +408,11 @@ impl State {
             return State { exists: false, pod: None, settled: None, last: None, floor: 0, ..settled };
         }
         settled
+    }
+
+    /// The images of a goal, or on a node, of which nothing is known yet.
+    pub(crate) fn not_asked(s: &Scenario) -> Images {
+        if s.pulls { Images::OnTheirWay } else { Images::Here }
     }
 
     /// The pod, unless it is on its way out.
@@ -487,6 +497,9 @@ impl State {
             }
         }
         self.players &= self.pod.is_some();
+        if self.pod.is_none() || Some(self.goal) == self.settled {
+            self.images = Self::not_asked(s);
+        }
         self
     }
 }

@@ -9,7 +9,7 @@ use scheduler::seen::Act;
 use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses, refusal};
 use super::cost::{Cost, behind};
 use super::status::for_people;
-use super::{Report, backup, drain, in_words, is_open, new_volume, plugin_data};
+use super::{Report, backup, drain, images, in_words, is_open, new_volume, plugin_data};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -44,6 +44,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(backup::notes(server, report, before));
     notes.extend(new_volume::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
+    notes.extend(images::note(report, before));
     notes.extend(drain::notes(server, report, before));
     notes.extend(of_step(server, report, before));
     notes
