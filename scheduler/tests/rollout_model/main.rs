@@ -16,6 +16,7 @@
 
 mod copies;
 mod explore;
+mod images;
 mod look;
 mod moves;
 mod scenarios;

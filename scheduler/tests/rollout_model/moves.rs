@@ -7,8 +7,6 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
-use scheduler::seen::Images;
-
 use crate::world::{Agent, ByUs, Clock, Deed, F, Held, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
 /// Who makes a move. An end must be reachable over moves of the operator and the world alone.
@@ -185,16 +183,6 @@ impl<'a> Moves<'a> {
             }
             Mark::There => self.to(Kind::Person, "the mark is taken away", State { mark: Mark::Over, ..*w }),
             Mark::Over => {}
-        }
-    }
-
-    /// Says whether it has the images of the goal. One that could not be pulled may come in the end.
-    fn node(&mut self, w: &State) {
-        if w.images != Images::Here {
-            self.to(Kind::World, "the images are pulled", State { images: Images::Here, ..*w });
-        }
-        if w.images == Images::OnTheirWay {
-            self.to(Kind::World, "an image cannot be pulled", State { images: Images::Failed, ..*w });
         }
     }
 

@@ -410,11 +410,6 @@ impl State {
         settled
     }
 
-    /// The images of a goal, or on a node, of which nothing is known yet.
-    pub(crate) fn not_asked(s: &Scenario) -> Images {
-        if s.pulls { Images::OnTheirWay } else { Images::Here }
-    }
-
     /// The pod, unless it is on its way out.
     pub(crate) fn busy(&self) -> Option<P> {
         self.pod.filter(|p| !matches!(p.life, L::Stopping | L::Lost))
@@ -497,9 +492,7 @@ impl State {
             }
         }
         self.players &= self.pod.is_some();
-        if self.pod.is_none() || Some(self.goal) == self.settled {
-            self.images = Self::not_asked(s);
-        }
+        self.images = self.images_folded(s);
         self
     }
 }
