@@ -97,16 +97,16 @@ mod tests {
 
     use super::*;
 
-    fn said(phase: &str, states: &[Value]) -> Answer {
+    fn said(phase: &str, of_each: &[Value]) -> Answer {
         let of = |name: usize| format!("image-{name}");
         let containers: Vec<_> = (0..2).map(|at| json!({"name": of(at), "image": format!("game:{at}")})).collect();
-        let statuses = states.iter().enumerate().map(|(at, state)| {
-            let mut status = json!({"name": of(at), "image": "", "imageID": "", "ready": false, "restartCount": 0});
-            status.as_object_mut().unwrap().append(state.clone().as_object_mut().unwrap());
-            status
+        let statuses = of_each.iter().enumerate().map(|(at, state)| {
+            let mut said = json!({"name": of(at), "image": "", "imageID": "", "ready": false, "restartCount": 0});
+            said.as_object_mut().unwrap().append(state.clone().as_object_mut().unwrap());
+            said
         });
-        let status = json!({"phase": phase, "containerStatuses": statuses.collect::<Vec<_>>()});
-        answer(&serde_json::from_value(json!({"spec": {"containers": containers}, "status": status})).unwrap())
+        let whole = json!({"phase": phase, "containerStatuses": statuses.collect::<Vec<_>>()});
+        answer(&serde_json::from_value(json!({"spec": {"containers": containers}, "status": whole})).unwrap())
     }
 
     fn waiting(reason: &str, message: &str) -> Value {
