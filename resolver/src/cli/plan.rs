@@ -177,7 +177,7 @@ fn in_sentences(plan: &Plan) -> String {
         changes.iter().map(|change| vec![change.name.clone(), change::in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
     if let Some(problem) = image_problem {
-        text.push_str(&format!("  waits for an image: {problem}\n"));
+        text.extend(["  waits for an image: ", problem, "\n"]);
     }
     if !alone.is_empty() {
         text.push_str("  alone\n");

@@ -108,6 +108,7 @@ impl When {
             own_windows: _,
             told_alone: _,
             down: _,
+            image_problem: _,
             by_the_clock: _,
         } = schedule.map(Schedule::about_all).unwrap_or_default();
         let is_open = is_open && at <= now;
