@@ -13,8 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Window, Windows};
 use scheduler::rollout::{Step, next_step};
 use scheduler::seen::{
-    Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid, Policy,
-    Revision, Saved, Seen, Set, Settled, Verdict, World,
+    Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Goal, Images, Life, Node, Players, Pod, PodUid,
+    Policy, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
 const SERVERS: usize = 1_000;
@@ -49,6 +49,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: true },
         node: Node::Stays,
         staged: true,
+        images: Images::Here,
         data_ordered: true,
         copy_asked: false,
         agent_memory: AgentMemory::Kept,

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::protocol::{Report, signature};
 use scheduler::seen::Revision;
 
+use crate::server::images::pull::Pull;
 use crate::server::record::{LockRecord, SettledRecord};
 
 /// What is hardly ever changed by others is read again when it was seen so long ago: of hundreds of servers whose window opens at one
@@ -128,6 +129,8 @@ pub(crate) struct Memory {
     pub(crate) placed: Shared<Key, String>,
     /// Servers of which no `PodDisruptionBudget` of ours is left.
     pub(crate) unbudgeted: Shared<Key, ()>,
+    /// What the node of a server was asked to pull, and what came of it.
+    pub(crate) pulls: Shared<Key, Pull>,
     /// Failures in a row, by server.
     pub(crate) attempts: Shared<Key, u32>,
 }
@@ -164,6 +167,7 @@ impl Memory {
         self.placed.retain(|key| !of(key));
         self.unbudgeted.retain(|key| !of(key));
         self.keys.retain(|key| !of(key));
+        self.pulls.retain(|key| !of(key));
         self.applied.retain(|key| {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))

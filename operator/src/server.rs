@@ -34,6 +34,7 @@ pub(crate) mod drain;
 pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
+pub(crate) mod images;
 pub(crate) mod in_place;
 mod look_again;
 mod new_volume;
@@ -58,7 +59,7 @@ use consent::Consent;
 use drain::Drain;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
-use report::{Report, Trouble};
+use report::{Report, Trouble, status_before};
 use restore::Restores;
 use rollout::{Done, GoalParts, Hand};
 use scope::Alone;
@@ -212,7 +213,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         return Ok(Outcome::Under { until: Some(until) });
     }
     let runs = WhatRuns::of(&seen);
-    let before = report::status_before(ctx, server);
+    let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
     let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
     let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
@@ -277,6 +278,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    images::look(ctx, &checked, &seen, &mut plan, at).await?;
     plan.adjust_gate(&checked, &seen, &before, follows, waits, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
@@ -299,9 +301,8 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         .await
         .map_err(PassError::Report)?;
     // Only at rest: while an update is on its way, what nobody names now may be named by the next step.
-    if step == Step::Settled && ctx.memory.cleaned.get(&key) != Some(plan.goal.revision) {
-        apply::clean_up(ctx, &checked, &seen, &bundle, &report::status_before(ctx, server).history).await?;
-        ctx.memory.cleaned.put(key, plan.goal.revision);
+    if step == Step::Settled {
+        apply::clean_up(ctx, &checked, &seen, &bundle, plan.goal.revision, &status_before(ctx, server).history).await?;
     }
     Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
 }

@@ -22,6 +22,7 @@ mod cluster {
     mod fleet;
     mod follows;
     mod hot_backup;
+    mod images;
     mod impossible;
     mod kubectl;
     mod manifests;

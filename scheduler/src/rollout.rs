@@ -18,7 +18,7 @@ pub use opportunity::{Occasion, Opportunity, opportunity};
 pub use step::{Step, WaitingOn};
 
 use crate::gate::{Gate, later};
-use crate::seen::{Act, Door, Goal, Life, Players, Pod, Restart, Revision, Seen, Set, Settled, Verdict};
+use crate::seen::{Act, Door, Goal, Images, Life, Players, Pod, Restart, Revision, Seen, Set, Settled, Verdict};
 use clearance::{Clearance, clear_to_stop};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
@@ -97,6 +97,14 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         }
         Some(life @ (Life::Stopping { .. } | Life::Refused)) => return Step::Wait(not_up(life, now)),
         Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => return Step::Stage,
+        Some(Life::Starting { .. } | Life::Up | Life::Down) if seen.images == Images::OnTheirWay => {
+            return Step::Wait(WaitingOn::Images);
+        }
+        // Nobody is warned of a stop, and nothing stopped, for what the node has not got: the server would be down for as long as it is
+        // pulled, or until somebody mends it. That may take weeks, and everything else goes on meanwhile.
+        Some(Life::Starting { .. } | Life::Up | Life::Down) if seen.images == Images::Failed => {
+            return rest(Step::Wait(WaitingOn::NoImage));
+        }
         Some(Life::Starting { .. } | Life::Up | Life::Down) => {
             let act = Act::Update { goal: goal.revision, window_opened_at: opened_at };
             match clear_to_stop(goal, seen, act, not_after, now) {

@@ -94,6 +94,8 @@ pub struct Seen {
     pub node: Node,
     /// The files of the goal lie on the volume, verified.
     pub staged: bool,
+    /// The images of the goal, on the node of the pod of now.
+    pub images: Images,
     /// The order under which the settled revision puts the plugins' data back stands. Whoever kept none says true: there is nothing to
     /// order, and nothing to wait for.
     pub data_ordered: bool,
@@ -183,6 +185,17 @@ pub enum AgentMemory {
     Kept,
     /// It counts down something else, or nothing: the one that was told has died.
     Lost,
+}
+
+/// Whether the node of the pod of now has the images that the goal runs. Whoever does not, pulls them while the server is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Images {
+    /// It has them all, or there is no pod on a node that would have to.
+    Here,
+    /// It is being asked, or pulls them.
+    OnTheirWay,
+    /// It could not pull one when it was tried last. Stands until it could.
+    Failed,
 }
 
 /// How far a pod got. Says nothing about players: a server whose ping is late is still [`Life::Up`].

@@ -199,6 +199,10 @@ pub struct AvailableUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub cost: Option<String>,
+    /// Which image of it the server's node could not pull, and why. The server is not stopped for it before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text1024")]
+    pub image_problem: Option<String>,
     /// All its files lie on the server's volume, verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub staged: bool,

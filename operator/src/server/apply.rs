@@ -12,7 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
 use scheduler::rollout::Step;
-use scheduler::seen::{Door, Facts};
+use scheduler::seen::{Door, Facts, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -25,6 +25,7 @@ use super::build::secret::build_secret;
 use super::build::stateful_set::build_stateful_set;
 use super::check::CheckedServer;
 use super::drain::Budget;
+use super::images;
 use super::observe::Observed;
 use super::record::{lock_map_of, settled_map_name};
 use crate::clock::now;
@@ -258,14 +259,19 @@ pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: 
 
 /// Deletes the `ConfigMap`s of ours that nothing names any more: no template, no history entry of a pod, no settled
 /// revision, no goal, and none of the sets that a person can go back to. A lock that is missing when a pod starts keeps it
-/// from starting for ever.
+/// from starting for ever. Once for each revision that settles, with a pod that a dead operator left.
 pub(crate) async fn clean_up(
     ctx: &Context,
     server: &CheckedServer,
     seen: &Observed,
     goal: &Bundle,
+    settled: Revision,
     history: &[PastSet],
 ) -> Result<(), ApplyError> {
+    let key = (server.namespace.clone(), server.name.clone());
+    if ctx.memory.cleaned.get(&key) == Some(settled) {
+        return Ok(());
+    }
     let mut named: Vec<String> = vec![goal.lock.name_any()];
     named.extend(history.iter().map(|past| lock_map_name(&server.name, &past.lock)));
     let templates = [
@@ -293,6 +299,8 @@ pub(crate) async fn clean_up(
             source,
         })?;
     }
+    images::clear(ctx, server).await?;
+    ctx.memory.cleaned.put(key, settled);
     Ok(())
 }
 

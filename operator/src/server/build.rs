@@ -13,6 +13,7 @@ use crate::k8s::labels;
 pub(crate) mod budget;
 pub(crate) mod claim;
 pub(crate) mod heap;
+pub(crate) mod images;
 pub(crate) mod lock_map;
 pub(crate) mod orders;
 pub(crate) mod pod;

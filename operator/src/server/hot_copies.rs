@@ -132,6 +132,7 @@ pub(crate) fn may_be_taken(goal: &Goal, seen: &Seen, report: Option<&Report>, ga
                     | WaitingOn::Players { .. }
                     | WaitingOn::Held { .. }
                     | WaitingOn::BelowFloor { .. }
+                    | WaitingOn::NoImage
                     // It may wait for days, and a stop cancels a copy.
                     | WaitingOn::Eviction
             )

@@ -21,7 +21,7 @@ pub(super) fn in_time(
 ) -> Outcome {
     let is_staging = *done == Done::StagingAsked || plan.is_staging(seen);
     let outcome = in_time_to_ask_again(outcome_of(step, is_staging), step, plan.staging_problem(seen), at);
-    let outcome = in_time_to_tell(outcome, channels, at);
+    let outcome = in_time_to_tell(plan.in_time_for_images(outcome, at), channels, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
     plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
 }
@@ -35,6 +35,8 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
             // Pods and nodes are watched.
             WaitingOn::Eviction
+            | WaitingOn::Images
+            | WaitingOn::NoImage
             | WaitingOn::Asleep
             | WaitingOn::Held { .. }
             | WaitingOn::BelowFloor { .. }

@@ -21,7 +21,7 @@ use scheduler::protocol::{self, Report};
 use scheduler::seen::{self, AgentMemory, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
 use super::build::orders::{Orders, orders_in, orders_map_name};
-use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER};
+use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
 use super::record::{self, LockRecord, RecordError, SettledRecord};
@@ -31,17 +31,14 @@ use crate::k8s::labels;
 use crate::memory::{Heard, HistoryEntry, KnownKey, was_lately};
 use crate::revision::{revision_of, template_of};
 
+mod start;
+
+use start::counts_from;
+
 /// The agent's init container exits with this when it will not open the world.
 const REFUSED_EXIT: i32 = 3;
 /// A pod that is still there this long after its grace period is on a node that is gone.
 const LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
-
-/// How long pulling the image and bringing the files may take before the start deadline begins.
-const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
-
-/// What a pod that can take a copy, or put one in place, gets on top. The agent cannot be asked while `prepare` works, and a copy that is
-/// broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
-const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
 
 /// Why a look failed.
 #[derive(Debug, thiserror::Error)]
@@ -250,14 +247,7 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             Life::Down
         }
         _ => {
-            // The server's own start counts; before it lies the pull of an image and the fetching of files.
-            let running = server.and_then(|c| c.state.as_ref()).and_then(|s| s.running.as_ref());
-            let own = running.and_then(|running| running.started_at.as_ref()).map(|t| t.0);
-            let pod_start = status.and_then(|s| s.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
-            let copies = |spec: &PodSpec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME);
-            let within =
-                if pod.spec.as_ref().is_some_and(copies) { PREPARED_WITHIN + COPIED_WITHIN } else { PREPARED_WITHIN };
-            let started_at = own.unwrap_or_else(|| pod_start.map_or(Timestamp::UNIX_EPOCH, |t| t.0) + within);
+            let started_at = counts_from(pod);
             let moved_at = match process {
                 Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
                 Some(protocol::Server::Absent | protocol::Server::Up { .. } | protocol::Server::Stopping { .. })

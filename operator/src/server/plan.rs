@@ -15,7 +15,7 @@ use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::gate::{Gate, Windows};
 use scheduler::protocol;
-use scheduler::seen::{Door, Eviction, Goal, Node, Revision, Seen};
+use scheduler::seen::{Door, Eviction, Goal, Images, Node, Revision, Seen};
 
 use super::change::{Change, changes};
 use super::check::CheckedServer;
@@ -24,6 +24,7 @@ use super::copies::{data_ordered, look_at_world};
 use super::drain::Drain;
 use super::follows::{Follows, Waits};
 use super::hot_copies::HotCopies;
+use super::images::pull::Pull;
 use super::in_place::proof_began;
 use super::observe::Observed;
 use super::opportunity::Opportunistic;
@@ -256,6 +257,8 @@ pub(crate) struct Plan {
     pub(crate) copies: HotCopies,
     /// The worlds of a copy that a person wants back.
     pub(crate) restores: Restores,
+    /// What the server's node has to pull before the server is stopped, if anything.
+    pub(crate) images: Option<Pull>,
     /// The server's node.
     pub(crate) drain: Drain,
     /// The instant of a request to apply now that a blackout refuses.
@@ -314,6 +317,7 @@ impl Plan {
             world: look_at_world(seen),
             node: Node::Unknown,
             staged,
+            images: Images::Here,
             data_ordered: data_ordered(seen),
             copy_asked: false,
             agent_memory: seen.agent_memory(),
@@ -339,6 +343,7 @@ impl Plan {
             restarts,
             copies: HotCopies::default(),
             restores: Restores::default(),
+            images: None,
             drain: Drain { eviction: Eviction::Always, node: None, look: Look::Unknown },
             refused: None,
             not_yet: None,

@@ -33,6 +33,9 @@ pub(super) struct Plan {
     /// How long it is down for that, and how long for the copy before it, as the operator told it of what it plans.
     #[serde(skip_serializing_if = "Option::is_none")]
     down: Option<String>,
+    /// Which image the server's node could not pull, as the operator told it of what it plans: it is not restarted for it before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_problem: Option<String>,
     /// When it is restarted as it is, without a change: cron, zone, and the next time as the operator told it.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_the_clock: Option<String>,
@@ -122,6 +125,7 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             when,
             alone,
             down: schedule.and_then(|schedule| down(schedule, &changes, is_one_way)),
+            image_problem: schedule.and_then(|schedule| schedule.about_all().image_problem),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
             waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
@@ -158,7 +162,7 @@ fn wait(row: Row) -> Option<Wait> {
 }
 
 fn in_sentences(plan: &Plan) -> String {
-    let Plan { server, restart: _, when, down, by_the_clock, changes, alone, waits } = plan;
+    let Plan { server, restart: _, when, down, image_problem, by_the_clock, changes, alone, waits } = plan;
     let head = match when {
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
@@ -181,6 +185,9 @@ fn in_sentences(plan: &Plan) -> String {
     let rows: Vec<Vec<String>> =
         changes.iter().map(|change| vec![change.name.clone(), change::in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
+    if let Some(problem) = image_problem {
+        text.extend(["  waits for an image: ", problem, "\n"]);
+    }
     if !alone.is_empty() {
         text.push_str("  alone\n");
         let rows: Vec<Vec<String>> = alone.iter().map(Alone::row).collect();
@@ -200,12 +207,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_image_that_the_servers_node_cannot_pull_is_told_with_the_plan() {
+        let plan = Plan {
+            server: "games/lobby".to_owned(),
+            restart: true,
+            when: When::Open,
+            down: None,
+            image_problem: Some("the image `game:2` cannot be pulled on node `a`: ErrImagePull".to_owned()),
+            by_the_clock: None,
+            changes: Vec::new(),
+            alone: Vec::new(),
+            waits: Vec::new(),
+        };
+        let said = "games/lobby: is restarted now: a window is open\n  waits for an image: the image `game:2` cannot be pulled on node `a`: \
+                    ErrImagePull\n";
+        assert_eq!(in_sentences(&plan), said);
+    }
+
+    #[test]
     fn a_server_that_nothing_changes_may_still_be_restarted_by_the_clock() {
         let plan = |when, by_the_clock: Option<&str>| Plan {
             server: "games/lobby".to_owned(),
             restart: false,
             when,
             down: None,
+            image_problem: None,
             by_the_clock: by_the_clock.map(str::to_owned),
             changes: Vec::new(),
             alone: Vec::new(),

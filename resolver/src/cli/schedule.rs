@@ -48,6 +48,9 @@ pub(super) struct Schedule {
     pub(super) down: Option<(String, bool)>,
     /// Nothing copies the worlds before a newer Minecraft opens them.
     pub(super) no_copy: bool,
+    /// Which image of what the operator plans the server's node could not pull, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) image_problem: Option<String>,
     /// Restarts without an update, `0 5 * * * Europe/Berlin, next Mon 26 Jan 05:00 CET`.
     pub(super) by_the_clock: Option<String>,
 }
@@ -90,6 +93,7 @@ impl Schedule {
         Self {
             next: None,
             is_open: false,
+            image_problem: None,
             unapproved: (self.approval == Approval::Required).then_some(Unapproved { digest: None }),
             follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
             ..self.clone()
@@ -132,6 +136,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
     let copies = |backup: &Backup| backup.enabled && backup.before_update != BeforeUpdate::Never;
     let no_copy = !spec.backup.as_ref().is_some_and(copies);
+    let image_problem = planned.and_then(|planned| planned.image_problem.clone());
     let follows = spec.follows.as_ref().map(|wish| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
         let waits = conditions.iter().find(|condition| condition.type_ == "WaitsForFollowed");
@@ -147,6 +152,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
             unapproved,
             down,
             no_copy,
+            image_problem,
             by_the_clock,
             ..Schedule::default()
         };
@@ -198,6 +204,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         is_open: status.is_some_and(|status| status.next_window.as_deref() == Some("now")),
         down,
         no_copy,
+        image_problem,
         by_the_clock,
     }
 }
@@ -254,6 +261,19 @@ mod tests {
         let (at, words) = told.next.unwrap();
         assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
         assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+    }
+
+    #[test]
+    fn an_image_that_is_missing_is_told_of_all_that_is_planned_and_of_the_spec_as_it_is() {
+        let mut server = server(&json!({}), 3);
+        let planned =
+            json!({"digest": "00", "version": "1.21.10", "build": 1, "summary": "", "imageProblem": "not found"});
+        server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
+        assert_eq!(of(&server).about_all().image_problem.as_deref(), Some("not found"));
+        let alone = Schedule { told_alone: Some(Vec::new()), ..of(&server) };
+        assert_eq!(alone.about_all().image_problem, None, "it is told of a part of it");
+        server.status.as_mut().unwrap().observed_generation = Some(2);
+        assert_eq!(of(&server).image_problem, None);
     }
 
     #[test]

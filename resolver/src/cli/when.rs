@@ -109,6 +109,7 @@ impl When {
             told_alone: _,
             down: _,
             no_copy: _,
+            image_problem: _,
             by_the_clock: _,
         } = schedule.map(Schedule::about_all).unwrap_or_default();
         let is_open = is_open && at <= now;

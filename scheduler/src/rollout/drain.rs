@@ -18,8 +18,8 @@ pub(super) fn before_an_eviction(goal: &Goal, seen: &Seen, step: Step, now: Time
     if is_at_rest(&step) { next(goal, seen, now).unwrap_or(step) } else { step }
 }
 
-/// Nothing is begun, and nothing that stops the server begins now. Files that cannot be staged may keep an update waiting for ever, and
-/// players who stay keep it waiting for longer than a node does.
+/// Nothing is begun, and nothing that stops the server begins now. Files that cannot be staged, or images that cannot be pulled, may keep an update waiting
+/// for ever, and players who stay keep it waiting for longer than a node does.
 fn is_at_rest(step: &Step) -> bool {
     match step {
         Step::Settled
@@ -27,6 +27,8 @@ fn is_at_rest(step: &Step) -> bool {
         | Step::Wait(
             WaitingOn::Window { .. }
             | WaitingOn::Players { .. }
+            | WaitingOn::Images
+            | WaitingOn::NoImage
             | WaitingOn::Held { .. }
             | WaitingOn::BelowFloor { .. },
         ) => true,

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::has_begun;
 use crate::gate::{Gate, Windows, later};
-use crate::seen::{Act, Door, Goal, Life, Players, Policy, Restart, Seen};
+use crate::seen::{Act, Door, Goal, Images, Life, Players, Policy, Restart, Seen};
 
 /// Why nobody minds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn opportunity(
         // A pod that is lost comes back as it was: two changes at once would leave nobody knowing which of them it was.
         return if set.asleep { opening(Occasion::Asleep, Timestamp::MIN) } else { None };
     };
-    if pod.life != Life::Up || pod.revision != settled.revision || !seen.staged {
+    if pod.life != Life::Up || pod.revision != settled.revision || !seen.staged || seen.images != Images::Here {
         return None;
     }
     let restart = goal.restart.filter(|restart| is_taken_along(goal, seen, *restart));

@@ -202,6 +202,8 @@ pub enum WaitingOn {
         /// Moves on as long as the start does.
         until: Timestamp,
     },
+    /// The node of the server has not got all images of the goal yet: it is being asked, or pulls them.
+    Images,
     /// The revision on trial is being proven, or what is settled after a restart.
     Proof {
         /// Then it is decided.
@@ -220,6 +222,8 @@ pub enum WaitingOn {
         /// It is asked again by itself.
         again: Timestamp,
     },
+    /// An image of the goal could not be pulled on the node of the server, which runs on. It is tried again by itself.
+    NoImage,
     /// The goal failed here and waits for a change in it. The server runs what it ran before.
     Held {
         /// The goal.
@@ -254,11 +258,13 @@ impl WaitingOn {
             | Self::PodMissing
             | Self::PodStopping { .. }
             | Self::Start { .. }
+            | Self::Images
             | Self::Proof { .. }
             | Self::Eviction => false,
             Self::Asleep
             | Self::NodeLost
             | Self::SaveRefused { .. }
+            | Self::NoImage
             | Self::Held { .. }
             | Self::BelowFloor { .. }
             | Self::WorldRefused
@@ -282,9 +288,11 @@ impl WaitingOn {
             | Self::SaveRefused { again: until } => Some(until),
             Self::Controller
             | Self::PodMissing
+            | Self::Images
             | Self::Eviction
             | Self::Asleep
             | Self::NodeLost
+            | Self::NoImage
             | Self::Held { .. }
             | Self::BelowFloor { .. }
             | Self::WorldRefused
@@ -306,11 +314,13 @@ impl WaitingOn {
             Self::PodMissing => "podMissing",
             Self::PodStopping { .. } => "podStopping",
             Self::Start { .. } => "start",
+            Self::Images => "images",
             Self::Proof { .. } => "proof",
             Self::Eviction => "eviction",
             Self::Asleep => "asleep",
             Self::NodeLost => "nodeLost",
             Self::SaveRefused { .. } => "saveRefused",
+            Self::NoImage => "noImage",
             Self::Held { .. } => "held",
             Self::BelowFloor { .. } => "belowFloor",
             Self::WorldRefused => "worldRefused",

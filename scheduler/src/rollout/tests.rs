@@ -4,6 +4,7 @@ use super::*;
 use crate::seen::{AgentMemory, Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
 
 mod drains;
+mod images;
 mod opportunities;
 mod restarts;
 
@@ -47,6 +48,7 @@ fn lobby() -> Seen {
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: false },
         node: Node::Stays,
         staged: true,
+        images: Images::Here,
         data_ordered: true,
         copy_asked: false,
         agent_memory: AgentMemory::Kept,

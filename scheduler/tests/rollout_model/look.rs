@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
 use scheduler::rollout::{Step, next_step, opportunity};
 use scheduler::seen::{
-    Act, AgentMemory, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Life, Node, Players, Pod, PodUid,
-    Policy, Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
+    Act, AgentMemory, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Images, Life, Node, Players, Pod,
+    PodUid, Policy, Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
 use crate::copies::ColdCopy;
@@ -121,6 +121,7 @@ impl State {
             },
             node: if self.mark == Mark::There { Node::Leaves } else { Node::Stays },
             staged: true,
+            images: if self.pod.is_some() { self.images } else { Images::Here },
             data_ordered: true,
             copy_asked: self.copy_is_asked(),
             agent_memory: AgentMemory::Kept,

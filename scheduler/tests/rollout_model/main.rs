@@ -9,12 +9,14 @@
 //! without luck or help; (8) what failed stays failed; (9) quiet means closed door and nothing behind it; (10) no roll-back
 //! ends at a revision that cannot open the world; (11) outside of windows an update comes only where nobody minds, and no newer Minecraft;
 //! (12) who empties a node is let through only when the players of a proven server were told, had their time, and its world is saved;
-//! (13) a person who has named a copy is not asked again, and no server is stopped for a copy that is in place already.
+//! (13) a person who has named a copy is not asked again, and no server is stopped for a copy that is in place already;
+//! (14) nobody is warned of an update, and no server is stopped for one, whose images its node has not got.
 
 #![expect(clippy::print_stdout, reason = "what was explored is the result; cargo shows it on failure or when asked")]
 
 mod copies;
 mod explore;
+mod images;
 mod look;
 mod moves;
 mod scenarios;
@@ -71,6 +73,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("opportunistic: B flaky", 1, 1),
         ("opportunistic, with a restart by the clock: B bad", 1, 1),
         ("the node is emptied: B flaky", 1, 1),
+        ("an image has to be pulled: B flaky", 1, 1),
     ] {
         given.extend(holds(named(name), faults, changes).answers.into_keys());
     }
@@ -104,7 +107,9 @@ fn nothing_breaks_in_twenty_thousand_long_histories_and_each_ends() {
     let walked = walks_hold(0..20_000);
     // A walk in which nothing happens proves nothing.
     assert!(walked.faults > 60_000, "{}", walked.faults);
-    for end in ["settled", "held", "belowFloor", "undoWouldLose", "noBackup", "worldRefused", "asleep", "nodeLost"] {
+    for end in
+        ["settled", "held", "belowFloor", "undoWouldLose", "noBackup", "noImage", "worldRefused", "asleep", "nodeLost"]
+    {
         assert!(walked.ends.contains_key(end), "no history ends with {end}: {:?}", walked.ends);
     }
 }
@@ -137,7 +142,7 @@ fn each_rule_of_the_design_is_needed() {
 }
 
 /// Every word that `Step::name` and `WaitingOn::name` have.
-const ANSWERS: [&str; 37] = [
+const ANSWERS: [&str; 39] = [
     "announce",
     "asleep",
     "agent",
@@ -153,8 +158,10 @@ const ANSWERS: [&str; 37] = [
     "eviction",
     "firstStartFailed",
     "held",
+    "images",
     "markFailed",
     "noBackup",
+    "noImage",
     "nodeLost",
     "orderRestore",
     "players",

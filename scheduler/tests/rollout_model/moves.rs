@@ -73,7 +73,7 @@ impl<'a> Moves<'a> {
             for goal in [Rev::A, Rev::B, Rev::C] {
                 if goal != w.goal {
                     let restarted = w.restarted & !goal.bit();
-                    let to = State { goal, changes: w.changes - 1, restarted, ..*w };
+                    let to = State { goal, changes: w.changes - 1, restarted, images: State::not_asked(self.s), ..*w };
                     self.to(Kind::Person, "the goal changes", to);
                 }
             }
@@ -83,6 +83,7 @@ impl<'a> Moves<'a> {
         }
         self.whoever_empties_the_node(w, &step);
         self.whoever_asks_for_a_copy(w);
+        self.node(w);
         if w.faults > 0 {
             self.faults(w);
         }
@@ -102,6 +103,7 @@ impl<'a> Moves<'a> {
                     why,
                     WaitingOn::Held { .. }
                         | WaitingOn::BelowFloor { .. }
+                        | WaitingOn::NoImage
                         | WaitingOn::Window { .. }
                         | WaitingOn::Eviction
                 )

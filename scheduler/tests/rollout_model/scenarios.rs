@@ -15,6 +15,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         restarts: false,
         opportunistic: false,
         drains: false,
+        pulls: false,
         asks: false,
         faults: 0,
         changes: 0,
@@ -50,6 +51,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             policy: Asking::EmptyFirst,
             ..b("the node is emptied, empty first: B good", Good, plain)
         },
+        Scenario { pulls: true, ..b("an image has to be pulled: B flaky", Flaky, plain) },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }

@@ -53,6 +53,7 @@ fn drawn(dice: &mut Dice) -> Scenario {
         agent_costs: true,
         drains: dice.once_in(2),
         asks: dice.once_in(2),
+        pulls: dice.once_in(2),
         without: None,
     }
 }

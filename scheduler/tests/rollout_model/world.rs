@@ -4,7 +4,7 @@
 //! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
 
 use scheduler::rollout::Step;
-use scheduler::seen::{Act, Door, Revision};
+use scheduler::seen::{Act, Door, Images, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
 use crate::look::{NOTICE, due};
@@ -75,6 +75,8 @@ pub(crate) struct Scenario {
     pub(crate) opportunistic: bool,
     /// The node is marked to be emptied, once, and nobody may be evicted from it before the players know.
     pub(crate) drains: bool,
+    /// The goal runs an image that the node of the server has to pull.
+    pub(crate) pulls: bool,
     /// A person asks for the worlds of a copy of the oldest format, once.
     pub(crate) asks: bool,
     /// How many things may go wrong, and how often the goal may change.
@@ -328,6 +330,8 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     pub(crate) mark: Mark,
     pub(crate) wish: Wish,
+    /// Of the goal of now, on the node of the pod of now, as the operator knows.
+    pub(crate) images: Images,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
@@ -380,6 +384,7 @@ impl State {
             clock: if s.restarts { Clock::Before } else { Clock::Over },
             mark: if s.drains { Mark::Before } else { Mark::Over },
             wish: if s.asks { Wish::Before } else { Wish::Over },
+            images: Self::not_asked(s),
             settled: Some(Rev::A),
             failed: 0,
             announced: None,
@@ -489,6 +494,7 @@ impl State {
             }
         }
         self.players &= self.pod.is_some();
+        self.images = self.images_folded(s);
         self
     }
 }

@@ -286,11 +286,11 @@ fn mount(name: &str, at: &str, read_only: bool) -> VolumeMount {
     }
 }
 
-fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
+pub(super) fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
     of.iter().map(|(name, value)| ((*name).to_owned(), Quantity((*value).to_owned()))).collect()
 }
 
-fn no_capabilities() -> Capabilities {
+pub(super) fn no_capabilities() -> Capabilities {
     Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }
 }
 

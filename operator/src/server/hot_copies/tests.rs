@@ -181,6 +181,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
         world: World { floor: world, whole: true, backup: None, played_since: true, restore_ordered: true },
         node: Node::Stays,
         staged: true,
+        images: scheduler::seen::Images::Here,
         data_ordered: true,
         copy_asked: false,
         agent_memory: AgentMemory::Kept,
@@ -205,6 +206,7 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
         Step::Wait(WaitingOn::Window { opens: Some(at(9)) }),
         Step::Wait(WaitingOn::Players { until: at(9) }),
         Step::Wait(WaitingOn::Held { failed: Revision(2) }),
+        Step::Wait(WaitingOn::NoImage),
         Step::Wait(WaitingOn::Eviction),
     ] {
         assert!(may(&seen, step), "{step:?}");
@@ -213,6 +215,7 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
     for step in [
         Step::Announce { act, pod: PodUid(7), notice: goal.notice, not_after: at(1) },
         Step::Stage,
+        Step::Wait(WaitingOn::Images),
         Step::EndRestart,
         Step::Wait(WaitingOn::Countdown { ends: at(5) }),
         Step::Wait(WaitingOn::Proof { until: at(5) }),

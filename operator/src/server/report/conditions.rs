@@ -14,7 +14,9 @@ use super::backup::BACKUP_READY;
 use super::crashes::CRASH_LOOP;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::{LONGEST_MESSAGE, Report, backup, condition, crashes, drain, in_words, is_open, new_volume, replaced};
+use super::{
+    LONGEST_MESSAGE, Report, backup, condition, crashes, drain, images, in_words, is_open, new_volume, replaced,
+};
 use crate::chain::cut;
 use crate::server::change;
 use crate::server::check::CheckedServer;
@@ -84,6 +86,9 @@ pub(super) fn build_conditions(
     } else if plan.is_staging(report.seen) {
         // While it is tried again, what was said last stands.
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
+    }
+    if let Some(message) = images::problem(report) {
+        conditions.push(of(images::IMAGES_PULLED, Some(false), images::PULL_FAILED, message));
     }
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = crashes::in_words(report) {
@@ -347,6 +352,8 @@ fn waiting_in_words(
         WaitingOn::PodMissing => (true, "PodMissing", "the StatefulSet controller has to make the pod".to_owned()),
         WaitingOn::PodStopping { .. } => (true, "PodStopping", "the pod is being stopped".to_owned()),
         WaitingOn::Start { until } => (true, "Starting", format!("the server has until {until} to start")),
+        WaitingOn::Images => (true, "PullingImages", images::awaited(report)),
+        WaitingOn::NoImage => (false, "NoImage", images::problem(report).unwrap_or_default()),
         WaitingOn::Proof { until } => {
             let what = if report.plan.seen.is_restarted() { "restarted: the server" } else { "the new set" };
             (true, "Proving", format!("{what} must stay well until {until}"))

@@ -10,7 +10,9 @@ use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses};
 use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
-use super::{Report, backup, crashes, drain, in_words, is_open, last_stop, new_volume, plugin_data, replaced, status};
+use super::{
+    Report, backup, crashes, drain, images, in_words, is_open, last_stop, new_volume, plugin_data, replaced, status,
+};
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::change;
@@ -46,6 +48,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(new_volume::notes(server, report, before));
     notes.extend(plugin_data::notes(report, before));
     notes.extend(replaced::notes(report.seen.report.as_deref(), &before.conditions));
+    notes.extend(images::note(report, before));
     notes.extend(drain::notes(server, report, before));
     notes.extend(crashes::note(report, before));
     notes.extend(last_stop::note(report, before));

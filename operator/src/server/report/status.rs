@@ -16,7 +16,7 @@ use scheduler::seen::{Facts, Verdict};
 use super::cost::{Cost, down_without_copy};
 use super::failure::why_it_failed;
 use super::notes::{downtime, interrupted};
-use super::{Report, backup, in_words as in_words_of, is_open, last_stop, plugin_data};
+use super::{Report, backup, images, in_words as in_words_of, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
@@ -65,6 +65,8 @@ pub(super) fn build_status(
         update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
         next_window: if matches!(report.step, Step::Wait(WaitingOn::Held { .. })) {
             Some("held".to_owned())
+        } else if matches!(report.step, Step::Wait(WaitingOn::NoImage)) {
+            Some("waits for an image".to_owned())
         } else if is_open(plan.gate) && update {
             Some("now".to_owned())
         } else if plan.consent.needs_approval {
@@ -99,6 +101,7 @@ pub(super) fn build_status(
             plugins: planned_plugins(&plan.changes),
             cost: Cost::of(checked, report, before).in_words().map(|cost| cut(&cost, 253)),
             staged: plan.seen.staged,
+            image_problem: images::problem(report),
         }),
         update_blocked: blocked(report),
         last_update: last_update(report, before),

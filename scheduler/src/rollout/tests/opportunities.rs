@@ -85,6 +85,8 @@ fn only_what_the_server_itself_says_makes_it_empty() {
         Seen { players: Players::Some(1), ..empty() },
         Seen { players: Players::Unknown { since: at(LEFT) }, ..empty() },
         Seen { staged: false, ..empty() },
+        Seen { images: Images::OnTheirWay, ..empty() },
+        Seen { images: Images::Failed, ..empty() },
     ] {
         assert_eq!(occasion(&BUILD, &seen, LONG + 60), None, "{seen:?}");
     }

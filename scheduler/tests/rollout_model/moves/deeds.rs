@@ -1,5 +1,7 @@
 //! Pure. What a deed does to the world, and what must be true when it is done.
 
+use scheduler::seen::Images;
+
 use super::Moves;
 use crate::copies::Order;
 use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Mark, Rev, Rule, State, WindowNow};
@@ -82,6 +84,8 @@ impl Moves<'_> {
         self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
         let format = self.s.format[w.template.index()];
         self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
+        let would_pull = old.busy().is_some() && old.images != Images::Here;
+        self.must(!would_pull || self.sleeper, "14 stopped for an image that its node has not got");
         self.must(w.update == w.template, "9 committed before the controller saw the template");
         if too_late {
             self.note("11 exempt: somebody joined between the look that found nobody and the commit that it led to");
@@ -101,6 +105,11 @@ impl Moves<'_> {
         self.must(!is_known || short || self.sleeper, "1 players who were told when are told a later end");
         w.announced = Some(told);
         let needs_window = act == For::Update;
+        let would_pull = needs_window && w.images != Images::Here;
+        self.must(
+            !would_pull || self.sleeper,
+            "14 players are warned of a stop for an image that their node has not got",
+        );
         self.must(!needs_window || gate_open, "2 announced outside the window");
         let last_part = w.window == WindowNow::Ending && !self.sleeper;
         self.must(!needs_window || !last_part || is_known, "2 an update begins in the last part of the window");

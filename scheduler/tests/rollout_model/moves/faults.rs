@@ -1,6 +1,8 @@
 //! Pure. What goes wrong, and what other people do to our objects. Each costs one fault.
 
 use super::{Kind, Moves};
+use scheduler::seen::Images;
+
 use crate::world::{L, P, Rev, Rule, State};
 
 impl Moves<'_> {
@@ -21,6 +23,10 @@ impl Moves<'_> {
             let mut to = less;
             to.pod_gone();
             self.to(Kind::Fault, "the pod is force-deleted", to);
+        }
+        if self.s.pulls && w.images == Images::Here {
+            let to = State { images: Images::OnTheirWay, ..less };
+            self.to(Kind::Fault, "whether the images are there is not known any more", to);
         }
         if w.exists {
             self.third_parties(w, less);

@@ -1,0 +1,174 @@
+//! Edge (writes). Before a server is stopped for its next set, its node has the images of it: a pod that lives for a moment has the kubelet pull
+//! them. Looked at only while there is something to pull.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use kube::api::{Api, PostParams};
+use tracing::info;
+
+use super::apply::{ApplyError, delete_exactly};
+use super::build::images::{build_pull, pull_name};
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::plan::Plan;
+use crate::chain::Chain;
+use crate::context::Context;
+use crate::k8s::labels;
+use crate::requeue::Outcome;
+
+pub(crate) mod answer;
+pub(crate) mod pull;
+pub(crate) mod question;
+mod when;
+
+use answer::answer;
+use pull::{Deed, Found, Pull};
+use question::Question;
+use when::{is_near, would_be_stopped};
+
+impl Plan {
+    /// When a node is asked again for what it could not pull.
+    pub(super) fn in_time_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
+        let next = self.images.as_ref().and_then(Pull::next_look);
+        next.map_or(outcome, |next| outcome.no_later_than(next, now))
+    }
+}
+
+/// Has the images of the planned set pulled, and says in `plan` how far that is.
+pub(super) async fn look(
+    ctx: &Context,
+    server: &CheckedServer,
+    seen: &Observed,
+    plan: &mut Plan,
+    now: Timestamp,
+) -> Result<(), ApplyError> {
+    let key = (server.namespace.clone(), server.name.clone());
+    let known = ctx.memory.pulls.get(&key);
+    let pod = seen.pod.as_ref().filter(|_| would_be_stopped(&plan.goal, &plan.seen));
+    let Some(question) = pod.and_then(|pod| Question::of(&plan.rendered.template, pod)) else {
+        if known.is_some_and(|known| known.may_have_a_pod()) {
+            clear(ctx, server).await?;
+        }
+        ctx.memory.pulls.remove(&key);
+        return Ok(());
+    };
+    let near = is_near(&plan.goal, &plan.seen, plan.gate, server.opportunistic.is_some(), now);
+    let pull = match known.filter(|known| known.question == question) {
+        Some(known) if known.stands(near, now) => known,
+        known => ask(ctx, server, plan, known.unwrap_or_else(|| Pull::new(question)), now).await?,
+    };
+    ctx.memory.pulls.put(key, pull.clone());
+    plan.seen.images = pull.seen();
+    plan.images = Some(pull);
+    Ok(())
+}
+
+/// Looks at the pod that pulls, makes it, or deletes it when it has answered.
+async fn ask(
+    ctx: &Context,
+    server: &CheckedServer,
+    plan: &Plan,
+    pull: Pull,
+    now: Timestamp,
+) -> Result<Pull, ApplyError> {
+    let (api, name) = (pods(ctx, server), pull_name(&server.name));
+    let failed =
+        |verb| move |source| ApplyError::Write { verb, kind: "Pod".to_owned(), name: pull_name(&server.name), source };
+    let pod = api.get_opt(&name).await.map_err(failed("read"))?;
+    let uid = pod.as_ref().and_then(Pod::uid);
+    let found = found(pod.as_ref(), server, &pull.question, now);
+    let (pull, deed) = pull.next(found, now);
+    match deed {
+        Deed::Nothing => Ok(pull),
+        Deed::Delete => {
+            info!(pod = name, "the pod that has a node pull images goes");
+            delete_exactly(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
+            Ok(pull)
+        }
+        Deed::Make => {
+            let pod = build_pull(server, &plan.rendered.template, &pull.question, &ctx.config.agent_image);
+            ctx.metrics.api_writes.inc();
+            match api.create(&PostParams::default(), &pod).await {
+                Ok(_) => Ok(pull),
+                // A slow answer of an earlier try: it is looked at in the next pass.
+                Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(pull),
+                // Whatever keeps it out (a quota, an admission, a missing right) keeps an update waiting, and nothing else.
+                Err(error @ kube::Error::Api(_)) => Ok(pull.refused(&Chain(&error).to_string(), now)),
+                Err(source) => Err(failed("create")(source)),
+            }
+        }
+    }
+}
+
+/// What stands under the name of the pod that pulls.
+fn found(pod: Option<&Pod>, server: &CheckedServer, question: &Question, now: Timestamp) -> Found {
+    let Some(pod) = pod else { return Found::Nothing };
+    if !is_ours(pod, server) {
+        return Found::Foreign;
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Found::Going;
+    }
+    if pod.annotations().get(labels::IMAGES) != Some(&question.digest) {
+        return Found::OfAnother;
+    }
+    Found::Ours { answer: answer(pod), since: pod.metadata.creation_timestamp.as_ref().map_or(now, |at| at.0) }
+}
+
+fn is_ours(pod: &Pod, server: &CheckedServer) -> bool {
+    pod.owner_references().iter().any(|owner| owner.uid == server.owner.uid)
+        && pod.annotations().contains_key(labels::IMAGES)
+}
+
+/// Deletes the pod that pulls, whatever it was asked for, if there is one.
+pub(super) async fn clear(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
+    let (api, name) = (pods(ctx, server), pull_name(&server.name));
+    let failed =
+        |verb| move |source| ApplyError::Write { verb, kind: "Pod".to_owned(), name: pull_name(&server.name), source };
+    let left = api.get_opt(&name).await.map_err(failed("read"))?.filter(|pod| is_ours(pod, server));
+    match left {
+        Some(pod) => delete_exactly(ctx, &api, &name, pod.uid()).await.map_err(failed("delete")),
+        None => Ok(()),
+    }
+}
+
+fn pods(ctx: &Context, server: &CheckedServer) -> Api<Pod> {
+    Api::namespaced(ctx.client.clone(), &server.namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+    use crate::server::images::answer::Answer;
+    use crate::server::images::question::tests::{goal, pod};
+
+    #[test]
+    fn only_a_pod_that_we_made_for_this_question_answers_it_and_a_strangers_is_never_touched() {
+        let server = check(&server(json!({}))).unwrap();
+        let goal = goal(("game:2", "IfNotPresent"), "agent:1");
+        let question = Question::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let ours = serde_json::to_value(build_pull(&server, &goal, &question, "agent:1")).unwrap();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let found = |pod: &Value| found(Some(&serde_json::from_value(pod.clone()).unwrap()), &server, &question, at(5));
+        assert_eq!(super::found(None, &server, &question, at(5)), Found::Nothing);
+        assert_eq!(found(&ours), Found::Ours { answer: Answer::Pending, since: at(5) });
+        let mut other = ours.clone();
+        other["metadata"]["annotations"]["nightshift.dev/images"] = json!("00");
+        assert_eq!(found(&other), Found::OfAnother);
+        other["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:04Z");
+        assert_eq!(found(&other), Found::Going);
+        for at in ["/metadata/ownerReferences", "/metadata/annotations"] {
+            let mut foreign = ours.clone();
+            *foreign.pointer_mut(at).unwrap() = Value::Null;
+            assert_eq!(found(&foreign), Found::Foreign, "{at}");
+        }
+        let mut of_another_server = ours.clone();
+        of_another_server["metadata"]["ownerReferences"][0]["uid"] = json!("another");
+        assert_eq!(found(&of_another_server), Found::Foreign);
+    }
+}

@@ -1,0 +1,164 @@
+//! Pure. What the status of a pod says about the images of its containers.
+//!
+//! The kubelet pulls first and does everything else afterwards, so whatever happens to a container later proves that its image is there: a
+//! command that the image has not got as well as one that has ended.
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+
+/// Why a container waits whose image the kubelet could not get (`pkg/kubelet/images/types.go`).
+const NOT_PULLED: [&str; 7] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "ImageInspectError",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+];
+
+/// Why a container waits that could not be made or started, of an image that is there (`pkg/kubelet/kuberuntime`).
+const PULLED: [&str; 5] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "PreStartHookError",
+    "RunContainerError",
+    "CrashLoopBackOff",
+];
+
+/// What is known of the images of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// All of them are on its node.
+    Here,
+    /// Nothing yet.
+    Pending,
+    /// This one could not be pulled.
+    Failed {
+        /// None: of the pod as a whole.
+        image: Option<String>,
+        /// The kubelet's words.
+        why: String,
+    },
+}
+
+/// Why the kubelet could not get the image of this container, in its words.
+pub(crate) fn not_pulled(container: &ContainerStatus) -> Option<String> {
+    let waiting = container.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref().filter(|reason| NOT_PULLED.contains(reason))?;
+    Some(in_words(reason, waiting.message.as_deref()))
+}
+
+/// A pod that has ended without ever having made a container says `terminated` of it, too: that alone proves nothing.
+fn is_pulled(container: &ContainerStatus) -> bool {
+    let state = container.state.as_ref();
+    let reason = state.and_then(|state| state.waiting.as_ref()?.reason.as_deref());
+    !container.image_id.is_empty()
+        || container.container_id.as_ref().is_some_and(|id| !id.is_empty())
+        || state.is_some_and(|state| state.running.is_some())
+        || reason.is_some_and(|reason| PULLED.contains(&reason))
+}
+
+/// What this pod, which was made for nothing else, has to say.
+pub(crate) fn answer(pod: &Pod) -> Answer {
+    let status = pod.status.as_ref();
+    let statuses = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
+    let containers = pod.spec.as_ref().map_or(&[][..], |spec| spec.containers.as_slice());
+    let of = |name: &str| statuses.iter().find(|status| status.name == name);
+    let failed = containers.iter().find_map(|container| {
+        let why = not_pulled(of(&container.name)?)?;
+        Some(Answer::Failed { image: container.image.clone(), why })
+    });
+    if let Some(failed) = failed {
+        return failed;
+    }
+    if !containers.is_empty() && containers.iter().all(|container| of(&container.name).is_some_and(is_pulled)) {
+        return Answer::Here;
+    }
+    match status {
+        // Refused by the kubelet, or out of time.
+        Some(status) if matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")) => {
+            let reason = status.reason.as_deref().unwrap_or("the pod has ended");
+            Answer::Failed { image: None, why: in_words(reason, status.message.as_deref()) }
+        }
+        Some(_) | None => Answer::Pending,
+    }
+}
+
+fn in_words(reason: &str, message: Option<&str>) -> String {
+    match message.map(str::trim).filter(|message| !message.is_empty()) {
+        Some(message) => format!("{reason}: {message}"),
+        None => reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(phase: &str, of_each: &[Value]) -> Answer {
+        let of = |name: usize| format!("image-{name}");
+        let containers: Vec<_> = (0..2).map(|at| json!({"name": of(at), "image": format!("game:{at}")})).collect();
+        let statuses = of_each.iter().enumerate().map(|(at, state)| {
+            let mut said = json!({"name": of(at), "image": "", "imageID": "", "ready": false, "restartCount": 0});
+            said.as_object_mut().unwrap().append(state.clone().as_object_mut().unwrap());
+            said
+        });
+        let whole = json!({"phase": phase, "containerStatuses": statuses.collect::<Vec<_>>()});
+        answer(&serde_json::from_value(json!({"spec": {"containers": containers}, "status": whole})).unwrap())
+    }
+
+    fn waiting(reason: &str, message: &str) -> Value {
+        json!({"state": {"waiting": {"reason": reason, "message": message}}})
+    }
+
+    /// As containerd has it: `terminated`, and by whom it was made.
+    fn ended(reason: &str) -> Value {
+        let terminated = json!({"reason": reason, "exitCode": 128, "containerID": "containerd://c"});
+        json!({"imageID": "sha256:1", "containerID": "containerd://c", "state": {"terminated": terminated}})
+    }
+
+    #[test]
+    fn a_container_that_ran_or_could_not_be_started_has_an_image_and_one_that_waits_for_its_turn_has_not() {
+        let creating = || waiting("ContainerCreating", "");
+        for done in [
+            ended("Completed"),
+            ended("StartError"),
+            json!({"imageID": "sha256:1", "state": {"running": {}}}),
+            waiting("RunContainerError", "no such file"),
+            waiting("CreateContainerError", "no such file"),
+            waiting("CreateContainerConfigError", "runs as root"),
+        ] {
+            assert_eq!(said("Pending", &[done.clone(), ended("Completed")]), Answer::Here, "{done}");
+            assert_eq!(said("Pending", &[done.clone(), creating()]), Answer::Pending, "{done}");
+            assert_eq!(said("Running", &[done]), Answer::Pending, "nothing is said of the second one");
+        }
+        assert_eq!(said("Pending", &[]), Answer::Pending);
+        assert_eq!(
+            said("Failed", &[ended("StartError"), ended("StartError")]),
+            Answer::Here,
+            "neither has the command"
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_pulled_is_named_with_the_words_of_the_kubelet_whatever_the_others_do() {
+        for reason in NOT_PULLED {
+            let failed = Answer::Failed { image: Some("game:1".to_owned()), why: format!("{reason}: not found") };
+            assert_eq!(said("Pending", &[ended("Completed"), waiting(reason, "not found")]), failed);
+        }
+        let silent = Answer::Failed { image: Some("game:0".to_owned()), why: "ErrImagePull".to_owned() };
+        assert_eq!(said("Pending", &[waiting("ErrImagePull", ""), waiting("ContainerCreating", "")]), silent);
+    }
+
+    #[test]
+    fn a_pod_that_ended_without_a_container_proves_nothing_and_says_why() {
+        let unknown = || json!({"state": {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}});
+        let failed = |why: &str| Answer::Failed { image: None, why: why.to_owned() };
+        assert_eq!(said("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
+        let refused = json!({"status": {"phase": "Failed", "reason": "OutOfpods", "message": "Node has no room"},
+            "spec": {"containers": [{"name": "image-0"}]}});
+        assert_eq!(answer(&serde_json::from_value(refused).unwrap()), failed("OutOfpods: Node has no room"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Pure. When the node of a server is asked for the images of its next set.
+
+use jiff::{SignedDuration, Timestamp};
+use scheduler::gate::Gate;
+use scheduler::rollout::is_under_way;
+use scheduler::seen::{Door, Goal, Life, Players, Seen};
+
+/// So long before a window what was pulled long ago is looked for again: the look ahead of the window falls into it, and a node that has
+/// everything answers within seconds.
+const NEAR: SignedDuration = SignedDuration::from_mins(2);
+
+/// Whether the server of now is to be stopped for this goal one day. What is on trial has started already, and what has no pod pulls where it
+/// wakes.
+pub(super) fn would_be_stopped(goal: &Goal, seen: &Seen) -> bool {
+    let (Some(set), Some(pod), Some(settled)) = (seen.set, seen.pod, seen.facts.settled) else { return false };
+    let is_on_trial = set.door == Door::Open || pod.revision != settled.revision;
+    let is_held = seen.facts.failed.contains(&goal.revision) || goal.world < seen.world.floor;
+    let is_there = match pod.life {
+        Life::Starting { .. } | Life::Up | Life::Down => true,
+        Life::Refused | Life::Stopping { .. } => false,
+    };
+    is_there && goal.revision != settled.revision && !is_held && !is_on_trial
+}
+
+/// Whether that may begin within moments. Once it has begun nothing is asked again: the answer is younger than that.
+pub(super) fn is_near(goal: &Goal, seen: &Seen, gate: Gate, is_opportunistic: bool, now: Timestamp) -> bool {
+    if is_under_way(goal, seen, gate) {
+        return false;
+    }
+    match gate {
+        Gate::Open { .. } | Gate::Ending { .. } => true,
+        Gate::Shut { opens: Some(opens) } if opens <= now + NEAR => true,
+        Gate::Shut { .. } => is_opportunistic && seen.players == Players::Nobody,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::seen::{Act, Announced, DataVersion, Pod, PodUid, Revision, Set};
+
+    use super::*;
+    use crate::server::hot_copies::tests::at_rest;
+
+    const NEW: Revision = Revision(2);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).unwrap()
+    }
+
+    /// An update is planned for a server that is up, and nobody is on.
+    fn planned() -> (Goal, Seen) {
+        let (goal, seen, _) = at_rest();
+        (Goal { revision: NEW, ..goal }, seen)
+    }
+
+    #[test]
+    fn a_node_is_asked_for_what_its_server_is_to_be_stopped_for_and_for_nothing_else() {
+        let (goal, seen) = planned();
+        let pod = seen.pod.unwrap();
+        let with_life = |life| Seen { pod: Some(Pod { life, ..pod }), ..seen.clone() };
+        assert!(would_be_stopped(&goal, &seen));
+        assert!(
+            would_be_stopped(&goal, &with_life(Life::Down))
+                && would_be_stopped(&goal, &with_life(Life::Starting { gives_up_at: at(0) }))
+        );
+        assert!(!would_be_stopped(&Goal { revision: pod.revision, ..goal }, &seen), "it runs");
+        assert!(!would_be_stopped(&Goal { world: DataVersion(1), ..goal }, &seen), "below the world");
+        let mut failed = seen.clone();
+        failed.facts.failed = vec![NEW];
+        assert!(!would_be_stopped(&goal, &failed), "it failed here");
+        for life in [Life::Refused, Life::Stopping { lost_at: at(9) }] {
+            assert!(!would_be_stopped(&goal, &with_life(life)), "{life:?}");
+        }
+        let open = seen.set.map(|set| Set { door: Door::Open, ..set });
+        let on_trial = Some(Pod { revision: NEW, ..pod });
+        for other in [
+            Seen { set: open, ..seen.clone() },
+            Seen { pod: on_trial, ..seen.clone() },
+            Seen { pod: None, ..seen.clone() },
+            Seen { set: None, ..seen.clone() },
+        ] {
+            assert!(!would_be_stopped(&goal, &other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn an_update_is_near_two_minutes_before_its_window_in_it_and_where_nobody_is_on_until_it_has_begun() {
+        let (goal, seen) = planned();
+        let near = |seen: &Seen, gate, opportunistic| is_near(&goal, seen, gate, opportunistic, at(0));
+        let opens = |second| Gate::Shut { opens: Some(at(second)) };
+        let open = Gate::Open { opened_at: at(-60), until: at(3_600) };
+        assert!(near(&seen, open, false) && near(&seen, opens(120), false));
+        assert!(!near(&seen, opens(121), false) && !near(&seen, Gate::Shut { opens: None }, false));
+        assert!(near(&seen, Gate::Shut { opens: None }, true), "it may come at any time");
+        assert!(!near(&Seen { players: Players::Some(1), ..seen.clone() }, opens(121), true));
+        let act = Act::Update { goal: NEW, window_opened_at: at(-60) };
+        let mut told = seen.clone();
+        told.facts.announced = Some(Announced { act, pod: PodUid(7), ends: at(300) });
+        assert!(!near(&told, open, false), "players were told");
+    }
+}

@@ -1,0 +1,120 @@
+//! Pure. From when on the deadline of a start counts: what lies before it is not the server's.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
+
+use super::{last_end, mounts, server_of};
+use crate::server::build::pod::{BACKUP_VOLUME, PREPARE_CONTAINER, RESTORE_VOLUME};
+use crate::server::images::answer::not_pulled;
+
+/// How long bringing the files may take before the start deadline begins, and pulling an image that the node has not got: it was pulled
+/// beforehand on the node that the server was on, and it may come up on another one.
+const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
+
+/// What a pod that can take a copy, or put one in place, gets on top once `prepare` is at it. The agent cannot be asked meanwhile, and a copy
+/// that is broken off was down time for nothing: 100 GB in two hours are 14 MB a second, written and read back.
+const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
+
+/// From when on the start of this pod's server counts: from that of its process, else from when it could start at the latest.
+pub(super) fn counts_from(pod: &Pod) -> Timestamp {
+    let server = server_of(pod);
+    let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
+    if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
+        return at.0;
+    }
+    let status = pod.status.as_ref();
+    let mut init = status.iter().flat_map(|status| status.init_container_statuses.iter().flatten());
+    let prepare = init.find(|container| container.name == PREPARE_CONTAINER);
+    // What `prepare` had to do is done: only the image of the server can be missing. One that the node says it cannot have is given no time.
+    if let Some(ended_at) = prepare.and_then(ended_well_at) {
+        return if server.is_some_and(|server| not_pulled(server).is_some()) {
+            ended_at
+        } else {
+            ended_at + PREPARED_WITHIN
+        };
+    }
+    let made_at = status.and_then(|status| status.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
+    let made_at = made_at.map_or(Timestamp::UNIX_EPOCH, |at| at.0);
+    let copies = |spec: &PodSpec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME);
+    match prepare {
+        Some(prepare) if not_pulled(prepare).is_some() => made_at,
+        Some(prepare) if has_begun(prepare) && pod.spec.as_ref().is_some_and(copies) => {
+            made_at + PREPARED_WITHIN + COPIED_WITHIN
+        }
+        Some(_) | None => made_at + PREPARED_WITHIN,
+    }
+}
+
+fn ended_well_at(prepare: &ContainerStatus) -> Option<Timestamp> {
+    let ended = prepare.state.as_ref()?.terminated.as_ref().filter(|ended| ended.exit_code == 0)?;
+    ended.finished_at.as_ref().map(|at| at.0)
+}
+
+fn has_begun(prepare: &ContainerStatus) -> bool {
+    let runs = prepare.state.as_ref().is_some_and(|state| state.running.is_some());
+    runs || last_end(prepare).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const MADE: &str = "2026-11-22T03:00:00Z";
+
+    /// Minutes after the pod was made from which the start counts.
+    fn minutes(with_copies: bool, prepare: &Value, server: &Value) -> i64 {
+        let volumes = if with_copies { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
+        let status = |name: &str, state: &Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let pod = json!({
+            "spec": {"containers": [], "volumes": volumes},
+            "status": {
+                "startTime": MADE,
+                "initContainerStatuses": [status("prepare", prepare)],
+                "containerStatuses": [status("papermc", server)],
+            },
+        });
+        let from = counts_from(&serde_json::from_value(pod).unwrap());
+        from.duration_since(MADE.parse().unwrap()).as_mins()
+    }
+
+    fn waiting(reason: &str) -> Value {
+        json!({"waiting": {"reason": reason}})
+    }
+
+    fn ended(code: i32) -> Value {
+        json!({"terminated": {"exitCode": code, "finishedAt": "2026-11-22T03:07:00Z"}})
+    }
+
+    #[test]
+    fn the_process_of_the_server_counts_from_its_own_start() {
+        let running = json!({"running": {"startedAt": "2026-11-22T03:09:00Z"}});
+        assert_eq!(minutes(true, &ended(0), &running), 9);
+    }
+
+    #[test]
+    fn two_hours_for_a_copy_are_given_only_while_it_may_be_taken() {
+        let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
+        assert_eq!((minutes(true, &copying, &waits), minutes(false, &copying, &waits)), (140, 20));
+        assert_eq!(minutes(true, &ended(1), &waits), 140, "it is tried again");
+        assert_eq!(minutes(true, &ended(0), &waits), 7 + 20, "it is done: only an image can be missing");
+        assert_eq!(minutes(true, &waiting("PodInitializing"), &waits), 20, "it has not begun");
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_pulled_is_waited_for_no_longer_than_a_server_that_starts() {
+        for reason in ["ErrImagePull", "ImagePullBackOff"] {
+            assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "from the end of `prepare`");
+            assert_eq!(minutes(true, &waiting(reason), &waiting("PodInitializing")), 0, "the image of `prepare`");
+        }
+        assert_eq!(minutes(true, &ended(0), &waiting("ContainerCreating")), 27, "one that is being pulled");
+    }
+
+    #[test]
+    fn a_pod_of_which_nothing_is_said_counts_from_when_it_was_made() {
+        let pod = json!({"metadata": {"creationTimestamp": MADE}, "spec": {"containers": []}});
+        let from = counts_from(&serde_json::from_value(pod).unwrap());
+        assert_eq!(from.to_string(), "2026-11-22T03:20:00Z");
+    }
+}
