@@ -102,7 +102,7 @@ async fn remember(shared: &Arc<Shared>) {
             Ok(dropped) => stage::say_dropped(&dropped),
             Err(error) => warn!("{}", Chain(&error)),
         }
-        let staged = task.store.staged().and_then(|staged| task.store.prune().map(|_| staged));
+        let staged = task.store.staged(None).and_then(|staged| task.store.prune().map(|_| staged));
         let backups = task.settings.backups.as_ref();
         let hot = backups.and_then(|backups| hot_copy::remembered(&task.volume, backups, clock::now()));
         (last_stop, staged, hot)

@@ -43,7 +43,7 @@ async fn stage(shared: &Arc<Shared>, set: &FileSet, of: u32) -> Result<(), Strin
         note(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
     }
     on_disk(shared, set, Store::mark_staged).await?;
-    let staged = on_disk(shared, set, |store, _| store.staged()).await?;
+    let staged = on_disk(shared, set, |store, set| store.staged(Some(&set.lock))).await?;
     info!("lock {} is staged", set.lock);
     let mut state = shared.state();
     state.staged = staged;

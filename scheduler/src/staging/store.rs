@@ -167,10 +167,15 @@ impl Store {
         Ok(())
     }
 
-    /// The locks whose files all lie here, each hashed now. A record whose files do not is removed.
-    pub fn staged(&self) -> Result<Vec<String>, Error> {
+    /// The locks whose files all lie here, each hashed now. A record whose files do not is removed. Of sets that ran long ago only the one that is
+    /// `asked` for is looked at: they have hundreds of megabytes, and a server starts meanwhile.
+    pub fn staged(&self, asked: Option<&str>) -> Result<Vec<String>, Error> {
+        let earlier = self.earlier()?;
         let (mut whole, mut known) = (Vec::new(), Known::default());
         for (lock, path) in self.records()? {
+            if earlier.contains(&lock) && asked != Some(&lock) {
+                continue;
+            }
             let set: Option<FileSet> = read_record(&path).unwrap_or(None);
             let complete = match &set {
                 Some(set) => set.lock == lock && self.missing(set, &mut known)?.is_empty(),

@@ -20,11 +20,10 @@ fn a_container_that_ended_well_when_it_was_tried_again_has_not_refused() {
 }
 
 /// A pod made at `minute(0)`, of which the kubelet says this of the server's container.
-fn pod(server: &Value, copies: bool) -> Pod {
-    let volumes = if copies { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
+fn pod(server: &Value) -> Pod {
     serde_json::from_value(json!({
         "metadata": {"name": "lobby-0", "creationTimestamp": "2026-03-29T02:00:00Z"},
-        "spec": {"containers": [], "volumes": volumes},
+        "spec": {"containers": []},
         "status": {"startTime": "2026-03-29T02:00:00Z", "containerStatuses": [server]},
     }))
     .unwrap()
@@ -55,7 +54,7 @@ const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
 
 #[test]
 fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has_taken() {
-    let pod = pod(&running(), false);
+    let pod = pod(&running());
     let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR);
     for hours in 1..24 {
         let report = moved(60 * hours);
@@ -65,7 +64,7 @@ fn a_start_that_still_writes_to_log_or_world_is_not_given_up_however_long_it_has
 
 #[test]
 fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
-    let pod = pod(&running(), false);
+    let pod = pod(&running());
     let life = |report: Option<&Report>| life_of(&pod, report, HALF_AN_HOUR);
     let (stuck, silent) = (moved(40), Life::Starting { gives_up_at: minute(32) });
     assert_eq!(life(Some(&stuck)), Life::Starting { gives_up_at: minute(70) }, "the same at every look from then on");
@@ -74,24 +73,13 @@ fn a_start_that_writes_nothing_is_given_up_by_when_it_last_did() {
 }
 
 #[test]
-fn before_the_process_there_is_time_for_the_image_and_the_files_and_for_a_copy_if_one_can_be_taken() {
-    let waiting = json!({
-        "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-        "state": {"waiting": {"reason": "PodInitializing"}},
-    });
-    let life = |copies| life_of(&pod(&waiting, copies), None, HALF_AN_HOUR);
-    assert_eq!(life(false), Life::Starting { gives_up_at: minute(20 + 30) });
-    assert_eq!(life(true), Life::Starting { gives_up_at: minute(20 + 120 + 30) });
-}
-
-#[test]
 fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
     let mut up = running();
     up["started"] = json!(true);
-    assert_eq!(life_of(&pod(&up, false), Some(&moved(5)), HALF_AN_HOUR), Life::Up);
+    assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR), Life::Up);
     let crashed = json!({
         "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 3,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
     });
-    assert_eq!(life_of(&pod(&crashed, false), None, HALF_AN_HOUR), Life::Down);
+    assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR), Life::Down);
 }

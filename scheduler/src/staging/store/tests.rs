@@ -97,10 +97,10 @@ fn a_truncated_file_in_the_store_is_noticed_and_asked_for_again() {
     assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), std::slice::from_ref(&set.server));
     receive(&store, &set.server, &content).unwrap();
     store.mark_staged(&set).unwrap();
-    assert_eq!(store.staged().unwrap(), std::slice::from_ref(&set.lock));
+    assert_eq!(store.staged(None).unwrap(), std::slice::from_ref(&set.lock));
     let stored = store.volume.stored(&Hash::parse(&set.server.hash).unwrap());
     fs::write(&stored, &content[..10]).unwrap();
-    assert_eq!(store.staged().unwrap(), Vec::<String>::new());
+    assert_eq!(store.staged(None).unwrap(), Vec::<String>::new());
     assert_eq!(store.missing(&set, &mut Known::default()).unwrap(), std::slice::from_ref(&set.server));
     assert!(!stored.exists());
 }
@@ -145,7 +145,7 @@ fn what_runs_what_ran_before_and_what_is_staged_survive_the_cleaning() {
     for set in &sets[1..] {
         assert_eq!(store.missing(set, &mut Known::default()).unwrap(), vec![], "{}", set.lock);
     }
-    assert_eq!(store.staged().unwrap(), sets[1..].iter().map(|set| set.lock.clone()).collect::<Vec<_>>());
+    assert_eq!(store.staged(None).unwrap(), sets[1..].iter().map(|set| set.lock.clone()).collect::<Vec<_>>());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_lock_that_was_staged_and_never_ran_makes_room_for_the_next() {
         receive(&store, &set.server, &content).unwrap();
         store.mark_staged(&set).unwrap();
     }
-    assert_eq!(store.staged().unwrap(), ["b".repeat(64)]);
+    assert_eq!(store.staged(None).unwrap(), ["b".repeat(64)]);
     assert_eq!(store.prune().unwrap(), 1);
 }
 
@@ -194,8 +194,10 @@ fn the_files_of_the_last_five_sets_before_the_one_that_runs_lie_here_and_survive
     // `a` and `b` are too long ago. What is looked at is linked back in from its place only for the one that runs.
     assert_eq!(whole(&store, &sets), "cdefg1");
     store.mark_staged(&sets[2]).unwrap();
-    assert_eq!(store.staged().unwrap().len(), 6, "a person asked for `c`");
-    assert!(store.staged().unwrap().contains(&sets[2].lock));
+    let lately = [sets[7].lock.clone(), sets[6].lock.clone()];
+    assert_eq!(store.staged(None).unwrap(), lately, "those that may be needed");
+    let and_asked = [&sets[7], &sets[2], &sets[6]].map(|set| set.lock.clone());
+    assert_eq!(store.staged(Some(&sets[2].lock)).unwrap(), and_asked, "a person asked for `c`");
     let again = run_all(&store, "d");
     assert_eq!(whole(&store, &again), "d");
     assert_eq!(whole(&store, &sets), "cdefg1", "one that runs again takes no second place");
@@ -237,5 +239,7 @@ fn room_is_made_without_touching_what_is_on_its_way() {
     store.forget(&going, Some(&coming)).unwrap();
     assert_eq!(store.missing(&coming, &mut Known::default()).unwrap(), vec![], "it has no record yet");
     assert_eq!(whole(&store, &sets), "acd");
-    assert_eq!(store.staged().unwrap().len(), 2, "nobody believes that `a` is kept");
+    assert!(!store.staged(Some(&sets[1].lock)).unwrap().contains(&sets[1].lock), "nobody believes that `b` is kept");
+    let runs_and_before = [sets[2].lock.clone(), sets[3].lock.clone()];
+    assert_eq!(store.staged(None).unwrap(), runs_and_before);
 }
