@@ -101,7 +101,7 @@ fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_loc
         let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         (output.status.code(), out, err)
     };
-    let clash = "HouseRules.jar and MoreRules.jar are both HouseRules, and a server loads only one of them: \
+    let clash = "HouseRules-2.1.jar and HouseRules-2.2.jar are both HouseRules, and a server loads only one of them: \
                  lobby is not started until one of them goes.\n";
     let (end, answer, _) = ran(&["explain", "-f", "lobby.yaml"]);
     assert!(end == Some(1) && answer.starts_with(clash), "{end:?} {answer}");
