@@ -175,6 +175,12 @@ pub struct Solved {
 }
 
 impl Solved {
+    /// Whether anything of what runs would be another.
+    pub(crate) fn is_change(&self) -> bool {
+        let changes = |plugin: &ChosenPlugin| !plugin.runs_now || plugin.instead_of.is_some();
+        !self.paper.runs_now || !self.removed.is_empty() || self.plugins.iter().any(changes)
+    }
+
     /// What keeps the set from being brought: a plugin name that several files have, with those files.
     pub fn stopped_by(&self) -> Option<(&str, &[String])> {
         self.warnings.iter().find_map(|warning| {

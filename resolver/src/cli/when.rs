@@ -297,7 +297,9 @@ impl Timetable<'_> {
     /// start waits for no window.
     pub(super) fn in_sentences(&self, explanation: &Explanation) -> Option<String> {
         let (server, hints, changes) = match explanation {
-            Explanation::Solved(solved) => (&solved.server, &solved.hints, is_change(solved)),
+            // What is not brought comes in no window, and what a hint adds comes with it.
+            Explanation::Solved(solved) if solved.stopped_by().is_some() => return None,
+            Explanation::Solved(solved) => (&solved.server, &solved.hints, solved.is_change()),
             Explanation::Impossible(impossible) => (&impossible.server, &impossible.hints, false),
             Explanation::WhyNot(why) => (&why.server, &why.hints, false),
             Explanation::Unanswerable(_) | Explanation::GaveUp(_) => return None,
@@ -333,12 +335,6 @@ impl Timetable<'_> {
         let no_copy = (leaps && schedule.no_copy).then(|| NO_COPY.to_owned());
         Some(comes.into_iter().chain(later).chain(no_copy).collect::<Vec<_>>().join(" "))
     }
-}
-
-/// Whether anything of what runs would be another.
-fn is_change(solved: &Solved) -> bool {
-    let changes = |plugin: &crate::explain::ChosenPlugin| !plugin.runs_now || plugin.instead_of.is_some();
-    !solved.paper.runs_now || !solved.removed.is_empty() || solved.plugins.iter().any(changes)
 }
 
 /// Whether what would run is another Minecraft, or another software.

@@ -258,8 +258,8 @@ fn combinations(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
         steps.iter().find_map(|step| if let HintStep::WaitUntil { at } = step { Some(*at) } else { None })
     };
     let mut found = Vec::new();
-    let waits: Option<Vec<Timestamp>> = blockers.iter().map(wait).collect();
-    if let Some(at) = waits.and_then(|waits| waits.into_iter().max()) {
+    // Also where not all of them have one: what a plugin's date opens may open the others, too. The proof says whether it does.
+    if let Some(at) = blockers.iter().filter_map(wait).max() {
         found.push(vec![HintStep::WaitUntil { at }]);
     }
     let acts = |steps: &Vec<HintStep>| steps.iter().find(|step| !matches!(step, HintStep::WaitUntil { .. })).cloned();

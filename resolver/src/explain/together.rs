@@ -21,15 +21,13 @@ const MOST_PLUGINS: usize = 3;
 /// The no of a server that could run alone, but not with those of its group that were taken before it.
 pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossible {
     let mine = company.seat(company.me).open.clone();
-    let mut reasons = stands_against(asked, company, &mine, false);
-    let more = reasons.len().saturating_sub(MOST_PLUGINS);
-    reasons.truncate(MOST_PLUGINS);
+    let reasons = stands_against(asked, company, &mine, false);
     let mut impossible = Impossible {
         server: asked.world.request.server.clone(),
         software: asked.world.request.software,
         running: running(asked.world),
         reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
-        more,
+        more: 0,
         hints: Vec::new(),
         more_hints: 0,
         hints_left_out: None,
@@ -38,6 +36,9 @@ pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossi
     };
     (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
     impossible.hints_left_out = hint::left_out(asked);
+    // What is not shown has ways around it all the same.
+    impossible.more = impossible.reasons.len().saturating_sub(MOST_PLUGINS);
+    impossible.reasons.truncate(MOST_PLUGINS);
     impossible
 }
 

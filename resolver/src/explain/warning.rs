@@ -96,7 +96,7 @@ pub enum Warning {
         name: String,
         /// The files in `plugins/`.
         files: Vec<String>,
-        /// Whether one of them is read and would be new: the set is not brought then, and whatever runs stays.
+        /// Whether one of them is managed and was read, and anything would change: the set is not brought then, and whatever runs stays.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stops: bool,
     },

@@ -37,7 +37,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     // A build or a date that is waited for has no way around it that would have to be tried.
     let may_be_more = !newer_paper.is_empty() || !unfollowed.is_empty();
     let waits = awaited::by_newer(world, &paper.minecraft, &newer_paper, &unfollowed);
-    Solved {
+    let mut solved = Solved {
         server: world.request.server.clone(),
         software: world.request.software,
         paper,
@@ -53,7 +53,16 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
         hints_left_out: may_be_more.then(|| hint::left_out(asked)).flatten(),
         waits,
         lists_read_later: lists_read_later(asked),
+    };
+    if !solved.is_change() {
+        // Nothing is brought, so nothing is stopped.
+        for warning in &mut solved.warnings {
+            if let Warning::SharedName { stops, .. } = warning {
+                *stops = false;
+            }
+        }
     }
+    solved
 }
 
 /// Why one plugin does not follow: beside all that do, nothing of it would go.
@@ -347,13 +356,12 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
             .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
     );
     let chosen = world.shelves.iter().zip(&decision.chosen.releases);
-    let mut new: Vec<&str> = Vec::new();
+    let mut known: Vec<&str> = Vec::new();
     let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
             let jars = shelf.rules.jars.pick(release).ok()?;
-            let read = jars.iter().filter(|jar| jar.declared.is_some() && !world.runs(release));
-            new.extend(read.map(|jar| jar.file.name.as_str()));
+            known.extend(jars.iter().filter(|jar| jar.declared.is_some()).map(|jar| jar.file.name.as_str()));
             Some(jars.into_iter().map(|jar| {
                 let declared = jar.declared.map(|declared| declared.names().collect());
                 (jar.file.name.as_str(), declared, shelf.project.name.as_str())
@@ -369,7 +377,8 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
     let mut shared = clashes(read);
     shared.extend(shared_names(world.request, &beside_own));
     warnings.extend(shared.into_iter().map(|Clash { name, files }| {
-        let stops = files.iter().any(|file| new.contains(&file.as_str()));
+        // Whether it runs or not: the operator brings no set that has such a file.
+        let stops = files.iter().any(|file| known.contains(&file.as_str()));
         Warning::SharedName { name, files, stops }
     }));
     warnings

@@ -5,6 +5,7 @@ use std::fs;
 use fixtures::jar::{self, PluginYml};
 use sha2::{Digest, Sha256};
 
+use super::cluster::STATUS;
 use super::{Desk, WORLD, assert_shown, plugin, server};
 
 /// A JAR in the cache, as if it had been downloaded before: the replay speaks no https. Its sha256.
@@ -94,8 +95,10 @@ fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_loc
     later.version = "2.2".to_owned();
     let other =
         file(&cached(&later)).replace("name: house-rules", "name: more-rules").replace("HouseRules", "MoreRules");
-    let manifests = server("  updateStrategy: auto\n") + &file(&cached(&yml())) + &other;
-    let desk = Desk::new(&[("lobby.yaml", &manifests), ("locks/games.lobby.lock.json", "{}")]);
+    let with_both = |more: &str| server(&format!("  updateStrategy: auto\n{more}")) + &file(&cached(&yml())) + &other;
+    let manifests = [("lobby.yaml", with_both("")), ("runs.yaml", with_both(STATUS))];
+    let [lobby, runs] = manifests.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let desk = Desk::new(&[lobby, runs, ("locks/games.lobby.lock.json", "{}")]);
     let ran = |arguments: &[&str]| {
         let output = desk.command(arguments).output().unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -105,6 +108,9 @@ fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_loc
                  lobby is not started until one of them goes.\n";
     let (end, answer, _) = ran(&["explain", "-f", "lobby.yaml"]);
     assert!(end == Some(1) && answer.starts_with(clash), "{end:?} {answer}");
+    let (end, answer, _) = ran(&["explain", "-f", "runs.yaml"]);
+    assert!(end == Some(1) && answer.contains("lobby keeps running as it is until one of them goes."), "{answer}");
+    assert!(!answer.contains("is changed"), "it comes in no window: {answer}");
     let (end, answer, said) = ran(&["lock", "-f", "lobby.yaml", "-o", "locks"]);
     assert_eq!((end, answer.as_str()), (Some(1), ""), "{said}");
     assert!(said.starts_with(clash) && said.contains("games/lobby: no lock was written"), "{said}");

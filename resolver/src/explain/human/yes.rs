@@ -49,7 +49,7 @@ pub(super) fn solved(page: &mut Page, solved: &Solved) {
         page.table(&rows);
     }
     let stopped_by = solved.stopped_by();
-    let is_said = |warning: &&Warning| matches!(warning, Warning::SharedName { name, stops: true, .. } if stopped_by.is_some_and(|(said, _)| said == name));
+    let is_said = |warning: &&Warning| matches!(warning, Warning::SharedName { name, files, stops: true } if stopped_by == Some((name.as_str(), files.as_slice())));
     let mut warnings = solved.warnings.iter().filter(|warning| !is_said(warning)).peekable();
     if warnings.peek().is_some() {
         page.gap();

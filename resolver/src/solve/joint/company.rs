@@ -301,7 +301,7 @@ impl<'c, 'a> Company<'c, 'a> {
         meter: &Meter,
         tell: impl FnOnce(Option<&Company<'_, '_>>) -> T,
     ) -> Option<T> {
-        if self.seats.len() > MOST_PROVEN {
+        if self.seats.len() > MOST_PROVEN || meter.is_spent() {
             return None;
         }
         let requests = self.seats.iter().enumerate().map(|(at, seat)| {
