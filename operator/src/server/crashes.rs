@@ -5,12 +5,15 @@ use crds::PaperMCServerStatus;
 use crds::paper_mc_server::Crashes;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::gate::Gate;
 use scheduler::rollout::is_under_way;
 
 use super::observe::{Observed, last_end, server_of};
 use super::plan::Plan;
 
+/// The condition; there is none while its process stays.
+pub(crate) const CRASH_LOOP: &str = "CrashLoop";
 /// So many ends within [`LOOKS_BACK`] are no accident any more.
 const MAKE_A_LOOP: usize = 3;
 /// The kubelet waits 5 minutes at most between two starts, so a loop that never gets well shows at least ten ends in it.
@@ -45,18 +48,20 @@ pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
     why.map_or_else(|| format!("exit code {}", ended.exit_code), |why| format!("exit code {} ({why})", ended.exit_code))
 }
 
-fn is_loop(crashes: &Crashes) -> bool {
-    crashes.at.len() >= MAKE_A_LOOP
+/// Once it is one it ends with an hour without an end: a server that crashes every half an hour would else be in one and out of it in turns.
+fn is_loop(crashes: &Crashes, before: &[Condition]) -> bool {
+    crashes.at.len() >= MAKE_A_LOOP || before.iter().any(|condition| condition.type_ == CRASH_LOOP)
 }
 
 /// The loop that a server is in, and what a person can do. None: it is in none.
-pub(crate) fn loop_in_words(crashes: Option<&Crashes>, pod: Option<&Pod>) -> Option<String> {
-    let crashes = crashes.filter(|crashes| is_loop(crashes))?;
+pub(crate) fn loop_in_words(crashes: Option<&Crashes>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
+    let crashes = crashes.filter(|crashes| is_loop(crashes, before))?;
     let count = crashes.at.len();
     let at_least = if count == MOST { "at least " } else { "" };
     let last = pod.and_then(crash_of).map(|ended| format!(", last with {}", end_in_words(ended))).unwrap_or_default();
+    let times = if count == 1 { "once".to_owned() } else { format!("{at_least}{count} times") };
     Some(format!(
-        "the server's process has ended {at_least}{count} times within an hour{last}; see the log of container `papermc`, also with \
+        "the server's process has ended {times} within an hour{last}; see the log of container `papermc`, also with \
          `--previous`. The kubelet starts it again each time, up to 5 minutes later. No update begins by itself meanwhile; annotate \
          nightshift.dev/apply-now to apply one, or go back with nightshift.dev/rollback-to"
     ))
@@ -74,7 +79,7 @@ impl Plan {
     ) {
         let settled = seen.pod.as_ref().filter(|_| seen.facts.settled.is_some() && !Self::is_on_trial(seen));
         self.crashes = settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now));
-        let is_loop = self.crashes.as_ref().is_some_and(is_loop);
+        let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_loop(crashes, &before.conditions));
         self.held_by_crashes = is_loop && by_itself && !is_under_way(&self.goal, &self.seen, self.gate);
         if self.held_by_crashes {
             self.gate = Gate::Shut { opens: None };
@@ -118,11 +123,25 @@ mod tests {
 
     #[test]
     fn three_crashes_within_an_hour_are_a_loop_and_each_is_counted_once() {
-        let says = |minutes: &[i64]| loop_in_words(after(minutes).as_ref(), None);
+        let says = |minutes: &[i64]| loop_in_words(after(minutes).as_ref(), &[], None);
         assert_eq!(says(&[0, 10]), None);
         assert!(says(&[0, 10, 59]).unwrap().starts_with("the server's process has ended 3 times within an hour; see"));
         assert_eq!(says(&[0, 10, 60]), None, "the first is an hour old");
         assert!(says(&(0..50).collect::<Vec<_>>()).unwrap().contains("at least 10 times"));
+    }
+
+    #[test]
+    fn a_loop_ends_with_an_hour_without_an_end() {
+        let says = |before: &[Condition], minutes: &[i64]| loop_in_words(after(minutes).as_ref(), before, None);
+        // A leak that ends the process every 25 minutes.
+        assert_eq!(says(&[], &[0, 25, 65]), None);
+        let before: [Condition; 1] = [serde_json::from_value(json!({
+            "type": CRASH_LOOP, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(50).to_string(),
+        }))
+        .unwrap()];
+        assert!(says(&before, &[0, 25, 65]).unwrap().contains("ended 2 times within"));
+        assert!(says(&before, &[65]).unwrap().contains("ended once within"));
+        assert_eq!(says(&before, &[]), None);
     }
 
     #[test]
@@ -142,7 +161,7 @@ mod tests {
     #[test]
     fn a_loop_says_how_the_process_ended_last() {
         let killed = json!({"exitCode": 137, "reason": "OOMKilled", "finishedAt": at(3).to_string()});
-        let words = loop_in_words(after(&[0, 1, 2]).as_ref(), Some(&pod("a", &killed))).unwrap();
+        let words = loop_in_words(after(&[0, 1, 2]).as_ref(), &[], Some(&pod("a", &killed))).unwrap();
         assert!(words.contains("3 times within an hour, last with exit code 137 (OOMKilled); see"), "{words}");
     }
 }

@@ -25,7 +25,7 @@ mod when;
 use answer::answer;
 use pull::{Deed, Found, Pull};
 use question::Question;
-use when::{is_near, would_be_stopped};
+use when::{is_announced, is_near, would_be_stopped};
 
 impl Plan {
     /// When a node is asked again for what it could not pull.
@@ -53,9 +53,12 @@ pub(super) async fn look(
         ctx.memory.pulls.remove(&key);
         return Ok(());
     };
-    let near = is_near(&plan.goal, &plan.seen, plan.gate, server.opportunistic.is_some(), now);
+    // Nothing is announced before the node has them, and what players were told happens: also after an operator that knew it has died.
+    let told = is_announced(&plan.goal, &plan.seen);
+    let near = !told && is_near(&plan.goal, &plan.seen, plan.gate, server.opportunistic.is_some(), now);
     let pull = match known.filter(|known| known.question == question) {
         Some(known) if known.stands(near, now) => known,
+        None if told => return Ok(()),
         known => ask(ctx, server, plan, known.unwrap_or_else(|| Pull::new(question)), now).await?,
     };
     ctx.memory.pulls.put(key, pull.clone());

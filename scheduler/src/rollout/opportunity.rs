@@ -63,7 +63,7 @@ pub fn opportunity(
         // A pod that is lost comes back as it was: two changes at once would leave nobody knowing which of them it was.
         return if set.asleep { opening(Occasion::Asleep, Timestamp::MIN) } else { None };
     };
-    if pod.life != Life::Up || pod.revision != settled.revision || !seen.staged || seen.images != Images::Here {
+    if pod.life != Life::Up || pod.revision != settled.revision || !seen.staged {
         return None;
     }
     let restart = goal.restart.filter(|restart| is_taken_along(goal, seen, *restart));
@@ -75,6 +75,9 @@ pub fn opportunity(
     // What players were told before a restart happens as they were told, also when they have left.
     if restart.is_some_and(|restart| has_begun(goal, seen, restart.due)) {
         return with_restart;
+    }
+    if seen.images != Images::Here {
+        return None;
     }
     let empty_since = seen.empty_since.filter(|_| seen.players == Players::Nobody);
     let long_enough = empty_since.map(|since| later(since, empty_for)).filter(|from| *from <= now);

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::Gate;
 use scheduler::rollout::is_under_way;
-use scheduler::seen::{Door, Goal, Life, Players, Seen};
+use scheduler::seen::{Act, Door, Goal, Life, Players, Seen};
 
 /// So long before a window what was pulled long ago is looked for again: the look ahead of the window falls into it, and a node that has
 /// everything answers within seconds.
@@ -22,6 +22,12 @@ pub(super) fn would_be_stopped(goal: &Goal, seen: &Seen) -> bool {
     is_there && goal.revision != settled.revision && !is_held && !is_on_trial
 }
 
+/// Whether players of the pod of now were told of it.
+pub(super) fn is_announced(goal: &Goal, seen: &Seen) -> bool {
+    let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
+    told.is_some_and(|told| matches!(told.act, Act::Update { goal: of, window_opened_at: _ } if of == goal.revision))
+}
+
 /// Whether that may begin within moments. Once it has begun nothing is asked again: the answer is younger than that.
 pub(super) fn is_near(goal: &Goal, seen: &Seen, gate: Gate, is_opportunistic: bool, now: Timestamp) -> bool {
     if is_under_way(goal, seen, gate) {
@@ -36,7 +42,7 @@ pub(super) fn is_near(goal: &Goal, seen: &Seen, gate: Gate, is_opportunistic: bo
 
 #[cfg(test)]
 mod tests {
-    use scheduler::seen::{Act, Announced, DataVersion, Pod, PodUid, Revision, Set};
+    use scheduler::seen::{Announced, DataVersion, Pod, PodUid, Revision, Set};
 
     use super::*;
     use crate::server::hot_copies::tests::at_rest;
@@ -97,5 +103,9 @@ mod tests {
         let mut told = seen.clone();
         told.facts.announced = Some(Announced { act, pod: PodUid(7), ends: at(300) });
         assert!(!near(&told, open, false), "players were told");
+        assert!(is_announced(&goal, &told) && !is_announced(&goal, &seen));
+        assert!(!is_announced(&Goal { revision: Revision(3), ..goal }, &told), "of another set");
+        let elsewhere = Seen { pod: seen.pod.map(|pod| Pod { uid: PodUid(8), ..pod }), ..told };
+        assert!(!is_announced(&goal, &elsewhere), "another pod");
     }
 }

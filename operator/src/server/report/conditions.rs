@@ -11,7 +11,6 @@ use scheduler::rollout::{Occasion, Step, WaitingOn};
 use scheduler::seen::{Door, Life, Verdict};
 
 use super::backup::BACKUP_READY;
-use super::crashes::CRASH_LOOP;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
 use super::{
@@ -21,6 +20,7 @@ use crate::chain::cut;
 use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::copies::{cold_copy, copies};
+use crate::server::crashes::CRASH_LOOP;
 use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::restore;
@@ -91,7 +91,7 @@ pub(super) fn build_conditions(
         conditions.push(of(images::IMAGES_PULLED, Some(false), images::PULL_FAILED, message));
     }
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
-    if let Some(message) = crashes::in_words(report) {
+    if let Some(message) = crashes::in_words(report, before) {
         conditions.push(of(CRASH_LOOP, Some(true), "ProcessEnds", cut(&message, LONGEST_MESSAGE)));
     }
     conditions.extend(of_own_jars(report, before, |message| {

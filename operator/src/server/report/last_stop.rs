@@ -32,7 +32,7 @@ pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCSer
 pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
     let is_known = before.last_stop.as_ref().is_some_and(|known| known.at == last.at);
-    let is_told = is_known || crashes::in_words(report).is_some();
+    let is_told = is_known || crashes::in_words(report, &before.conditions).is_some();
     let is_worth_it = !is_told && is_unsaved(last, report.seen.pod.as_ref(), report.now);
     is_worth_it.then(|| Note { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
 }

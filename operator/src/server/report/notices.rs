@@ -11,7 +11,6 @@ use scheduler::rollout::{Step, WaitingOn};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
 use super::cost::behind;
-use super::crashes::CRASH_LOOP;
 use super::failure::why_it_failed;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
@@ -20,6 +19,7 @@ use crate::chain::cut;
 use crate::notify::{Channel, Trouble};
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
+use crate::server::crashes::CRASH_LOOP;
 use crate::server::observe::Observed;
 
 /// How long before its window an update is told once more.

@@ -182,6 +182,9 @@ fn a_restart_by_the_clock_takes_the_update_along_with_its_own_policy_and_its_own
     // They were told when it comes: that they have left by then makes it neither earlier nor another one.
     let left = Seen { players: Players::Nobody, empty_since: Some(at(LEFT - 60)), ..seen };
     assert_eq!(occasion(&goal, &left, LEFT + 6), Some(Occasion::Restart));
+    // Nor what a new operator has not found out yet: nobody was told before the images were there.
+    let asked_again = Seen { images: Images::OnTheirWay, ..left.clone() };
+    assert_eq!(occasion(&goal, &asked_again, LEFT + 6), Some(Occasion::Restart));
     assert_eq!(occasion(&goal, &Seen { facts: empty().facts, ..left }, LEFT + 6), Some(Occasion::Empty));
 }
 
