@@ -140,7 +140,7 @@ fn as_ours(name: &str) -> Value {
 async fn bare_gaps(world: &World, name: &str, around: fn(&str) -> Value) -> Vec<SignedDuration> {
     let of_each = (0..AT_A_TIME).map(async |number| {
         let name = format!("{name}-{number}");
-        let labels = json!({"nightshift.dev/server": name});
+        let labels = json!({"app.kubernetes.io/name": "papermc", "nightshift.dev/server": name});
         let mut pod = around(&name);
         pod["containers"] = json!([{
             "name": "papermc", "image": IMAGE, "command": ["sh", "-c", UNTIL_TOLD],

@@ -268,7 +268,8 @@ async fn comes(server: &Server<'_>, moment: Moment, before: &Pod, lived: &mut Li
 }
 
 async fn note_pods(server: &Server<'_>, lived: &mut Lived) {
-    let of_server = ListParams::default().labels(&format!("nightshift.dev/server={}", server.name));
+    let of_server =
+        ListParams::default().labels(&format!("app.kubernetes.io/name=papermc,nightshift.dev/server={}", server.name));
     for pod in server.world.api::<Pod>().list(&of_server).await.unwrap().items {
         lived.pods.insert(uid_of(&pod));
     }

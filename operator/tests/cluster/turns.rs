@@ -55,7 +55,7 @@ async fn with_a_bound_of_one_servers_are_updated_one_after_the_other_and_the_oth
 /// The servers whose pod is not there, or on its way out, or whose process does not run. Not "not ready": the kubelet says that a server is
 /// ready some seconds after its agent has proven it.
 async fn away(world: &World) -> Vec<String> {
-    let of_servers = ListParams::default().labels("nightshift.dev/server");
+    let of_servers = ListParams::default().labels("app.kubernetes.io/name=papermc,nightshift.dev/server");
     let pods = world.api::<Pod>().list(&of_servers).await.unwrap().items;
     let here = |name: &&str| {
         let name = format!("{name}-0");

@@ -115,7 +115,9 @@ impl Witness {
 }
 
 async fn watch(api: Api<Pod>, server: String, seen: Arc<Mutex<Seen>>) {
-    let selector = watcher::Config::default().labels(&format!("nightshift.dev/server={server}"));
+    // Not the one that has its node pull images.
+    let labels = format!("app.kubernetes.io/name=papermc,nightshift.dev/server={server}");
+    let selector = watcher::Config::default().labels(&labels);
     let mut pods = Box::pin(watcher(api.clone(), selector).default_backoff().applied_objects());
     while let Some(next) = pods.next().await {
         let Ok(pod) = next else { continue };

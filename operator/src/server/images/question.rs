@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodTe
 use kube::ResourceExt as _;
 use serde_json::json;
 
+use super::answer::not_pulled;
 use crate::revision::digest;
 
 /// The policy under which each start asks the registry.
@@ -62,17 +63,18 @@ fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
     spec.init_containers.iter().flatten().chain(&spec.containers)
 }
 
-/// The images that containers of this pod were made of. What its spec names alone may be waited for as well.
+/// The images that this pod runs, or has its node pull by itself: one that is starting needs nobody to ask for them. What its node says that it
+/// cannot pull is not among them.
 fn run_by(pod: &Pod) -> BTreeSet<&str> {
     let status = pod.status.as_ref();
     let init = status.and_then(|status| status.init_container_statuses.as_ref());
     let main = status.and_then(|status| status.container_statuses.as_ref());
     let statuses: Vec<&ContainerStatus> = init.into_iter().chain(main).flatten().collect();
-    let was_made = |container: &&Container| {
-        statuses.iter().any(|status| status.name == container.name && !status.image_id.is_empty())
+    let cannot = |container: &Container| {
+        statuses.iter().any(|status| status.name == container.name && not_pulled(status).is_some())
     };
-    let made = pod.spec.iter().flat_map(containers).filter(was_made);
-    made.filter_map(|container| container.image.as_deref()).collect()
+    let comes = pod.spec.iter().flat_map(containers).filter(|container| !cannot(container));
+    comes.filter_map(|container| container.image.as_deref()).collect()
 }
 
 #[cfg(test)]
@@ -145,10 +147,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_that_the_pod_itself_waits_for_is_not_on_its_node_and_a_pod_without_a_node_asks_nobody() {
+    fn an_image_that_the_pod_itself_cannot_get_is_not_on_its_node_and_one_that_it_starts_with_is_asked_for_by_nobody_else()
+     {
         let mut waits = pod("game:2");
         waits["status"]["containerStatuses"][0]["imageID"] = json!("");
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
+        assert_eq!(images(&goal, &waits), [], "it is being started");
+        let mut made = waits.clone();
+        made["status"] = json!({});
+        assert_eq!(images(&goal, &made), [], "its node has not said a word yet");
+        waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
         assert_eq!(images(&goal, &waits), [pair("game:2", "IfNotPresent")]);
         waits["spec"].as_object_mut().unwrap().remove("nodeName");
         assert_eq!(asked(&goal, &waits), None);
