@@ -50,7 +50,12 @@ pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
 
 /// Once it is one it ends with an hour without an end: a server that crashes every half an hour would else be in one and out of it in turns.
 fn is_loop(crashes: &Crashes, before: &[Condition]) -> bool {
-    crashes.at.len() >= MAKE_A_LOOP || before.iter().any(|condition| condition.type_ == CRASH_LOOP)
+    crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
+}
+
+/// Whether these conditions tell of a loop.
+pub(crate) fn was_loop(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| condition.type_ == CRASH_LOOP)
 }
 
 /// The loop that a server is in, and what a person can do. None: it is in none.

@@ -76,8 +76,7 @@ async fn ask(
     now: Timestamp,
 ) -> Result<Pull, ApplyError> {
     let (api, name) = (pods(ctx, server), pull_name(&server.name));
-    let failed =
-        |verb| move |source| ApplyError::Write { verb, kind: "Pod".to_owned(), name: pull_name(&server.name), source };
+    let failed = |verb| failed(server, verb);
     let pod = api.get_opt(&name).await.map_err(failed("read"))?;
     let uid = pod.as_ref().and_then(Pod::uid);
     let found = found(pod.as_ref(), server, &pull.question, now);
@@ -127,13 +126,16 @@ fn is_ours(pod: &Pod, server: &CheckedServer) -> bool {
 /// Deletes the pod that pulls, whatever it was asked for, if there is one.
 pub(super) async fn clear(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
     let (api, name) = (pods(ctx, server), pull_name(&server.name));
-    let failed =
-        |verb| move |source| ApplyError::Write { verb, kind: "Pod".to_owned(), name: pull_name(&server.name), source };
+    let failed = |verb| failed(server, verb);
     let left = api.get_opt(&name).await.map_err(failed("read"))?.filter(|pod| is_ours(pod, server));
     match left {
         Some(pod) => delete_exactly(ctx, &api, &name, pod.uid()).await.map_err(failed("delete")),
         None => Ok(()),
     }
+}
+
+fn failed(server: &CheckedServer, verb: &'static str) -> impl Fn(kube::Error) -> ApplyError {
+    move |source| ApplyError::Write { verb, kind: "Pod".to_owned(), name: pull_name(&server.name), source }
 }
 
 fn pods(ctx: &Context, server: &CheckedServer) -> Api<Pod> {

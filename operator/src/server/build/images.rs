@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Container, Pod, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile,
-    SecurityContext, Toleration,
+    Container, Pod, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, Toleration,
 };
 
 use super::super::check::CheckedServer;
 use super::super::images::pull::PULLED_WITHIN;
 use super::super::images::question::Question;
 use super::child_meta;
-use super::pod::{SERVER_CONTAINER, no_capabilities, quantities};
+use super::pod::{SERVER_CONTAINER, confined, quantities, runtime_default};
 use crate::k8s::labels;
 
 /// Where the user of the server's image is root, or not known.
@@ -45,12 +44,7 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
             limits: Some(quantities(&[("cpu", "100m"), ("memory", "64Mi")])),
             ..ResourceRequirements::default()
         }),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            read_only_root_filesystem: Some(true),
-            capabilities: Some(no_capabilities()),
-            ..SecurityContext::default()
-        }),
+        security_context: Some(confined()),
         ..Container::default()
     });
     Pod {
@@ -73,10 +67,7 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
             security_context: Some(PodSecurityContext {
                 run_as_non_root: Some(true),
                 run_as_user: Some(goal.map_or(NOBODY, user)),
-                seccomp_profile: Some(SeccompProfile {
-                    type_: "RuntimeDefault".to_owned(),
-                    ..SeccompProfile::default()
-                }),
+                seccomp_profile: Some(runtime_default()),
                 ..PodSecurityContext::default()
             }),
             ..PodSpec::default()

@@ -198,12 +198,7 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
             limits: Some(quantities(&[("memory", "256Mi")])),
             ..ResourceRequirements::default()
         }),
-        security_context: Some(SecurityContext {
-            allow_privilege_escalation: Some(false),
-            read_only_root_filesystem: Some(true),
-            capabilities: Some(no_capabilities()),
-            ..SecurityContext::default()
-        }),
+        security_context: Some(confined()),
         ..Container::default()
     }
 }
@@ -260,8 +255,23 @@ fn pod_security() -> PodSecurityContext {
         run_as_group: Some(1_000),
         fs_group: Some(1_000),
         fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-        seccomp_profile: Some(SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }),
+        seccomp_profile: Some(runtime_default()),
         ..PodSecurityContext::default()
+    }
+}
+
+/// The calls of the kernel that the runtime lets every container have.
+pub(super) fn runtime_default() -> SeccompProfile {
+    SeccompProfile { type_: "RuntimeDefault".to_owned(), ..SeccompProfile::default() }
+}
+
+/// What every container of ours is left with: it writes to its mounts only.
+pub(super) fn confined() -> SecurityContext {
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        read_only_root_filesystem: Some(true),
+        capabilities: Some(no_capabilities()),
+        ..SecurityContext::default()
     }
 }
 
@@ -290,7 +300,7 @@ pub(super) fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
     of.iter().map(|(name, value)| ((*name).to_owned(), Quantity((*value).to_owned()))).collect()
 }
 
-pub(super) fn no_capabilities() -> Capabilities {
+fn no_capabilities() -> Capabilities {
     Capabilities { drop: Some(vec!["ALL".to_owned()]), ..Capabilities::default() }
 }
 
