@@ -48,7 +48,7 @@ pub(crate) struct Context {
     pub(crate) turns: Turns,
     /// Passes that have not come to their act.
     pub(crate) rush: Rush,
-    /// Wakes a server at the instant its window opens.
+    /// Wakes a server in time before its window opens.
     pub(crate) alarm: Alarm,
     pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     /// The same in a moment ([`crate::moment`]).

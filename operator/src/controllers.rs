@@ -129,7 +129,7 @@ where
 
 /// Spec, labels and annotations; None, which always counts as news, without a generation. A status is written by us: of a hundred servers that
 /// wrote theirs, each would wake the Plugins, whose statuses name servers, and each of those all the servers.
-fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
+pub(crate) fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     (object.meta().generation?, object.labels(), object.annotations()).hash(&mut hasher);
     Some(hasher.finish())

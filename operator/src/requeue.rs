@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
 
 /// After a step the world has changed and nobody may tell us (the agent is not watched).
@@ -21,6 +21,8 @@ const LONGEST: Duration = Duration::from_mins(15);
 /// So long before the instant that is waited for all is looked at once, so that little is left to read and to decide at that instant: hundreds
 /// of servers may wait for the same one.
 const AHEAD: Duration = Duration::from_mins(1);
+/// So long before it the look begins that stands at the line (`server/start_line.rs`): two hundred servers are looked at within two seconds.
+pub(crate) const AT_THE_LINE: SignedDuration = SignedDuration::from_secs(5);
 /// Back-off of failures: 1 s doubled each time up to this.
 const FAILURE_CAP: Duration = Duration::from_mins(5);
 
@@ -98,7 +100,8 @@ pub(crate) fn again(outcome: Outcome, now: Timestamp) -> Action {
         }
         Outcome::Waiting { until: Some(at) } => {
             let left = left(at, now);
-            Action::requeue(left.checked_sub(AHEAD).filter(|rest| *rest > AFTER_A_STEP).unwrap_or(left).min(LONGEST))
+            let before = |ahead| left.checked_sub(ahead).filter(|rest| *rest > AFTER_A_STEP);
+            Action::requeue(before(AHEAD).or_else(|| before(AT_THE_LINE.unsigned_abs())).unwrap_or(left).min(LONGEST))
         }
         Outcome::Failed { blame: Blame::User, attempt: _ } => Action::await_change(),
         Outcome::Failed { blame: Blame::Cluster | Blame::Upstream, attempt } => {
@@ -122,9 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_waited_for_exactly_with_a_look_ahead_but_never_longer_than_a_quarter_of_an_hour() {
+    fn a_window_is_waited_for_exactly_with_two_looks_ahead_but_never_longer_than_a_quarter_of_an_hour() {
+        let now = Outcome::Waiting { until: Some(at(100 + 6)) };
+        assert_eq!(again(now, at(100)), Action::requeue(Duration::from_secs(6)));
         let soon = Outcome::Waiting { until: Some(at(100 + 60)) };
-        assert_eq!(again(soon, at(100)), Action::requeue(Duration::from_mins(1)));
+        assert_eq!(again(soon, at(100)), Action::requeue(Duration::from_secs(55)));
         let later = Outcome::Waiting { until: Some(at(100 + 90)) };
         assert_eq!(again(later, at(100)), Action::requeue(Duration::from_secs(30)));
         let far = Outcome::Waiting { until: Some(at(100 + 86_400)) };

@@ -36,6 +36,7 @@ pub(crate) mod follows;
 pub(crate) mod hot_copies;
 pub(crate) mod images;
 pub(crate) mod in_place;
+mod look;
 mod look_again;
 mod new_volume;
 pub(crate) mod observe;
@@ -50,14 +51,15 @@ pub(crate) mod restore;
 pub(crate) mod rollout;
 pub(crate) mod scope;
 mod staging;
+mod start_line;
 mod strangers;
 mod turn;
 pub(crate) mod undo;
 
 use choose::Question;
 use consent::Consent;
-use drain::Drain;
 use hot_copies::{HotCopies, ask};
+use look::{Look, look};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble, status_before};
 use restore::Restores;
@@ -68,10 +70,6 @@ use undo::Undo;
 
 /// How old what was seen may be when a step is decided upon it.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
-
-/// What a person reads who has not accepted the EULA.
-const NO_EULA: &str =
-    "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
 
 /// Why a pass could not do its job. "Not yet" is never an error.
 #[derive(Debug, thiserror::Error)]
@@ -201,17 +199,13 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 }
 
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
-    let at = now();
-    let seen = observe::observe(server, ctx, at).await?;
-    let (checked, drain) = match read(server, ctx, &seen).await? {
-        Ok(read) => read,
-        Err(trouble) => return unread(ctx, server, &seen, trouble, at).await,
+    let Look { seen, checked, drain, start } = match look(server, ctx).await? {
+        Ok(look) => look,
+        Err(outcome) => return Ok(outcome),
     };
+    let at = start.at;
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
-    if let Some(until) = plan::too_young(server, &seen, at) {
-        return Ok(Outcome::Under { until: Some(until) });
-    }
     let runs = WhatRuns::of(&seen);
     let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
@@ -246,7 +240,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     };
 
     let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs, &seen).await?;
-    if now() > at + LOOK_COUNTS {
+    if start.is_too_old(LOOK_COUNTS) {
         // Downloads took so long that what was seen is old. They are here now: look again.
         return Ok(Outcome::Acted);
     }
@@ -282,6 +276,10 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     plan.adjust_gate(&checked, &seen, &before, follows, waits, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
+    if !start.allows(step) {
+        ctx.look_again(&checked.namespace, &checked.name);
+        return Ok(Outcome::Acted);
+    }
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = Hand {
@@ -305,31 +303,6 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         apply::clean_up(ctx, &checked, &seen, &bundle, plan.goal.revision, &status_before(ctx, server).history).await?;
     }
     Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
-}
-
-/// The spec as every later step can rely on it, with the node of its server; or why nothing can be begun with it.
-async fn read(
-    server: &PaperMCServer,
-    ctx: &Context,
-    seen: &observe::Observed,
-) -> Result<Result<(check::CheckedServer, Drain), Trouble>, PassError> {
-    let checked = match check::check(server) {
-        Ok(checked) if seen.facts.settled.is_some() => checked.past_its_first_start(),
-        Ok(checked) => checked,
-        Err(complaints) => return Ok(Err(Trouble::Spec(in_words(&complaints)))),
-    };
-    if !checked.eula {
-        return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
-    }
-    if let Some(words) = new_volume::missing_claim(ctx, &checked, seen).await? {
-        return Ok(Err(Trouble::NoClaim(words)));
-    }
-    let drain = drain::look(ctx, &checked, seen);
-    Ok(drain.map(|drain| (checked, drain)).map_err(|complaint| Trouble::Spec(complaint.to_string())))
-}
-
-fn in_words(complaints: &[impl ToString]) -> String {
-    complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Writes down what a person asks for, if that is news, before anything is done about it.
@@ -440,6 +413,10 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
     Ok(done)
 }
 
+/// So long before an instant the alarm rings. From then on the requeue is punctual by itself: an alarm at the instant would only bring a
+/// second look in the moment in which hundreds of servers have their first.
+const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
+
 /// The requeue is the guarantee; the alarm makes it punctual.
 async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
     let opens = match plan.gate {
@@ -447,9 +424,8 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Times
         Gate::Open { .. } => None,
     };
     let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming).chain(plan.waits_until());
-    let Some(opens) = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min() else {
-        return;
-    };
+    let next = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min();
+    let Some(rings) = next.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at) else { return };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);
     let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());
@@ -457,8 +433,8 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Times
         // Nobody listens any more only when the process ends.
         drop(wake.send(object));
     };
-    if let Err(error) = ctx.alarm.wake_at(key, opens, ring).await {
-        warn!(error = %Chain(&error), opens = %opens, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
+    if let Err(error) = ctx.alarm.wake_at(key, rings, ring).await {
+        warn!(error = %Chain(&error), rings = %rings, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
     }
 }
 

@@ -1,0 +1,144 @@
+//! Edge (reads). A server whose players are to be warned at the instant its window opens is looked at some seconds before, and then stands at the
+//! line: hundreds may wait for the same instant, and what each of them reads first keeps the players of another one waiting.
+
+use std::time::Duration;
+
+use crds::PaperMCServer;
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector::ObjectRef;
+use scheduler::rollout::Step;
+use scheduler::seen::Players;
+
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::plan::Plan;
+use super::report::status_before;
+use crate::clock::now;
+use crate::context::Context;
+use crate::controllers::what_is_asked;
+use crate::requeue::AT_THE_LINE;
+
+/// What is decided in a pass, and by which look at the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    /// When it is decided.
+    pub(super) at: Timestamp,
+    /// When the server was looked at.
+    looked_at: Timestamp,
+}
+
+impl Start {
+    /// Whether a step may rest upon a look that is as old as this one. A warning may: its agent refuses what is meant for another pod. What
+    /// touches the server is decided upon a new look.
+    pub(super) fn allows(self, step: Step) -> bool {
+        self.at == self.looked_at || matches!(step, Step::Announce { .. } | Step::Wait(_))
+    }
+
+    /// Whether what was seen is too old by now to decide anything upon it.
+    pub(super) fn is_too_old(self, counts: SignedDuration) -> bool {
+        now() > self.looked_at + counts
+    }
+}
+
+/// Waits for the window if it opens within seconds and somebody is on to be warned. None: something else is asked for now than when the server was
+/// looked at.
+pub(super) async fn stand(
+    ctx: &Context,
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    seen: &Observed,
+    looked_at: Timestamp,
+) -> Option<Start> {
+    let start = |at| Start { at, looked_at };
+    let is_planned = status_before(ctx, server).available_update.is_some();
+    let opens = checked.windows.next_opening(looked_at).filter(|_| is_planned);
+    let Some(opens) = waits_for(opens, seen, looked_at) else { return Some(start(looked_at)) };
+    let mut at = now();
+    while at < opens {
+        tokio::time::sleep(Duration::try_from(opens.duration_since(at)).unwrap_or_default()).await;
+        at = now();
+    }
+    let asked_now = ctx.servers.get(&ObjectRef::from_obj(server));
+    let is_the_same = asked_now.is_some_and(|asked| {
+        asked.metadata.uid == server.metadata.uid && what_is_asked(&*asked) == what_is_asked(server)
+    });
+    is_the_same.then(|| start(at))
+}
+
+/// The instant that is waited for. Not where something is on its way already, and not where nobody would be warned.
+fn waits_for(opens: Option<Timestamp>, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
+    let somebody_is_on = matches!(seen.players(), Players::Some(_));
+    let is_near = |opens: &Timestamp| (SignedDuration::ZERO..=AT_THE_LINE).contains(&opens.duration_since(now));
+    let is_at_rest = !Plan::is_on_trial(seen) && seen.facts.announced.is_none() && seen.facts.draining.is_none();
+    opens.filter(is_near).filter(|_| somebody_is_on && is_at_rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use scheduler::protocol;
+    use scheduler::seen::{Act, Announced, DataVersion, Door, PodUid, Revision, Set, Settled};
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::hot_copies;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn update() -> Act {
+        Act::Update { goal: Revision(2), window_opened_at: at(105) }
+    }
+
+    /// A server at rest on which somebody is.
+    fn played_on() -> Observed {
+        let mut seen = hot_copies::tests::seen(false, &json!({}));
+        let report = Arc::make_mut(seen.report.as_mut().unwrap());
+        report.players = protocol::Players::Some { count: 1 };
+        seen.facts.settled = Some(Settled { revision: Revision(1), world: DataVersion(4_000) });
+        seen.pod_revision = Some(Revision(1));
+        seen
+    }
+
+    #[test]
+    fn who_is_played_on_stands_at_the_line_for_the_last_seconds_before_its_window() {
+        let waits = |opens| waits_for(Some(at(opens)), &played_on(), at(100));
+        assert_eq!(waits(105), Some(at(105)));
+        assert_eq!(waits(106), None, "that is a look of its own");
+        assert_eq!(waits(99), None, "it is open");
+        assert_eq!(waits_for(None, &played_on(), at(100)), None);
+    }
+
+    #[test]
+    fn nobody_stands_at_the_line_whose_update_is_on_its_way_or_who_has_nobody_to_warn() {
+        let waits = |seen: &Observed| waits_for(Some(at(105)), seen, at(100)).is_some();
+        let mut empty = played_on();
+        Arc::make_mut(empty.report.as_mut().unwrap()).players = protocol::Players::Nobody;
+        assert!(!waits(&empty));
+        assert!(!waits(&Observed { pod_revision: Some(Revision(2)), ..played_on() }), "on trial");
+        let set = Set {
+            template: Revision(2),
+            current: Revision(1),
+            update: Revision(2),
+            observed: true,
+            door: Door::Open,
+            asleep: false,
+        };
+        assert!(!waits(&Observed { shape: Some(set), ..played_on() }), "the door is open");
+        let mut told = played_on();
+        told.facts.announced = Some(Announced { act: update(), pod: PodUid(7), ends: at(130) });
+        assert!(!waits(&told), "a countdown that was begun by hand");
+    }
+
+    #[test]
+    fn what_was_seen_before_the_wait_is_enough_for_a_warning_and_for_nothing_that_touches_the_server() {
+        let announce = Step::Announce { act: update(), pod: PodUid(7), notice: SignedDuration::ZERO, not_after: at(9) };
+        let write = Step::WriteTemplate { revision: Revision(2), not_after: at(9) };
+        let waited = Start { at: at(5), looked_at: at(1) };
+        assert!(waited.allows(announce) && !waited.allows(write) && !waited.allows(Step::Settled));
+        let at_once = Start { at: at(5), looked_at: at(5) };
+        assert!(at_once.allows(announce) && at_once.allows(write));
+    }
+}
