@@ -80,7 +80,7 @@ pub struct Config {
     pub settle_seconds: u32,
 
     /// Servers worked on at the same time.
-    #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrency: u16,
 
     /// Servers that are updated at the same time; 0: as many as there are. The others wait for their turn in the window.

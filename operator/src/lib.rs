@@ -106,7 +106,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
         nodes: Nodes::new(config.watch_nodes),
         turns: Turns::new(config.limits()),
-        rush: Rush::default(),
+        rush: Rush::among(config.concurrency),
         fence: lease.fence,
         client,
         config,

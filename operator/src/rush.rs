@@ -4,17 +4,18 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 /// Nobody lets others go first for longer: a pass may wait for a download.
 const AT_MOST: Duration = Duration::from_secs(1);
 
 /// How many passes have not come to their act. One for the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rush {
     ahead: AtomicUsize,
     nobody_left: Notify,
+    line: Semaphore,
 }
 
 /// A pass that has not come to its act, until it has or ends.
@@ -24,6 +25,17 @@ pub(crate) struct Ahead<'a> {
 }
 
 impl Rush {
+    /// Of so many passes that may be under way at once half may stand at the line: the others are there for whoever does not wait.
+    pub(crate) fn among(passes: u16) -> Self {
+        let line = Semaphore::new(usize::from(passes / 2));
+        Self { ahead: AtomicUsize::new(0), nobody_left: Notify::new(), line }
+    }
+
+    /// A place at the line, if one is free.
+    pub(crate) fn place_at_the_line(&self) -> Option<SemaphorePermit<'_>> {
+        self.line.try_acquire().ok()
+    }
+
     /// A pass begins.
     pub(crate) fn enter(&self) -> Ahead<'_> {
         self.ahead.fetch_add(1, Ordering::SeqCst);
@@ -65,7 +77,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_can_wait_waits_for_the_last_who_has_not_acted() {
-        let rush = Rush::default();
+        let rush = Rush::among(4);
         let (first, second, third) = (rush.enter(), rush.enter(), rush.enter());
         let began = Instant::now();
         let others = async {
@@ -81,9 +93,18 @@ mod tests {
         assert_eq!(began.elapsed(), AT_MOST / 2, "nobody is left");
     }
 
+    #[test]
+    fn half_of_all_passes_never_stand_at_the_line() {
+        let rush = Rush::among(5);
+        let places = [rush.place_at_the_line(), rush.place_at_the_line()];
+        assert!(places.iter().all(Option::is_some) && rush.place_at_the_line().is_none());
+        drop(places);
+        assert!(rush.place_at_the_line().is_some());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_longer_than_a_second() {
-        let rush = Rush::default();
+        let rush = Rush::among(4);
         let (first, _slow) = (rush.enter(), rush.enter());
         let began = Instant::now();
         first.lets_others_go_first().await;

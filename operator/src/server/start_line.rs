@@ -52,7 +52,9 @@ pub(super) async fn stand(
     let start = |at| Start { at, looked_at };
     let is_planned = status_before(ctx, server).available_update.is_some();
     let opens = checked.windows.next_opening(looked_at).filter(|_| is_planned);
-    let Some(opens) = waits_for(opens, seen, looked_at) else { return Some(start(looked_at)) };
+    let Some((opens, _place)) = waits_for(opens, seen, looked_at).zip(ctx.rush.place_at_the_line()) else {
+        return Some(start(looked_at));
+    };
     let mut at = now();
     while at < opens {
         tokio::time::sleep(Duration::try_from(opens.duration_since(at)).unwrap_or_default()).await;
