@@ -1,8 +1,6 @@
 //! Edge (reads). A server whose players are to be warned at the instant its window opens is looked at some seconds before, and then stands at the
 //! line: hundreds may wait for the same instant, and what each of them reads first keeps the players of another one waiting.
 
-use std::time::Duration;
-
 use crds::PaperMCServer;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::reflector::ObjectRef;
@@ -40,8 +38,8 @@ impl Start {
     }
 }
 
-/// Waits for the window if it opens within seconds and somebody is on to be warned. None: something else is asked for now than when the server was
-/// looked at.
+/// Waits for the window if it opens within seconds and somebody is on to be warned. None: it has to be looked at again, since something else is asked
+/// for now, or the clock was set back.
 pub(super) async fn stand(
     ctx: &Context,
     server: &PaperMCServer,
@@ -57,7 +55,12 @@ pub(super) async fn stand(
     };
     let mut at = now();
     while at < opens {
-        tokio::time::sleep(Duration::try_from(opens.duration_since(at)).unwrap_or_default()).await;
+        let left = opens.duration_since(at);
+        if left > AT_THE_LINE {
+            // The clock was set back: nobody stands here for an hour.
+            return None;
+        }
+        tokio::time::sleep(left.unsigned_abs()).await;
         at = now();
     }
     let asked_now = ctx.servers.get(&ObjectRef::from_obj(server));
