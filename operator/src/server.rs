@@ -18,7 +18,6 @@ use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::requeue::{Blame, Outcome, again};
 use crate::rush::Ahead;
-use crate::solver;
 use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
 
 pub(crate) mod apply;
@@ -31,6 +30,7 @@ pub(crate) mod consent;
 pub(crate) mod copies;
 pub(crate) mod crashes;
 pub(crate) mod drain;
+mod error;
 pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
@@ -51,12 +51,14 @@ pub(crate) mod rollout;
 pub(crate) mod scope;
 mod staging;
 mod strangers;
+mod trial;
 mod turn;
 pub(crate) mod undo;
 
 use choose::Question;
 use consent::Consent;
 use drain::Drain;
+pub(crate) use error::PassError;
 use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble, status_before};
@@ -72,59 +74,6 @@ const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
 /// What a person reads who has not accepted the EULA.
 const NO_EULA: &str =
     "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
-
-/// Why a pass could not do its job. "Not yet" is never an error.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PassError {
-    #[error("could not ask what the server should run")]
-    Solve(#[from] solver::Gone),
-    #[error("could not look at the server")]
-    Observe(#[from] observe::ObserveError),
-    #[error("could not bring the files of the lock")]
-    Files(#[from] files::FilesError),
-    #[error("could not bring the server's objects to where they should be")]
-    Apply(#[from] apply::ApplyError),
-    #[error("could not take the step `{step}`")]
-    Act {
-        step: &'static str,
-        #[source]
-        source: rollout::ActError,
-    },
-    #[error("could not write the status")]
-    Report(#[source] kube::Error),
-}
-
-impl PassError {
-    /// The API server takes no new objects in a namespace that is being deleted. Nothing is wrong, and nothing is to do.
-    fn is_about_the_end(&self) -> bool {
-        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
-        causes.any(|error| match error.downcast_ref::<kube::Error>() {
-            Some(kube::Error::Api(status)) => {
-                let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
-                causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-            }
-            Some(_) | None => false,
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Apply(error) if error.is_the_users() => Blame::User,
-            // The same address would bring the same wrong file again; a new release or another spec wakes us.
-            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => Blame::User,
-            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => Blame::User,
-            Self::Files(files::FilesError::Record(_))
-            | Self::Observe(_)
-            | Self::Solve(_)
-            | Self::Apply(_)
-            | Self::Act { .. }
-            | Self::Report(_) => Blame::Cluster,
-            Self::Files(
-                files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
-            ) => Blame::Upstream,
-        }
-    }
-}
 
 /// One pass.
 pub(crate) async fn reconcile(
@@ -203,9 +152,28 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
+    let is_on_trial = Plan::is_on_trial(&seen);
+    match go_all_the_way(server, ctx, seen, ahead, at).await {
+        // One that may be over at the next try ends no countdown.
+        Err(error) if error.is_before_the_step() && (is_on_trial || error.blame() == Blame::User) => {
+            trial::see_through_after(ctx, server, error, ahead).await
+        }
+        ended => ended,
+    }
+}
+
+/// From what was seen to the next step, or to why nothing can be planned.
+async fn go_all_the_way(
+    server: &PaperMCServer,
+    ctx: &Context,
+    seen: observe::Observed,
+    ahead: &Ahead<'_>,
+    at: Timestamp,
+) -> Result<Outcome, PassError> {
+    let in_trouble = |what| trouble(ctx, server, &seen, what, ahead, at);
     let (checked, drain) = match read(server, ctx, &seen).await? {
         Ok(read) => read,
-        Err(trouble) => return unread(ctx, server, &seen, trouble, at).await,
+        Err(trouble) => return unread(ctx, server, in_trouble(trouble)).await,
     };
     let plugins: Vec<_> =
         ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
@@ -218,12 +186,12 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
     let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
         Ok(request) => request,
-        Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
+        Err(words) => return unread(ctx, server, in_trouble(Trouble::Spec(words))).await,
     };
     let together = company::join(ctx, &checked.namespace, &checked.name, &request);
     let snapshot = ctx.catalog.newest();
     if snapshot.is_none() && !Plan::is_on_trial(&seen) {
-        return trouble(ctx, server, &seen, Trouble::NoCatalog, at).await;
+        return in_trouble(Trouble::NoCatalog).await;
     }
     if !Plan::is_on_trial(&seen) && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All of them are looked at right after the start; a server that was solved without them might take too much.
@@ -242,7 +210,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
         let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
-        return trouble(ctx, server, &seen, why(answer.explanation), at).await;
+        return in_trouble(why(answer.explanation)).await;
     };
 
     let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs, &seen).await?;
@@ -269,8 +237,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let waits = checked.changes_by_itself() && by_hand.is_none() && consent.apply_since.is_none() && !passes;
     let (gate, follows) = (plan::gate(&checked, &consent, by_hand.or(early), at), follows.filter(|_| waits));
     let key = (checked.namespace.clone(), checked.name.clone());
-    let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
-    let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at)
+    let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, ctx.config.pace(), at)
         .with_restores(restores)
         .with_alone(alone, alone_until)
         .with_drain(drain);
@@ -466,22 +433,26 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Times
 async fn unread(
     ctx: &Context,
     server: &PaperMCServer,
-    seen: &observe::Observed,
-    what: Trouble,
-    at: Timestamp,
+    in_trouble: impl Future<Output = Result<Outcome, PassError>>,
 ) -> Result<Outcome, PassError> {
     company::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());
-    trouble(ctx, server, seen, what, at).await
+    in_trouble.await
 }
 
+/// What is on trial goes on; else it is said what is in the way.
 async fn trouble(
     ctx: &Context,
     server: &PaperMCServer,
     seen: &observe::Observed,
-    trouble: Trouble,
+    what: Trouble,
+    ahead: &Ahead<'_>,
     at: Timestamp,
 ) -> Result<Outcome, PassError> {
-    let outcome = trouble.outcome();
-    report::report_trouble(ctx, server, seen, &trouble, at).await.map_err(PassError::Report)?;
-    Ok(outcome)
+    if what.lets_a_trial_end()
+        && let Some(outcome) = trial::see_through(ctx, server, seen, what.in_the_way(), ahead, at).await?
+    {
+        return Ok(outcome);
+    }
+    report::report_trouble(ctx, server, seen, &what, at).await.map_err(PassError::Report)?;
+    Ok(what.outcome())
 }
