@@ -10,6 +10,7 @@ use reqwest::Url;
 use resolver::download;
 use resolver::upstream::{Settings, Ttl, Upstreams};
 
+use crate::server::plan::Pace;
 use crate::store;
 use crate::turns::Limits;
 
@@ -78,6 +79,11 @@ pub struct Config {
     /// How long a started server must stay well before its new set counts as proven, in seconds.
     #[arg(long, env = "NIGHTSHIFT_SETTLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub settle_seconds: u32,
+
+    /// How long a start may go on without a sign of life (a line in the log, a change in the world) before its set is given up, in seconds;
+    /// three times that for a newer Minecraft, which rewrites the world.
+    #[arg(long, env = "NIGHTSHIFT_START_SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(10..=7_200))]
+    pub start_seconds: u32,
 
     /// Servers worked on at the same time.
     #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -150,6 +156,12 @@ impl Config {
             modrinth: url("modrinth-url", modrinth_url)?,
             docker_hub: url("docker-hub-url", docker_hub_url)?,
         })
+    }
+
+    /// How long a new set is waited for.
+    pub(crate) fn pace(&self) -> Pace {
+        let seconds = |of: u32| SignedDuration::from_secs(i64::from(of));
+        Pace { settle: seconds(self.settle_seconds), start: seconds(self.start_seconds) }
     }
 
     /// How many servers are updated at the same time.

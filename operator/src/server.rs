@@ -16,9 +16,9 @@ use tracing::{Instrument as _, info, info_span, warn};
 use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
+use crate::memory::Rendered;
 use crate::requeue::{Blame, Outcome, again};
 use crate::rush::Ahead;
-use crate::solver;
 use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
 
 pub(crate) mod apply;
@@ -31,12 +31,12 @@ pub(crate) mod consent;
 pub(crate) mod copies;
 pub(crate) mod crashes;
 pub(crate) mod drain;
+mod error;
 pub(crate) mod files;
 pub(crate) mod follows;
 pub(crate) mod hot_copies;
 pub(crate) mod images;
 pub(crate) mod in_place;
-mod look;
 mod look_again;
 mod new_volume;
 pub(crate) mod observe;
@@ -53,13 +53,15 @@ pub(crate) mod scope;
 mod staging;
 mod start_line;
 mod strangers;
+mod trial;
 mod turn;
 pub(crate) mod undo;
 
 use choose::Question;
 use consent::Consent;
+use drain::Drain;
+pub(crate) use error::PassError;
 use hot_copies::{HotCopies, ask};
-use look::{Look, look};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble, status_before};
 use restore::Restores;
@@ -71,58 +73,9 @@ use undo::Undo;
 /// How old what was seen may be when a step is decided upon it.
 const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
 
-/// Why a pass could not do its job. "Not yet" is never an error.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PassError {
-    #[error("could not ask what the server should run")]
-    Solve(#[from] solver::Gone),
-    #[error("could not look at the server")]
-    Observe(#[from] observe::ObserveError),
-    #[error("could not bring the files of the lock")]
-    Files(#[from] files::FilesError),
-    #[error("could not bring the server's objects to where they should be")]
-    Apply(#[from] apply::ApplyError),
-    #[error("could not take the step `{step}`")]
-    Act {
-        step: &'static str,
-        #[source]
-        source: rollout::ActError,
-    },
-    #[error("could not write the status")]
-    Report(#[source] kube::Error),
-}
-
-impl PassError {
-    /// The API server takes no new objects in a namespace that is being deleted. Nothing is wrong, and nothing is to do.
-    fn is_about_the_end(&self) -> bool {
-        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
-        causes.any(|error| match error.downcast_ref::<kube::Error>() {
-            Some(kube::Error::Api(status)) => {
-                let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
-                causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
-            }
-            Some(_) | None => false,
-        })
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Apply(error) if error.is_the_users() => Blame::User,
-            // The same address would bring the same wrong file again; a new release or another spec wakes us.
-            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => Blame::User,
-            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => Blame::User,
-            Self::Files(files::FilesError::Record(_))
-            | Self::Observe(_)
-            | Self::Solve(_)
-            | Self::Apply(_)
-            | Self::Act { .. }
-            | Self::Report(_) => Blame::Cluster,
-            Self::Files(
-                files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
-            ) => Blame::Upstream,
-        }
-    }
-}
+/// What a person reads who has not accepted the EULA.
+const NO_EULA: &str =
+    "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
 
 /// One pass.
 pub(crate) async fn reconcile(
@@ -199,25 +152,52 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 }
 
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
-    let Look { seen, checked, drain, start } = match look(server, ctx).await? {
-        Ok(look) => look,
-        Err(outcome) => return Ok(outcome),
+    let at = now();
+    let seen = observe::observe(server, ctx, at).await?;
+    let is_on_trial = Plan::is_on_trial(&seen);
+    match Box::pin(go_all_the_way(server, ctx, seen, ahead, at)).await {
+        // One that may be over at the next try ends no countdown.
+        Err(error) if error.is_before_the_step() && (is_on_trial || error.blame() == Blame::User) => {
+            Box::pin(trial::see_through_after(ctx, server, error, ahead)).await
+        }
+        ended => ended,
+    }
+}
+
+/// From what was seen to the next step, or to why nothing can be planned.
+async fn go_all_the_way(
+    server: &PaperMCServer,
+    ctx: &Context,
+    seen: observe::Observed,
+    ahead: &Ahead<'_>,
+    looked_at: Timestamp,
+) -> Result<Outcome, PassError> {
+    let in_trouble = |what| Box::pin(trouble(ctx, server, &seen, what, ahead, looked_at));
+    let (checked, drain) = match read(server, ctx, &seen).await? {
+        Ok(read) => read,
+        Err(trouble) => return unread(ctx, server, in_trouble(trouble)).await,
+    };
+    if let Some(until) = plan::too_young(server, &seen, looked_at) {
+        return Ok(Outcome::Under { until: Some(until) });
+    }
+    // Something else is asked for by now: it is looked at again.
+    let Some(start) = start_line::stand(ctx, server, &checked, &seen, looked_at).await else {
+        return Ok(Outcome::Acted);
     };
     let at = start.at;
-    let plugins: Vec<_> =
-        ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect();
+    let plugins = plugins_beside(ctx, server);
     let runs = WhatRuns::of(&seen);
     let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
     let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
     let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
         Ok(request) => request,
-        Err(words) => return unread(ctx, server, &seen, Trouble::Spec(words), at).await,
+        Err(words) => return unread(ctx, server, in_trouble(Trouble::Spec(words))).await,
     };
     let together = company::join(ctx, &checked.namespace, &checked.name, &request);
     let snapshot = ctx.catalog.newest();
     if snapshot.is_none() && !Plan::is_on_trial(&seen) {
-        return trouble(ctx, server, &seen, Trouble::NoCatalog, at).await;
+        return in_trouble(Trouble::NoCatalog).await;
     }
     if !Plan::is_on_trial(&seen) && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All of them are looked at right after the start; a server that was solved without them might take too much.
@@ -236,7 +216,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let Some(lock) = &answer.lock else {
         // Nothing runs and nothing can: there is no set to start with.
         let why = if plan::is_impossible(&answer.explanation) { Trouble::Unsolvable } else { Trouble::Unanswerable };
-        return trouble(ctx, server, &seen, why(answer.explanation), at).await;
+        return in_trouble(why(answer.explanation)).await;
     };
 
     let (goal, files_problem) = bring_files(ctx, &checked, lock, &runs, &seen).await?;
@@ -244,13 +224,9 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         // Downloads took so long that what was seen is old. They are here now: look again.
         return Ok(Outcome::Acted);
     }
-    apply::ensure_secret(ctx, &checked, &seen).await?;
-    let bundle = build::build(&checked, &goal.lock, &goal.files, &ctx.config);
-    apply::apply_children(ctx, &checked, &bundle).await?;
-    let rendered = apply::render(ctx, &checked, &bundle.template).await?;
-    if apply::apply_replicas(ctx, &checked, &seen).await? {
+    let Some((bundle, rendered)) = bring_objects(ctx, &checked, &goal, &seen).await? else {
         return Ok(Outcome::Acted);
-    }
+    };
 
     let consent = Consent::of(server, before.last_handled.as_ref(), &goal.files.lock, settled, undo.as_ref(), at);
     let alone_until = by_hand.and_then(Gate::until).or_else(|| checked.windows.next_opening(at));
@@ -262,9 +238,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     let passes = early.is_some() && alone.early().is_some_and(Early::waits_for_nobody);
     let waits = checked.changes_by_itself() && by_hand.is_none() && consent.apply_since.is_none() && !passes;
     let (gate, follows) = (plan::gate(&checked, &consent, by_hand.or(early), at), follows.filter(|_| waits));
-    let key = (checked.namespace.clone(), checked.name.clone());
-    let settle = SignedDuration::from_secs(i64::from(ctx.config.settle_seconds));
-    let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, settle, at)
+    let mut plan = Plan::new(&checked, &seen, answer, goal, rendered, gate, consent, ctx.config.pace(), at)
         .with_restores(restores)
         .with_alone(alone, alone_until)
         .with_drain(drain);
@@ -275,7 +249,7 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
     images::look(ctx, &checked, &seen, &mut plan, at).await?;
     plan.adjust_gate(&checked, &seen, &before, follows, waits, at);
     set_alarm(ctx, server, &plan, at).await;
-    let step = opportunity::next_step(ctx, &key, &seen, &mut plan, by_hand.is_some(), at).await;
+    let step = opportunity::next_step(ctx, &checked, &seen, &mut plan, by_hand.is_some(), at).await;
     if !start.allows(step) {
         ctx.look_again(&checked.namespace, &checked.name);
         return Ok(Outcome::Acted);
@@ -303,6 +277,31 @@ async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Resul
         apply::clean_up(ctx, &checked, &seen, &bundle, plan.goal.revision, &status_before(ctx, server).history).await?;
     }
     Ok(look_again::in_time(&ctx.messenger.channels_of(server), &plan, &seen, (step, &done), at))
+}
+
+/// The spec as every later step can rely on it, with the node of its server; or why nothing can be begun with it.
+async fn read(
+    server: &PaperMCServer,
+    ctx: &Context,
+    seen: &observe::Observed,
+) -> Result<Result<(check::CheckedServer, Drain), Trouble>, PassError> {
+    let checked = match check::check(server) {
+        Ok(checked) if seen.facts.settled.is_some() => checked.past_its_first_start(),
+        Ok(checked) => checked,
+        Err(complaints) => return Ok(Err(Trouble::Spec(in_words(&complaints)))),
+    };
+    if !checked.eula {
+        return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
+    }
+    if let Some(words) = new_volume::missing_claim(ctx, &checked, seen).await? {
+        return Ok(Err(Trouble::NoClaim(words)));
+    }
+    let drain = drain::look(ctx, &checked, seen);
+    Ok(drain.map(|drain| (checked, drain)).map_err(|complaint| Trouble::Spec(complaint.to_string())))
+}
+
+fn in_words(complaints: &[impl ToString]) -> String {
+    complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Writes down what a person asks for, if that is news, before anything is done about it.
@@ -351,6 +350,27 @@ async fn choose(
         question.early(checked, plugins, waits, is_meant, &mut answer).await?
     };
     Ok((answer, None, alone))
+}
+
+/// All Plugins of the server's namespace. Which of them are meant for it the labels say.
+fn plugins_beside(ctx: &Context, server: &PaperMCServer) -> Vec<Arc<Plugin>> {
+    ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect()
+}
+
+/// The server's objects as the goal has them, but for the template, which only the rollout writes; and what the API server makes of that. None: the
+/// replicas were changed, and it has to be looked at again.
+async fn bring_objects(
+    ctx: &Context,
+    server: &check::CheckedServer,
+    goal: &record::LockRecord,
+    seen: &observe::Observed,
+) -> Result<Option<(build::Bundle, Rendered)>, PassError> {
+    apply::ensure_secret(ctx, server, seen).await?;
+    let bundle = build::build(server, &goal.lock, &goal.files, &ctx.config);
+    apply::apply_children(ctx, server, &bundle).await?;
+    let rendered = apply::render(ctx, server, &bundle.template).await?;
+    let is_scaled = apply::apply_replicas(ctx, server, seen).await?;
+    Ok((!is_scaled).then_some((bundle, rendered)))
 }
 
 /// The files of the lock; when they cannot be brought and something runs, that stays the goal and the reason is told: a
@@ -442,22 +462,26 @@ async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Times
 async fn unread(
     ctx: &Context,
     server: &PaperMCServer,
-    seen: &observe::Observed,
-    what: Trouble,
-    at: Timestamp,
+    in_trouble: impl Future<Output = Result<Outcome, PassError>>,
 ) -> Result<Outcome, PassError> {
     company::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());
-    trouble(ctx, server, seen, what, at).await
+    in_trouble.await
 }
 
+/// What is on trial goes on; else it is said what is in the way.
 async fn trouble(
     ctx: &Context,
     server: &PaperMCServer,
     seen: &observe::Observed,
-    trouble: Trouble,
+    what: Trouble,
+    ahead: &Ahead<'_>,
     at: Timestamp,
 ) -> Result<Outcome, PassError> {
-    let outcome = trouble.outcome();
-    report::report_trouble(ctx, server, seen, &trouble, at).await.map_err(PassError::Report)?;
-    Ok(outcome)
+    if what.lets_a_trial_end()
+        && let Some(outcome) = trial::see_through(ctx, server, seen, what.in_the_way(), ahead, at).await?
+    {
+        return Ok(outcome);
+    }
+    report::report_trouble(ctx, server, seen, &what, at).await.map_err(PassError::Report)?;
+    Ok(what.outcome())
 }

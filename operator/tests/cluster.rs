@@ -17,6 +17,7 @@ mod cluster {
     mod deletes;
     mod drain;
     mod dump;
+    mod existing_claim;
     mod facts;
     mod first_start;
     mod fleet;
@@ -45,6 +46,7 @@ mod cluster {
     mod stops;
     mod storm;
     mod suspended;
+    mod trial;
     mod turns;
     mod two_servers;
     mod undo;

@@ -25,6 +25,7 @@ use super::build::owner_of;
 use super::build::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
 use crate::quantity;
 
+pub(crate) mod on_trial;
 mod restore_from;
 pub(crate) mod windows;
 

@@ -16,7 +16,6 @@ use super::plan::Plan;
 use super::turn;
 use crate::chain::Chain;
 use crate::context::Context;
-use crate::memory::Key;
 use crate::requeue::Outcome;
 
 /// A server is not looked at more often than this only because somebody may have left it.
@@ -120,7 +119,7 @@ impl Plan {
 /// players, and is seconds old.
 pub(crate) async fn next_step(
     ctx: &Context,
-    server: &Key,
+    server: &CheckedServer,
     seen: &Observed,
     plan: &mut Plan,
     by_hand: bool,

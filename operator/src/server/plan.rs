@@ -33,7 +33,6 @@ use super::proof::{Baseline, Expected, Proof, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
 use super::restore::Restores;
-use super::rollout::start_deadline;
 use super::scope::Alone;
 use super::scope::early::Early;
 use super::strangers::strangers;
@@ -230,6 +229,22 @@ pub(crate) fn early_gate(
     Some(early.gate(windows, whole_second(found_at.unwrap_or(now)), now))
 }
 
+/// How long a new set is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// It must stay well for so long.
+    pub(crate) settle: SignedDuration,
+    /// A start may go on for so long without a sign of life.
+    pub(crate) start: SignedDuration,
+}
+
+impl Pace {
+    /// How long a first start of a pod may take before it is given up: longer for one that rewrites the world.
+    fn start_within(self, one_way: bool) -> SignedDuration {
+        if one_way { self.start * 3 } else { self.start }
+    }
+}
+
 /// Everything that the rollout and the report need of this pass.
 pub(crate) struct Plan {
     pub(crate) goal: Goal,
@@ -285,7 +300,7 @@ impl Plan {
         rendered: Rendered,
         gate: Gate,
         consent: Consent,
-        settle: SignedDuration,
+        pace: Pace,
         now: Timestamp,
     ) -> Self {
         let restarts = Restarts::of(server, seen.pod.as_ref(), now);
@@ -302,7 +317,7 @@ impl Plan {
         let settled_world = seen.facts.settled.map(|settled| settled.world);
         let one_way =
             seen.pod_lock.as_ref().is_some_and(|lock| settled_world.is_some_and(|world| lock.world() > world));
-        let proof = prove_pod(seen, &record, settle, now);
+        let proof = prove_pod(seen, &record, pace.settle, now);
         // A silent agent stages nothing, and its silence must not keep an update waiting for ever: `prepare` fetches what is
         // missing when the pod starts.
         let staged = seen.report.as_ref().is_none_or(|report| {
@@ -310,7 +325,7 @@ impl Plan {
         });
         let looked_at = Seen {
             set: seen.shape,
-            pod: seen.seen_pod(start_deadline(one_way)),
+            pod: seen.seen_pod(pace.start_within(one_way)),
             players: seen.players(),
             empty_since: seen.report.as_ref().and_then(|report| report.empty_since),
             verdict: proof.verdict,

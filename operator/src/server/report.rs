@@ -85,7 +85,50 @@ impl Trouble {
     }
 }
 
+/// What keeps a pass from planning, as it is said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InTheWay {
+    /// The condition that says it.
+    of: &'static str,
+    reason: &'static str,
+    message: String,
+    is_worth_an_event: bool,
+}
+
+impl InTheWay {
+    /// A pass that failed half-way, in words.
+    pub(crate) fn failure(why: &str) -> Self {
+        Self { of: "Reconciled", reason: "Failed", message: why.to_owned(), is_worth_an_event: false }
+    }
+
+    fn condition(&self, server: &PaperMCServer, now: Timestamp, before: &[Condition]) -> Condition {
+        condition(server, self.of, Some(false), self.reason, cut(&self.message, LONGEST_MESSAGE), now, before)
+    }
+}
+
 impl Trouble {
+    /// Whether a set that is on trial is seen through to its end all the same. Not without consent: a way back starts a server. And what is read
+    /// a moment later takes nothing back that has begun.
+    pub(crate) fn lets_a_trial_end(&self) -> bool {
+        match self {
+            Self::Spec(_) | Self::NoClaim(_) | Self::Unsolvable(_) => true,
+            Self::Eula(_) | Self::NoCatalog | Self::Unanswerable(_) => false,
+        }
+    }
+
+    /// It in words.
+    pub(crate) fn in_the_way(&self) -> InTheWay {
+        let (reason, message) = match self {
+            Self::Spec(words) => ("SpecInvalid", words.clone()),
+            Self::Eula(words) => ("EulaNotAccepted", words.clone()),
+            Self::NoClaim(words) => ("ClaimMissing", words.clone()),
+            Self::NoCatalog => ("CatalogNotRead", "the upstreams are being read; nothing is known yet".to_owned()),
+            Self::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
+            Self::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
+        };
+        InTheWay { of: "Resolved", reason, message, is_worth_an_event: self.is_worth_an_event() }
+    }
+
     /// What is read a moment later is not.
     fn is_worth_an_event(&self) -> bool {
         match self {
@@ -121,9 +164,7 @@ pub(crate) async fn report(
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
     }
-    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(report.seen.report.as_deref())) {
-        ctx.metrics.update_down_seconds.observe(down.as_secs_f64());
-    }
+    count_downtime(ctx, report);
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -145,21 +186,45 @@ pub(crate) async fn report_trouble(
     let situation = Situation::of_the_end(seen, &before);
     status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, now);
     status.basis = basis(ctx, seen);
-    let (reason, message) = match trouble {
-        Trouble::Spec(words) => ("SpecInvalid", words.clone()),
-        Trouble::Eula(words) => ("EulaNotAccepted", words.clone()),
-        Trouble::NoClaim(words) => ("ClaimMissing", words.clone()),
-        Trouble::NoCatalog => ("CatalogNotRead", "the upstreams are being read; nothing is known yet".to_owned()),
-        Trouble::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
-        Trouble::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
-    };
+    let why = trouble.in_the_way();
     let on_trial = Plan::is_on_trial(seen);
-    status.conditions =
-        conditions::build_trouble(server, reason, &cut(&message, LONGEST_MESSAGE), on_trial, now, &before.conditions);
-    if trouble.is_worth_an_event() {
-        ctx.events.publish(server, &Note { reason, warning: true, text: message }, now).await;
-    }
+    status.conditions = conditions::build_trouble(server, &why, on_trial, now, &before.conditions);
+    tell_of(ctx, server, why, now).await;
     write(ctx, server, &before, status).await
+}
+
+/// Reports a pass that could plan nothing, and took a step of the set on trial. What was said last of what is planned stands.
+pub(crate) async fn report_on_trial(
+    ctx: &Context,
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+    why: InTheWay,
+) -> Result<(), kube::Error> {
+    let before = status_before(ctx, server);
+    let mut status = status::build_on_trial(server, checked, report, &before);
+    status.basis = basis(ctx, report.seen);
+    status.conditions = conditions::build_on_trial(server, checked, report, &why, &before);
+    let situation = Situation::of_a_trial(report, &before);
+    status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, report.now);
+    count_downtime(ctx, report);
+    for note in notes::of_the_server(checked, report, &before) {
+        ctx.events.publish(server, &note, report.now).await;
+    }
+    tell_of(ctx, server, why, report.now).await;
+    write(ctx, server, &before, status).await
+}
+
+fn count_downtime(ctx: &Context, report: &Report<'_>) {
+    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(report.seen.report.as_deref())) {
+        ctx.metrics.update_down_seconds.observe(down.as_secs_f64());
+    }
+}
+
+async fn tell_of(ctx: &Context, server: &PaperMCServer, why: InTheWay, now: Timestamp) {
+    if why.is_worth_an_event {
+        ctx.events.publish(server, &Note { reason: why.reason, warning: true, text: why.message }, now).await;
+    }
 }
 
 /// Writes down which request is about to be served, before anything is done about it.

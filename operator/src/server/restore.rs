@@ -238,4 +238,4 @@ fn too_late(server: &CheckedServer, now: Timestamp) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -467,8 +467,3 @@ fn set_door(door: Door) -> Value {
         "type": "RollingUpdate", "rollingUpdate": {"partition": partition(door)},
     }})
 }
-
-/// How long a first start of a pod may take before it is given up: longer for one that rewrites the world.
-pub(crate) fn start_deadline(one_way: bool) -> SignedDuration {
-    if one_way { SignedDuration::from_mins(30) } else { SignedDuration::from_mins(10) }
-}

@@ -7,6 +7,7 @@ use scheduler::gate::Gate;
 use scheduler::rollout::{Step, is_under_way, next_step};
 use scheduler::seen::Act;
 
+use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use crate::context::Context;
@@ -15,7 +16,7 @@ use crate::memory::Key;
 /// The next step; what is left of it when an update would begin and others come first. Then `plan` says so.
 pub(super) fn next_in_turn(
     ctx: &Context,
-    server: &Key,
+    server: &CheckedServer,
     seen: &Observed,
     plan: &mut Plan,
     by_hand: bool,
@@ -25,6 +26,7 @@ pub(super) fn next_in_turn(
     if !ctx.turns.are_bounded() {
         return step;
     }
+    let server = &(server.namespace.clone(), server.name.clone());
     let node = seen.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.as_deref());
     // What waits for a person may wait for days, and keeps nobody else waiting.
     let is_stuck = matches!(step, Step::Wait(why) if why.needs_a_person());

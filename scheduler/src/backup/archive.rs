@@ -20,6 +20,10 @@ use crate::protocol::OUR_DIR;
 use crate::staging::disk::{self, Disk, Steps};
 use crate::staging::hash::{Algorithm, Hasher};
 
+mod damaged;
+
+pub use damaged::Damaged;
+
 /// The archive's name.
 pub(super) const ARCHIVE: &str = "archive.tar.gz";
 /// The name of the list.
@@ -55,50 +59,6 @@ pub enum WriteError {
     /// The last bytes did not go out.
     #[error("could not end the archive")]
     End(#[source] io::Error),
-}
-
-/// An archive is not what its record says.
-#[derive(Debug, thiserror::Error)]
-pub enum Damaged {
-    /// It cannot be read to its end.
-    #[error("`{file}` cannot be read")]
-    Read {
-        /// Archive or list.
-        file: &'static str,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// A name that must not be used.
-    #[error("the archive holds `{name}`, which {problem}")]
-    Entry {
-        /// As it stands there.
-        name: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// Entry and list are not of one mind.
-    #[error("`{name}` in the archive is not what the list of files says")]
-    Differs {
-        /// As it stands in the archive.
-        name: String,
-    },
-    /// A hash or a sum is another one.
-    #[error("the {what} is not what the record says")]
-    Seal {
-        /// Which.
-        what: &'static str,
-    },
-    /// What was read could not be put down: says nothing about the archive.
-    #[error("could not write what the archive holds")]
-    Target(#[source] disk::Error),
-}
-
-impl Damaged {
-    /// False: it is the disk that it goes to which said no.
-    pub fn is_about_the_archive(&self) -> bool {
-        !matches!(self, Self::Target(_))
-    }
 }
 
 /// One line of the list. A directory has neither size nor hash.

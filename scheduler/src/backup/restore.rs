@@ -38,6 +38,17 @@ pub enum Error {
         #[source]
         source: Damaged,
     },
+    /// The copy may be good, and could not be read.
+    #[error(
+        "the disk does not give the copy `{id}` now. If it stays so, move the copy's directory away: then it counts as missing"
+    )]
+    Unread {
+        /// Its name.
+        id: String,
+        /// Why.
+        #[source]
+        source: Damaged,
+    },
     /// What is there and what the copy holds do not fit beside each other, and nothing is deleted here.
     #[error(
         "the copy `{id}` holds {needed} bytes and the volume has {free} free, of which {SPARE} must stay: \
@@ -212,6 +223,7 @@ pub fn unpack<S: Steps>(shelf: &Shelf, backup: &Backup, into: &Path, disk: &mut 
     match archive::read(&shelf.directory(&backup.id), &backup.seal, &mut unpacking) {
         Ok(()) => {}
         Err(Damaged::Target(error)) => return Err(error.into()),
+        Err(source) if !source.is_about_the_archive() => return Err(Error::Unread { id: backup.id.clone(), source }),
         Err(source) => {
             // That it cannot be marked, on a volume that is mounted to be read only, says less than what is wrong with it.
             drop(shelf.mark_damaged(&backup.id, &source, disk));

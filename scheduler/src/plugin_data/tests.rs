@@ -15,6 +15,7 @@ use super::*;
 use crate::protocol::plugin_data::{PutBack, WhyNotKept};
 use crate::staging::disk::{Disk, Steps, Unhindered};
 
+mod failing;
 mod faults;
 
 const LIMIT: u64 = 1024 * 1024;

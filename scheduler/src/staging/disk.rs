@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::Serialize;
 
+#[cfg(test)]
+pub(crate) mod failing;
+
 /// Asked before each single operation; an error there stops the work at that point, as a crash would.
 pub trait Steps {
     /// `what` is about to be done to `path`.

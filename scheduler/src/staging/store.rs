@@ -4,6 +4,7 @@
 //! opened. What lies there is linked into place at a start, so a plugin that writes into its own JAR writes here too: every use hashes
 //! again.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -34,14 +35,19 @@ pub enum Error {
     #[error(transparent)]
     Disk(#[from] disk::Error),
     /// The file system said no.
-    #[error("could not {what} in the store on the volume")]
+    #[error("could not {what} `{path}` in the store on the volume")]
     File {
         /// What was tried.
         what: &'static str,
+        /// With which file: of a lock its place in the server's directory, else where it lies.
+        path: String,
         /// Why.
         #[source]
         source: io::Error,
     },
+    /// Nobody could say how much room there is.
+    #[error("could not ask for the free space of the volume")]
+    Space(#[source] io::Error),
     /// More came than the source said there is, or than we take.
     #[error("`{path}` is larger than the {limit} bytes it may have")]
     TooLarge {
@@ -112,8 +118,7 @@ impl Store {
             if self.verify(&hash, known)? {
                 continue;
             }
-            let there =
-                known.fits(&hash, &place).map_err(|source| Error::File { what: "read a file of the lock", source })?;
+            let there = known.fits(&hash, &place).map_err(failed("read", &file.path))?;
             if there && admit(&file, &place).is_ok() {
                 self.link_in(&place, &hash)?;
             } else {
@@ -134,8 +139,7 @@ impl Store {
     pub fn receive(&self, file: &File) -> Result<Incoming, Error> {
         let hash = Hash::parse(&file.hash).map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
         let (target, directory) = (self.volume.stored(&hash), self.volume.store_of(&hash));
-        let error = |source| Error::File { what: "begin a file", source };
-        fs::create_dir_all(&directory).map_err(error)?;
+        fs::create_dir_all(&directory).map_err(failed("begin", &file.path))?;
         // Readable for the server, whatever group it runs in.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         let temporary = tempfile::Builder::new().prefix(".incoming.").permissions(mode).tempfile_in(&directory);
@@ -147,7 +151,7 @@ impl Store {
             hash,
             target,
             directory,
-            temporary: temporary.map_err(error)?,
+            temporary: temporary.map_err(failed("begin", &file.path))?,
             received: 0,
             limit,
         })
@@ -161,7 +165,7 @@ impl Store {
         kept.extend(self.earlier()?);
         for (lock, path) in self.records()? {
             if lock != set.lock && !kept.contains(&lock) {
-                fs::remove_file(path).map_err(|source| Error::File { what: "forget a lock", source })?;
+                fs::remove_file(&path).map_err(failed("remove", &path.display()))?;
             }
         }
         Ok(())
@@ -184,7 +188,7 @@ impl Store {
             if complete {
                 whole.push(lock);
             } else {
-                fs::remove_file(path).map_err(|source| Error::File { what: "forget a lock", source })?;
+                fs::remove_file(&path).map_err(failed("remove", &path.display()))?;
             }
         }
         Ok(whole)
@@ -194,12 +198,11 @@ impl Store {
     /// many files went.
     pub fn prune(&self) -> Result<usize, Error> {
         let named = self.named_without(&[])?;
-        let error = |source| Error::File { what: "clean up", source };
         let mut removed = 0;
         for entry in walkdir::WalkDir::new(self.volume.store_dir()).min_depth(1) {
             let Ok(entry) = entry else { continue };
             if entry.file_type().is_file() && !named.contains(entry.path()) {
-                fs::remove_file(entry.path()).map_err(error)?;
+                fs::remove_file(entry.path()).map_err(failed("remove", &entry.path().display()))?;
                 removed += 1;
             }
         }
@@ -209,9 +212,9 @@ impl Store {
     /// Whether the content is here and is what its name says. What is not, is removed: it would be found wanting at each look.
     fn verify(&self, hash: &Hash, known: &mut Known) -> Result<bool, Error> {
         let stored = self.volume.stored(hash);
-        let fits = known.fits(hash, &stored).map_err(|source| Error::File { what: "read a file", source })?;
+        let fits = known.fits(hash, &stored).map_err(failed("read", &stored.display()))?;
         if !fits && stored.exists() {
-            fs::remove_file(&stored).map_err(|source| Error::File { what: "remove a damaged file", source })?;
+            fs::remove_file(&stored).map_err(failed("remove the damaged", &stored.display()))?;
         }
         Ok(fits)
     }
@@ -226,13 +229,14 @@ impl Store {
     }
 
     fn free(&self) -> Result<u64, Error> {
-        disk::free_bytes(self.volume.root()).map_err(|source| Error::File { what: "ask for the free space", source })
+        disk::free_bytes(self.volume.root()).map_err(Error::Space)
     }
 
     /// The records of staged locks, in the order of their digests.
     fn records(&self) -> Result<Vec<(String, PathBuf)>, Error> {
-        let error = |source| Error::File { what: "list the staged locks", source };
-        let entries = match fs::read_dir(self.volume.staged_dir()) {
+        let directory = self.volume.staged_dir();
+        let error = |source| failed("list", &directory.display())(source);
+        let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(other) => return Err(error(other)),
@@ -272,7 +276,7 @@ impl Incoming {
             return Err(Error::TooLarge { path: self.file.path.clone(), limit: self.limit });
         }
         self.hasher.update(bytes);
-        self.temporary.write_all(bytes).map_err(|source| Error::File { what: "write a file", source })
+        self.temporary.write_all(bytes).map_err(failed("write", &self.file.path))
     }
 
     /// Ends: the content must be what the lock names and, for JARs, what a server can load. Blocks until it is on the disk.
@@ -282,11 +286,16 @@ impl Incoming {
             return Err(Error::Mismatch { path: self.file.path, wanted: self.hash, found });
         }
         admit(&self.file, self.temporary.path())?;
-        let error = |source| Error::File { what: "keep a file", source };
+        let error = |source| failed("keep", &self.file.path)(source);
         self.temporary.as_file().sync_all().map_err(error)?;
         self.temporary.persist(&self.target).map_err(|failed| error(failed.error))?;
         fs::File::open(self.directory).and_then(|directory| directory.sync_all()).map_err(error)
     }
+}
+
+fn failed(what: &'static str, path: &dyn Display) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_string();
+    move |source| Error::File { what, path, source }
 }
 
 /// A JAR must open, and a plugin's must be the plugin that is meant.

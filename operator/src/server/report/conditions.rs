@@ -27,6 +27,10 @@ use crate::server::restore;
 use crate::server::scope::early::Early;
 use crate::turns::NotYet;
 
+mod unplanned;
+
+pub(super) use unplanned::{build_failure, build_on_trial, build_trouble};
+
 /// The reason of `Updating` while a countdown is called off by whoever joins.
 pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
@@ -153,44 +157,6 @@ fn update_blocked(is_impossible: bool, explanation: &Explanation) -> (Option<boo
     } else {
         (Some(true), "HeldByPlugin")
     }
-}
-
-/// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.
-pub(super) fn build_trouble(
-    server: &PaperMCServer,
-    reason: &str,
-    message: &str,
-    on_trial: bool,
-    now: Timestamp,
-    before: &[Condition],
-) -> Vec<Condition> {
-    let resolved = condition(server, "Resolved", Some(false), reason, message.to_owned(), now, before);
-    let is_old = |old: &&Condition| old.type_ != "Resolved" && !(on_trial && old.type_ == "Updating");
-    let mut conditions: Vec<Condition> = before.iter().filter(is_old).cloned().collect();
-    if !conditions.iter().any(|old| old.type_ == "Ready") {
-        conditions.push(condition(server, "Ready", Some(false), reason, message.to_owned(), now, before));
-    }
-    conditions.push(resolved);
-    if on_trial {
-        // What was said last has an instant in it that passes, and nothing happens then.
-        let words =
-            format!("a set is on trial: its proof, and a roll-back if it fails, wait until this is mended: {message}");
-        let words = cut(&words, LONGEST_MESSAGE);
-        conditions.push(condition(server, "Updating", Some(true), "TrialWaits", words, now, before));
-    }
-    conditions
-}
-
-/// Conditions when a pass failed: only `Reconciled` is new.
-pub(super) fn build_failure(
-    server: &PaperMCServer,
-    message: &str,
-    now: Timestamp,
-    before: &[Condition],
-) -> Vec<Condition> {
-    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.type_ != "Reconciled").cloned().collect();
-    conditions.push(condition(server, "Reconciled", Some(false), "Failed", message.to_owned(), now, before));
-    conditions
 }
 
 /// What the agent found that a person should mend; nothing is said while there is nothing.

@@ -43,14 +43,20 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     }
     notes.extend(of_the_schedule(server, report, before));
     notes.extend(called_off(report, before));
-    notes.extend(refused_by_agent(report));
-    notes.extend(backup::notes(server, report, before));
     notes.extend(new_volume::notes(server, report, before));
-    notes.extend(plugin_data::notes(report, before));
-    notes.extend(replaced::notes(report.seen.report.as_deref(), &before.conditions));
     notes.extend(images::note(report, before));
     notes.extend(drain::notes(server, report, before));
     notes.extend(crashes::note(report, before));
+    notes.extend(of_the_server(server, report, before));
+    notes
+}
+
+/// What is seen of the server and was done to it, whatever is planned.
+pub(super) fn of_the_server(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
+    let mut notes: Vec<Note> = refused_by_agent(report).into_iter().collect();
+    notes.extend(backup::notes(server, report, before));
+    notes.extend(plugin_data::notes(report, before));
+    notes.extend(replaced::notes(report.seen.report.as_deref(), &before.conditions));
     notes.extend(last_stop::note(report, before));
     notes.extend(proven_later(report, before));
     notes.extend(of_step(server, report, before));

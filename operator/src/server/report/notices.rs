@@ -98,14 +98,21 @@ impl Situation {
         let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
         Self {
             planned,
+            blocked: blocked.map(|it| (it.last_transition_time.0, in_words(&plan.explanation))),
+            no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
+            crashes: of(CRASH_LOOP, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
+            ..Self::of_a_trial(report, before)
+        }
+    }
+
+    /// From a pass that planned nothing and took a step of the set on trial.
+    pub(super) fn of_a_trial(report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
+        Self {
             problem: why_it_failed(report),
             is_stuck: matches!(
                 report.step,
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
             ),
-            blocked: blocked.map(|it| (it.last_transition_time.0, in_words(&plan.explanation))),
-            no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
-            crashes: of(CRASH_LOOP, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
             ..Self::of_the_end(report.seen, before)
         }
     }

@@ -133,6 +133,47 @@ pub(super) fn build_status(
     }
 }
 
+/// The same of a pass that planned nothing and took a step of the set on trial: what was planned stands as it was said, unless it has come.
+pub(super) fn build_on_trial(
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+    before: &PaperMCServerStatus,
+) -> PaperMCServerStatus {
+    let now = build_status(server, checked, report, before);
+    let seen = PaperMCServerStatus {
+        observed_generation: now.observed_generation,
+        version: now.version,
+        current_version: now.current_version,
+        current_build: now.current_build,
+        lock: now.lock,
+        unmanaged: now.unmanaged,
+        last_update: now.last_update,
+        history: now.history,
+        last_stop: now.last_stop,
+        crashes: now.crashes,
+        backup: now.backup.or_else(|| before.backup.clone()),
+        plugin_data: now.plugin_data,
+        rollout: now.rollout,
+        players: now.players,
+        replicas: now.replicas,
+        selector: now.selector,
+        ..before.clone()
+    };
+    if has_come(report, before) {
+        let (update, available_update, next_window, next_window_at) = (None, None, None, None);
+        PaperMCServerStatus { plugins: now.plugins, update, available_update, next_window, next_window_at, ..seen }
+    } else {
+        seen
+    }
+}
+
+/// The update that was planned has settled.
+pub(super) fn has_come(report: &Report<'_>, before: &PaperMCServerStatus) -> bool {
+    let settled = report.seen.settled_lock.as_ref().map(|record| &record.files.lock);
+    before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == settled)
+}
+
 /// A day of the week and a date say enough for so long.
 const YEAR_IS_CLEAR: SignedDuration = SignedDuration::from_hours(180 * 24);
 

@@ -74,8 +74,8 @@ impl Pass {
         let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()) };
         let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
         let shut = Gate::Shut { opens: None };
-        let settle = SignedDuration::from_secs(60);
-        let mut plan = Plan::new(&checked, &seen, answer, record(130), rendered, shut, consent, settle, at(0));
+        let pace = plan::Pace { settle: SignedDuration::from_secs(60), start: SignedDuration::from_mins(10) };
+        let mut plan = Plan::new(&checked, &seen, answer, record(130), rendered, shut, consent, pace, at(0));
         plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
         let before = PaperMCServerStatus::default();
         Self { server, checked, seen, plan, step: Step::Settled, done: Done::Nothing, before }
@@ -228,18 +228,15 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
 }
 
 #[test]
-fn a_spec_that_is_refused_while_a_set_is_on_trial_says_what_waits_for_it() {
+fn a_withdrawn_consent_while_a_set_is_on_trial_says_what_waits_for_it() {
     let server = server(json!({}));
     let before = condition(&server, "Updating", Some(true), "Proving", "until 04:10".to_owned(), at(0), &[]);
+    let trouble = Trouble::Eula("set `spec.eula`".to_owned());
+    assert!(!trouble.lets_a_trial_end() && !Trouble::NoCatalog.lets_a_trial_end());
+    assert!(Trouble::Spec(String::new()).lets_a_trial_end());
     let said = |on_trial| {
-        let conditions = conditions::build_trouble(
-            &server,
-            "SpecInvalid",
-            "`spec.version` is wrong",
-            on_trial,
-            at(1),
-            std::slice::from_ref(&before),
-        );
+        let before = std::slice::from_ref(&before);
+        let conditions = conditions::build_trouble(&server, &trouble.in_the_way(), on_trial, at(1), before);
         let updating: Vec<_> = conditions.into_iter().filter(|condition| condition.type_ == "Updating").collect();
         let [updating] = updating.as_slice() else { panic!("one of them: {updating:?}") };
         (updating.reason.clone(), updating.message.clone())
@@ -247,5 +244,46 @@ fn a_spec_that_is_refused_while_a_set_is_on_trial_says_what_waits_for_it() {
     assert_eq!(said(false), ("Proving".to_owned(), "until 04:10".to_owned()));
     let (reason, message) = said(true);
     assert_eq!(reason, "TrialWaits");
-    assert!(message.contains("a roll-back") && message.ends_with("mended: `spec.version` is wrong"), "{message}");
+    assert!(message.contains("a roll-back") && message.ends_with("mended: set `spec.eula`"), "{message}");
+}
+
+/// What is said after a pass that could plan nothing.
+fn unplanned(pass: &Pass) -> PaperMCServerStatus {
+    let why = Trouble::Spec("`spec.jvm.heap` is wrong".to_owned()).in_the_way();
+    let report = pass.report();
+    let mut status = status::build_on_trial(&pass.server, &pass.checked, &report, &pass.before);
+    status.conditions = conditions::build_on_trial(&pass.server, &pass.checked, &report, &why, &pass.before);
+    status
+}
+
+#[test]
+fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned_goes_when_it_has_come() {
+    let mut pass = Pass::new();
+    pass.before = serde_json::from_value(json!({
+        "update": "Paper 129 -> 130", "nextWindow": "now",
+        "availableUpdate": {"digest": format!("{:064}", 130), "version": "1.21.10", "build": 130, "summary": "", "staged": true},
+    }))
+    .unwrap();
+    let old = |of, reason: &str| condition(&pass.server, of, Some(true), reason, String::new(), at(0), &[]);
+    pass.before.conditions = vec![old("UpdateAvailable", "UpdatePlanned"), old("Resolved", "Solved")];
+    pass.seen.settled_lock = Some(record(129));
+    (pass.step, pass.done) = (Step::Close { settled: REVISION }, Done::Closed(Proven::Update));
+    let status = unplanned(&pass);
+    let last = status.last_update.clone().unwrap();
+    assert!(last.successful && last.message == "Paper 129 -> 130", "{last:?}");
+    assert_eq!(status.update, pass.before.update, "the channels say it in the next pass");
+    assert_eq!(message(&status, "Resolved"), Some(("SpecInvalid", "`spec.jvm.heap` is wrong")));
+    assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("StepTaken"));
+    assert_eq!(message(&status, "Ready").map(|(reason, _)| reason), Some("Starting"));
+    assert!(message(&status, "UpdateAvailable").is_some());
+
+    (pass.before, pass.step, pass.done) = (status, Step::Settled, Done::Nothing);
+    pass.seen.settled_lock = Some(record(130));
+    let status = unplanned(&pass);
+    assert_eq!((status.update.as_ref(), status.next_window.as_ref()), (None, None));
+    assert_eq!(status.history.first().map(|past| past.version.as_str()), Some("1.21.10-130"));
+    assert_eq!(message(&status, "UpdateAvailable"), None, "nobody knows");
+    assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("Settled"));
+    let notes = notes::of_the_server(&pass.checked, &pass.report(), &pass.before);
+    assert!(notes.iter().all(|note| note.reason != "UpdatePlanned"), "nothing is planned");
 }

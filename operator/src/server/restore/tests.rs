@@ -10,7 +10,7 @@ use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::record::LockRecord;
 
-mod way_back;
+pub(crate) mod way_back;
 
 const GOOD: &str = "20261122T030000Z-aaaaaaaa";
 const NEWEST: &str = "20261122T060000Z-aaaaaaaa";

@@ -27,6 +27,8 @@ const OTHER: [(&str, &[u8]); 2] = [("server.properties", b"motd=x\n"), ("plugins
 /// A new volume where a start failed before it made a world.
 const NEW_VOLUME: [(&str, &[u8]); 2] = [("cache/mojang.jar", b"jar"), ("server.properties", b"motd=z\n")];
 
+mod failing;
+
 struct Crash {
     left: usize,
 }

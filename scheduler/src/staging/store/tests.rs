@@ -243,3 +243,27 @@ fn room_is_made_without_touching_what_is_on_its_way() {
     let runs_and_before = [sets[2].lock.clone(), sets[3].lock.clone()];
     assert_eq!(store.staged(None).unwrap(), runs_and_before);
 }
+
+#[test]
+fn a_file_that_the_disk_does_not_take_is_named_and_comes_at_the_second_try() {
+    let (_directory, store) = store();
+    let content = b"x: 1";
+    let file = file("config/paper.yml", None, content, Algorithm::Sha256);
+    // What lies where its directory belongs is an error of the system, as on a disk that fails.
+    let beginning = store.volume.store_dir();
+    fs::create_dir_all(beginning.parent().unwrap()).unwrap();
+    fs::write(&beginning, b"").unwrap();
+    let refused = store.receive(&file).unwrap_err().to_string();
+    assert_eq!(refused, format!("could not begin `{}` in the store on the volume", file.path));
+    fs::remove_file(&beginning).unwrap();
+
+    let mut incoming = store.receive(&file).unwrap();
+    incoming.write(content).unwrap();
+    fs::remove_dir_all(&beginning).unwrap();
+    let refused = incoming.keep().unwrap_err().to_string();
+    assert_eq!(refused, format!("could not keep `{}` in the store on the volume", file.path));
+    assert_eq!(everything(&store), [""; 0]);
+
+    receive(&store, &file, content).unwrap();
+    assert_eq!(everything(&store).len(), 1);
+}

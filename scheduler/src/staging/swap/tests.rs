@@ -13,6 +13,7 @@ use super::super::store::Store;
 use super::*;
 use crate::protocol::File;
 
+mod failing;
 mod power;
 
 /// Lets `left` operations happen and then stops for ever: from there on the process is dead.
@@ -215,6 +216,24 @@ fn a_directory_that_is_equal_already_is_not_written_to() {
     assert_eq!(swap(&server.volume, &old.files, &mut Known::default(), &mut nothing).unwrap(), Swapped::default());
 }
 
+/// Each file is that of one set or of the other, and without a journal all of them are of the same.
+fn assert_old_or_new(server: &Server, old: &Set, new: &Set, story: &str) {
+    let (before, after) = (with(old, &foreign()), with(new, &foreign()));
+    for (path, content) in server.files().into_iter().filter(|(path, _)| !path.ends_with(".nightshift")) {
+        let known = before.get(&path) == Some(&content) || after.get(&path) == Some(&content);
+        assert!(known, "{story} `{path}` is neither old nor new");
+    }
+    for (path, content) in foreign() {
+        assert_eq!(server.files().get(&path), Some(&content), "{story}");
+    }
+    assert!(server.files().contains_key("plugins/Warps.jar"), "old or new, but never absent, {story}");
+    if server.volume.journal().unwrap().is_none() {
+        let manifest = server.volume.manifest().unwrap().unwrap();
+        let expected = if manifest.lock == old.files.lock { &before } else { &after };
+        assert_eq!(&server.files(), expected, "without a journal the directory is whole, {story}");
+    }
+}
+
 /// For each n: stop after n operations, look, and go on to either set.
 fn interrupt_everywhere(goes_back: bool, links: bool) {
     for left in 0.. {
@@ -224,27 +243,7 @@ fn interrupt_everywhere(goes_back: bool, links: bool) {
         let mut disk = if links { Disk::new(steps) } else { Disk::without_links(steps) };
         let ended = swap(&server.volume, &new.files, &mut Known::default(), &mut disk).is_ok();
 
-        let (before, after) = (with(&old, &foreign()), with(&new, &foreign()));
-        for (path, content) in server.files() {
-            if path.ends_with(".nightshift") {
-                continue;
-            }
-            let known = before.get(&path) == Some(&content) || after.get(&path) == Some(&content);
-            assert!(known, "after {left} operations `{path}` is neither old nor new");
-        }
-        for (path, content) in foreign() {
-            assert_eq!(server.files().get(&path), Some(&content), "after {left} operations");
-        }
-        assert!(
-            server.files().contains_key("plugins/Warps.jar"),
-            "old or new, but never absent, after {left} operations"
-        );
-        let started = server.volume.journal().unwrap().is_some();
-        if !started && !ended {
-            let manifest = server.volume.manifest().unwrap().unwrap();
-            let expected = if manifest.lock == old.files.lock { &before } else { &after };
-            assert_eq!(&server.files(), expected, "without a journal the directory is whole, after {left} operations");
-        }
+        assert_old_or_new(&server, &old, &new, &format!("after {left} operations"));
 
         let goal = if goes_back { &old } else { &new };
         server.swap(&goal.files);

@@ -7,8 +7,8 @@ use super::*;
 use crate::server::proof::Baseline;
 use crate::server::record::SettledRecord;
 
-const SETTLED: Revision = Revision(0xa);
-const FAILED: Revision = Revision(0xb);
+pub(crate) const SETTLED: Revision = Revision(0xa);
+pub(crate) const FAILED: Revision = Revision(0xb);
 const COMMITTED: Set =
     Set { template: FAILED, current: SETTLED, update: FAILED, observed: true, door: Door::Open, asleep: false };
 const GONE_BACK: Set = Set { template: SETTLED, update: SETTLED, ..COMMITTED };
@@ -21,7 +21,7 @@ fn settled(has_volume: bool) -> Arc<SettledRecord> {
 }
 
 /// 1.21.11 is on trial where 1.21.10 settled; its agent says this of the copies.
-fn on_trial(backups: &Value) -> Observed {
+pub(crate) fn on_trial(backups: &Value) -> Observed {
     let mut seen = seen(backups);
     seen.facts.settled = Some(Settled { revision: SETTLED, world: DataVersion(4556) });
     seen.settled = Some(settled(true));

@@ -1,6 +1,9 @@
 //! Edge (writes). What goes wrong while a copy is taken, kept or read: power, disk, other writers, and archives that mean harm.
 
+use rustix::io::Errno;
+
 use super::*;
+use crate::staging::disk::failing::{Failing, told};
 
 /// The power goes after `left` operations. What was written and not brought to the disk by then is empty afterwards.
 struct Power {
@@ -63,6 +66,34 @@ fn an_interruption_after_any_operation_leaves_the_copies_before_and_nothing_that
             assert!(left > 15, "only {left} operations: the test does not see them all");
             return;
         }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_at_any_operation_makes_no_half_copy_names_the_file_and_the_second_try_succeeds() {
+    for left in 0.. {
+        let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
+        let server = Server::new(&NEW_LAYOUT);
+        let before = files_below(&server.data());
+        let first = server.take(Contents::Worlds);
+        let (steps, refused) = Failing::after(left, with);
+        let mut disk = Disk::new(steps);
+        let taken = server.take_with(Contents::Worlds, 60, &mut disk);
+        if !refused.has_happened() {
+            assert!(taken.is_ok() && left > 15, "only {left} operations: the test does not see them all");
+            return;
+        }
+        let story = format!("when it could not {}", refused.what());
+        refused.assert_told(&told(&taken.expect_err(&story)), with);
+        let good = server.good();
+        assert_eq!(good[0], first.id, "{story}");
+        assert_eq!(server.shelf.list().unwrap().len(), good.len(), "nothing damaged is on the shelf, {story}");
+        assert_eq!(files_below(&server.data()), before, "{story}");
+
+        let again = server.take_with(Contents::Worlds, 120, &mut disk).expect("the disk is well again");
+        assert!(server.good().contains(&again.id), "at the second try, {story}");
+        let names = fs::read_dir(server.shelf.root()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(names.into_iter().all(|name| !name.to_str().unwrap().starts_with('.')), "no remains, {story}");
     }
 }
 

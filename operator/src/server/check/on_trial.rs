@@ -1,0 +1,96 @@
+//! Pure. What a set on trial needs of a spec that does not hold together.
+
+use crds::PaperMCServer;
+use crds::paper_mc_server::{GracefulShutdown, Jvm, KeepPluginData, PlayersPolicy, Rcon, Software, UpdateSchedule};
+
+use super::{CheckedServer, check};
+
+/// The spec as far as it can be read: how players are told and how long a stop may take, beside who the server is. Of a part with a mistake in
+/// it nothing is taken: what is wrong there may be the one figure that matters, and the defaults warn everybody. None: not even that.
+///
+/// What else stands in the spec is left out, so that nothing can rest upon it.
+pub(crate) fn check_on_trial(server: &PaperMCServer) -> Option<CheckedServer> {
+    let complaints = match check(server) {
+        Ok(checked) => return Some(checked),
+        Err(complaints) => complaints,
+    };
+    let is_wrong = |part: &str| complaints.iter().any(|complaint| complaint.path.starts_with(part));
+    let mut server = server.clone();
+    let spec = &mut server.spec;
+    if is_wrong("spec.players") {
+        spec.players = PlayersPolicy::default();
+    }
+    if is_wrong("spec.gracefulShutdown") {
+        spec.graceful_shutdown = GracefulShutdown::default();
+    }
+    if is_wrong("spec.backup") {
+        spec.backup = None;
+    }
+    spec.software = Software::default();
+    spec.update_schedule = UpdateSchedule::default();
+    (spec.rcon, spec.jvm, spec.keep_plugin_data) = (Rcon::default(), Jvm::default(), KeepPluginData::default());
+    (spec.restart, spec.follows, spec.restore_from, spec.pod_template) = (None, None, None, None);
+    check(&server).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use serde_json::{Value, json};
+
+    use super::super::tests::server;
+    use super::*;
+
+    fn read(spec: Value) -> CheckedServer {
+        let server = server(spec);
+        assert!(check(&server).is_err(), "{:?}", server.spec);
+        check_on_trial(&server).unwrap()
+    }
+
+    /// Everything about which a check complains, one at a time.
+    fn mistakes() -> Vec<Value> {
+        let container = |what: &str, value: Value| json!({"name": "papermc", what: value});
+        let pod = |spec: Value| json!({"podTemplate": {"spec": spec}});
+        vec![
+            json!({"updateSchedule": {"maintenanceWindow": {"cron": "61 4 * * 0"}}}),
+            json!({"updateSchedule": {"blackouts": [{"name": "xmas", "from": "soon", "to": "later"}]}}),
+            json!({"updateSchedule": {"opportunistic": {"emptyFor": "long"}}}),
+            json!({"software": "Folia"}),
+            json!({"restart": {"cron": "never"}}),
+            json!({"follows": {"server": "lobby"}}),
+            json!({"rcon": {"enabled": false}}),
+            json!({"jvm": {"heap": "lots"}}),
+            json!({"keepPluginData": {"maxSize": "lots"}}),
+            json!({"restoreFrom": {"copy": "../x"}}),
+            json!({"backup": {"schedule": {"cron": "never"}}}),
+            json!({"gracefulShutdown": {"timeout": "1s"}}),
+            json!({"players": {"notice": "soon"}}),
+            json!({"players": {"show": []}}),
+            pod(json!({"containers": [container("command", json!(["x"]))]})),
+            pod(json!({"hostNetwork": true, "containers": []})),
+        ]
+    }
+
+    #[test]
+    fn no_mistake_keeps_a_trial_from_going_on_and_players_are_told_as_long_as_before() {
+        for mistake in mistakes() {
+            let mut spec = json!({"players": {"notice": "9m", "text": "Down in {in}"}});
+            let is_about_players = mistake.get("players").is_some();
+            spec.as_object_mut().unwrap().extend(mistake.as_object().unwrap().clone());
+            let read = read(spec);
+            let (notice, text) = if is_about_players { (5, "The server restarts") } else { (9, "Down in {in}") };
+            assert_eq!(read.notice, SignedDuration::from_mins(notice), "{mistake}");
+            assert!(read.announcement.text.starts_with(text), "{mistake}");
+            assert!(!read.show.is_empty() && read.stop_timeout > SignedDuration::ZERO, "{mistake}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_begun_by_the_clock_is_read_from_a_spec_with_a_mistake_elsewhere() {
+        let read = read(json!({
+            "jvm": {"heap": "lots"}, "restart": {"cron": "* * * * *"},
+            "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}},
+        }));
+        assert!(read.restart.is_none() && !read.changes_by_itself());
+    }
+}

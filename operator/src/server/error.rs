@@ -1,0 +1,66 @@
+//! Pure. Why a pass ended without having done its job, and whose fault that is.
+
+use super::{apply, files, observe, rollout};
+use crate::requeue::Blame;
+use crate::solver;
+
+/// Why a pass could not do its job. "Not yet" is never an error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PassError {
+    #[error("could not ask what the server should run")]
+    Solve(#[from] solver::Gone),
+    #[error("could not look at the server")]
+    Observe(#[from] observe::ObserveError),
+    #[error("could not bring the files of the lock")]
+    Files(#[from] files::FilesError),
+    #[error("could not bring the server's objects to where they should be")]
+    Apply(#[from] apply::ApplyError),
+    #[error("could not take the step `{step}`")]
+    Act {
+        step: &'static str,
+        #[source]
+        source: rollout::ActError,
+    },
+    #[error("could not write the status")]
+    Report(#[source] kube::Error),
+}
+
+impl PassError {
+    /// The API server takes no new objects in a namespace that is being deleted. Nothing is wrong, and nothing is to do.
+    pub(super) fn is_about_the_end(&self) -> bool {
+        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        causes.any(|error| match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => {
+                let causes = status.details.as_ref().map_or(&[][..], |details| details.causes.as_slice());
+                causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+            }
+            Some(_) | None => false,
+        })
+    }
+
+    /// Nothing has been decided yet: what the spec leads to could not be found out, or not be brought to the cluster.
+    pub(super) fn is_before_the_step(&self) -> bool {
+        match self {
+            Self::Solve(_) | Self::Files(_) | Self::Apply(_) => !self.is_about_the_end(),
+            Self::Observe(_) | Self::Act { .. } | Self::Report(_) => false,
+        }
+    }
+
+    pub(super) fn blame(&self) -> Blame {
+        match self {
+            Self::Apply(error) if error.is_the_users() => Blame::User,
+            // The same address would bring the same wrong file again; a new release or another spec wakes us.
+            Self::Files(files::FilesError::Fetch { file: _, source }) if !source.may_pass() => Blame::User,
+            Self::Files(files::FilesError::SamePlugin { .. } | files::FilesError::SharedName { .. }) => Blame::User,
+            Self::Files(files::FilesError::Record(_))
+            | Self::Observe(_)
+            | Self::Solve(_)
+            | Self::Apply(_)
+            | Self::Act { .. }
+            | Self::Report(_) => Blame::Cluster,
+            Self::Files(
+                files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
+            ) => Blame::Upstream,
+        }
+    }
+}

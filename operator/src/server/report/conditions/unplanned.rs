@@ -1,0 +1,72 @@
+//! Pure. The conditions of a server after a pass that planned nothing.
+
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{AGENT_REFUSES, build_conditions};
+use crate::chain::cut;
+use crate::server::check::CheckedServer;
+use crate::server::crashes::CRASH_LOOP;
+use crate::server::report::replaced::JARS_SET_ASIDE;
+use crate::server::report::status::has_come;
+use crate::server::report::{InTheWay, LONGEST_MESSAGE, Report, condition};
+
+/// Conditions when nothing could be planned: what runs goes on running, and `Ready` says what is known of it.
+pub(in super::super) fn build_trouble(
+    server: &PaperMCServer,
+    why: &InTheWay,
+    on_trial: bool,
+    now: Timestamp,
+    before: &[Condition],
+) -> Vec<Condition> {
+    let is_old = |old: &&Condition| old.type_ != why.of && !(on_trial && old.type_ == "Updating");
+    let mut conditions: Vec<Condition> = before.iter().filter(is_old).cloned().collect();
+    if !conditions.iter().any(|old| old.type_ == "Ready") {
+        let message = cut(&why.message, LONGEST_MESSAGE);
+        conditions.push(condition(server, "Ready", Some(false), why.reason, message, now, before));
+    }
+    conditions.push(why.condition(server, now, before));
+    if on_trial {
+        // What was said last has an instant in it that passes, and nothing happens then.
+        let what = "a set is on trial: its proof, and a roll-back if it fails, wait until this is mended";
+        let words = cut(&format!("{what}: {}", why.message), LONGEST_MESSAGE);
+        conditions.push(condition(server, "Updating", Some(true), "TrialWaits", words, now, before));
+    }
+    conditions
+}
+
+/// What is known of a server of which nothing could be planned, beside what is in the way.
+const OF_THE_SERVER: [&str; 7] =
+    ["Ready", "Updating", "Drifted", "RconExposed", AGENT_REFUSES, JARS_SET_ASIDE, CRASH_LOOP];
+
+/// Conditions when nothing could be planned and a set on trial goes on: what is seen of it is news, and what was planned stands as it was said.
+pub(in super::super) fn build_on_trial(
+    server: &PaperMCServer,
+    checked: &CheckedServer,
+    report: &Report<'_>,
+    why: &InTheWay,
+    before: &PaperMCServerStatus,
+) -> Vec<Condition> {
+    let is_of_the_server = |it: &Condition| OF_THE_SERVER.contains(&it.type_.as_str());
+    let has_come = has_come(report, before);
+    // Whether there is more to come nobody can say now.
+    let stands =
+        |it: &&Condition| !is_of_the_server(it) && it.type_ != why.of && !(has_come && it.type_ == "UpdateAvailable");
+    let mut conditions: Vec<Condition> = before.conditions.iter().filter(stands).cloned().collect();
+    conditions.extend(build_conditions(server, checked, report, before).into_iter().filter(is_of_the_server));
+    conditions.push(why.condition(server, report.now, &before.conditions));
+    conditions
+}
+
+/// Conditions when a pass failed: only `Reconciled` is new.
+pub(in super::super) fn build_failure(
+    server: &PaperMCServer,
+    message: &str,
+    now: Timestamp,
+    before: &[Condition],
+) -> Vec<Condition> {
+    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.type_ != "Reconciled").cloned().collect();
+    conditions.push(condition(server, "Reconciled", Some(false), "Failed", message.to_owned(), now, before));
+    conditions
+}

@@ -1,0 +1,110 @@
+//! Edge (writes). A set that is on trial while nothing can be planned: the spec is refused, or what it leads to. What has begun is seen
+//! through to its end all the same, by the same rules as ever: proven and closed or gone back from, with its deadlines. Nothing else is
+//! begun, and of what the spec describes nothing is written.
+//!
+//! All that is acted upon stands in the cluster (template, facts, the record of what settled), so an operator that has just started does
+//! the same. Of the spec only how players are told before a way back is read, as far as it can be.
+
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use resolver::explain::{Explanation, Unanswerable};
+use scheduler::gate::Gate;
+use tracing::warn;
+
+use super::check::CheckedServer;
+use super::check::on_trial::check_on_trial;
+use super::consent::Consent;
+use super::error::PassError;
+use super::observe::Observed;
+use super::plan::{Answer, Pace, Plan};
+use super::report::{self, InTheWay, Report, status_before};
+use super::restart::Restarts;
+use super::rollout::{GoalParts, Hand};
+use super::{act, look_again, observe, turn};
+use crate::chain::Chain;
+use crate::clock::{Stopwatch, now};
+use crate::context::Context;
+use crate::memory::Rendered;
+use crate::requeue::Outcome;
+use crate::rush::Ahead;
+
+/// Takes the next step of the trial, if one is under way that may go on. None: what is in the way is all there is to say.
+pub(super) async fn see_through(
+    ctx: &Context,
+    server: &PaperMCServer,
+    seen: &Observed,
+    why: InTheWay,
+    ahead: &Ahead<'_>,
+    at: Timestamp,
+) -> Result<Option<Outcome>, PassError> {
+    if !is_under_way(seen, &status_before(ctx, server)) {
+        return Ok(None);
+    }
+    let Some(checked) = check_on_trial(server) else { return Ok(None) };
+    let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
+    let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
+    let hand = Hand {
+        ctx,
+        server: &checked,
+        seen,
+        goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+        proof: &plan.proof,
+        restore: None,
+        only_empty: false,
+        decided: Stopwatch::start(at),
+        ahead,
+    };
+    let done = act(&hand, &plan, step).await?;
+    let report = Report { seen, plan: &plan, step, done: &done, now: at };
+    report::report_on_trial(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
+    Ok(Some(look_again::in_time(&ctx.messenger.channels_of(server), &plan, seen, (step, &done), at)))
+}
+
+/// The same where a pass failed before its step, by a look of now: nobody knows how long it took to fail. The error again, if no trial goes on
+/// for it.
+pub(super) async fn see_through_after(
+    ctx: &Context,
+    server: &PaperMCServer,
+    error: PassError,
+    ahead: &Ahead<'_>,
+) -> Result<Outcome, PassError> {
+    let at = now();
+    let seen = observe::observe(server, ctx, at).await?;
+    let why = InTheWay::failure(&Chain(&error).to_string());
+    match see_through(ctx, server, &seen, why, ahead, at).await? {
+        Some(outcome) => {
+            warn!(error = %Chain(&error), "nothing can be planned; what is on trial goes on");
+            Ok(outcome)
+        }
+        None => Err(error),
+    }
+}
+
+/// A set is on trial, or how that ended has not been told yet. A first start is none of it: nothing was there before.
+fn is_under_way(seen: &Observed, before: &PaperMCServerStatus) -> bool {
+    let Some(settled) = seen.facts.settled.map(|settled| settled.revision.to_string()) else { return false };
+    let told = before.rollout.as_ref().and_then(|rollout| rollout.settled.as_ref());
+    let is_news = told.is_some_and(|told| *told != settled);
+    let was_under_way = before.conditions.iter().any(|it| it.type_ == "Updating" && it.status == "True");
+    Plan::is_on_trial(seen) || is_news || was_under_way
+}
+
+/// What stands in the cluster is all that is wanted. None: it does not say which files are on trial.
+fn build_plan(server: &CheckedServer, seen: &Observed, pace: Pace, now: Timestamp) -> Option<Plan> {
+    let template = &seen.set.as_ref()?.spec.as_ref()?.template;
+    let record = seen.pod_lock.clone().or_else(|| seen.settled_lock.clone())?;
+    let rendered = Rendered { revision: seen.shape?.template, template: template.clone().into() };
+    let nothing_asked =
+        Unanswerable { server: record.lock.server.clone(), fetch: vec![], unseen: vec![], unread: vec![] };
+    let answer = Answer { lock: None, explanation: Explanation::Unanswerable(nothing_asked), solved: false };
+    let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
+    // A commit that has not taken effect is taken back: what it was decided upon does not hold any more.
+    let shut = Gate::Shut { opens: None };
+    let mut plan = Plan::new(server, seen, answer, record, rendered, shut, consent, pace, now);
+    plan.restarts = Restarts::default();
+    plan.goal.restart = None;
+    Some(plan)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+use jiff::SignedDuration;
+use scheduler::rollout::{Step, WaitingOn, next_step};
+use scheduler::seen::{Door, Life, Revision, Set, Verdict};
+use serde_json::json;
+
+use super::*;
+use crate::server::check::tests::server;
+use crate::server::restore::tests::way_back::{FAILED, SETTLED, on_trial};
+
+const PACE: Pace = Pace { settle: SignedDuration::from_secs(60), start: SignedDuration::from_mins(10) };
+
+/// A window is open at all times, and a restart is always due; neither is read.
+fn wrong_spec() -> PaperMCServer {
+    server(json!({
+        "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}}, "restart": {"cron": "* * * * *"},
+        "players": {"policy": "Ignore"}, "jvm": {"heap": "lots"},
+    }))
+}
+
+fn now() -> Timestamp {
+    "2026-11-22T12:00:00Z".parse().unwrap()
+}
+
+/// Another set is on trial, and its agent answers.
+fn trial() -> Observed {
+    let mut seen = on_trial(&json!(null));
+    let set = json!({"metadata": {"name": "lobby"}, "spec": {
+        "selector": {}, "serviceName": "lobby", "template": {"spec": {"containers": [{"name": "papermc"}]}},
+    }});
+    seen.set = Some(serde_json::from_value(set).unwrap());
+    seen.pod_revision = Some(FAILED);
+    seen
+}
+
+/// The step of a server whose spec is refused, of which this is to be found.
+fn step(seen: &Observed, of: impl Fn(&mut Plan)) -> Step {
+    let checked = check_on_trial(&wrong_spec()).unwrap();
+    let mut plan = build_plan(&checked, seen, PACE, now()).unwrap();
+    of(&mut plan);
+    next_step(&plan.goal, &plan.seen, plan.gate, now())
+}
+
+fn with(verdict: Verdict) -> impl Fn(&mut Plan) {
+    move |plan| {
+        plan.seen.verdict = verdict;
+        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::Pod { life: Life::Up, ..pod });
+        plan.seen.world.whole = true;
+    }
+}
+
+fn shaped(seen: Observed, of: impl Fn(Set) -> Set) -> Observed {
+    Observed { shape: seen.shape.map(of), ..seen }
+}
+
+#[test]
+fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
+    let until = now() + SignedDuration::from_secs(9);
+    assert_eq!(step(&trial(), with(Verdict::Pending { until })), Step::Wait(WaitingOn::Proof { until }));
+    let seen = shaped(trial(), |set| Set { current: FAILED, ..set });
+    for verdict in [Verdict::Passed, Verdict::Unproven] {
+        assert_eq!(step(&seen, with(verdict)), Step::Close { settled: FAILED });
+    }
+}
+
+#[test]
+fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
+    assert_eq!(step(&trial(), with(Verdict::Failed)), Step::MarkFailed { revision: FAILED });
+    let mut seen = trial();
+    seen.facts.mark_failed(FAILED);
+    let back = step(&seen, |plan| {
+        with(Verdict::Failed)(plan);
+        plan.seen.world.restore_ordered = true;
+        (plan.seen.world.backup, plan.seen.world.played_since) = (Some(plan.seen.world.floor), false);
+        plan.seen.data_ordered = true;
+    });
+    assert!(matches!(back, Step::RollBack { to: SETTLED, asked: false, unasked: false, .. }), "{back:?}");
+    let late = step(&trial(), |plan| {
+        let life = Life::Starting { gives_up_at: now() };
+        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::Pod { life, ..pod });
+    });
+    assert_eq!(late, Step::MarkFailed { revision: FAILED }, "the deadlines of a start hold too");
+}
+
+#[test]
+fn a_commit_that_has_not_taken_effect_is_taken_back_and_nothing_else_is_begun() {
+    let mut seen = trial();
+    (seen.pod_revision, seen.pod_lock) = (Some(SETTLED), seen.settled_lock.clone());
+    assert_eq!(step(&seen, |_| {}), Step::Restore { revision: SETTLED, door: Door::Closed });
+
+    // It has settled: whatever may be due, there is nothing more to do here.
+    let set = |set: Set| Set { template: SETTLED, current: SETTLED, update: SETTLED, door: Door::Closed, ..set };
+    let seen = shaped(seen, set);
+    assert_eq!(step(&seen, with(Verdict::Passed)), Step::Settled);
+}
+
+#[test]
+fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
+    let told = |settled: Revision| -> PaperMCServerStatus {
+        serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}})).unwrap()
+    };
+    assert!(is_under_way(&trial(), &told(SETTLED)));
+    let mut seen = shaped(trial(), |set| Set { door: Door::Closed, ..set });
+    seen.pod_revision = Some(SETTLED);
+    assert!(!is_under_way(&seen, &told(SETTLED)));
+    assert!(is_under_way(&seen, &told(FAILED)), "another one was told of last");
+    assert!(!is_under_way(&seen, &PaperMCServerStatus::default()));
+    let says = |status: &str| -> PaperMCServerStatus {
+        let updating = json!({"type": "Updating", "status": status, "reason": "StepTaken", "message": "", "lastTransitionTime": now()});
+        serde_json::from_value(json!({"conditions": [updating]})).unwrap()
+    };
+    assert!(is_under_way(&seen, &says("True")), "what it went back to runs, and nobody knows");
+    assert!(!is_under_way(&seen, &says("False")));
+    seen.facts.settled = None;
+    assert!(!is_under_way(&seen, &says("True")), "a first start");
+}

@@ -1,0 +1,79 @@
+//! Edge (writes). Each single file operation of a restore fails once, as on a failing or a full disk, and the process lives; and a copy that
+//! cannot be read just now.
+
+use rustix::io::Errno;
+
+use super::*;
+use crate::staging::disk::failing::{Failing, told};
+
+/// For each n: the operation n fails while `part` is put in the place of what `server` makes, whose files are `there`. In the end it is what the
+/// copy holds, and nothing of what was there is lost.
+fn fail_everywhere(
+    part: Part,
+    server: impl Fn() -> Server,
+    there: &BTreeMap<String, Vec<u8>>,
+    comes: &BTreeMap<String, Vec<u8>>,
+    aside: &BTreeMap<String, Vec<u8>>,
+) {
+    for left in 0.. {
+        let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
+        let server = server();
+        let (steps, refused) = Failing::after(left, with);
+        let mut disk = Disk::new(steps);
+        let ended = server.restore_part(part, &mut disk, 60);
+        if !refused.has_happened() {
+            assert!(ended.is_ok() && left > 40, "only {left} operations: the test does not see them all");
+            return;
+        }
+        let story = format!("when it could not {}", refused.what());
+        refused.assert_told(&told(&ended.expect_err(&story)), with);
+        let found = server.files();
+        let is_whole = found == *there || found == *comes;
+        assert!(is_whole || server.volume.restore_journal_path().exists(), "without a journal it is whole, {story}");
+
+        finish(&server.volume, &mut disk).expect("the disk is well again");
+        if server.files() == *there {
+            server.restore_part(part, &mut disk, 120).unwrap();
+        }
+        assert_eq!(server.files(), *comes, "at the second try, {story}");
+        assert_eq!(server.aside(), *aside, "nothing is lost, {story}");
+        assert!(!server.volume.restore_journal_path().exists(), "{story}");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_at_any_operation_leaves_the_worlds_of_before_or_a_journal_and_the_second_try_brings_those_of_the_copy()
+ {
+    let (there, comes) = (files(&[&NEW, &OTHER]), files(&[&OLD, &OTHER]));
+    fail_everywhere(Part::Worlds, || Server::new(Contents::Worlds), &there, &comes, &files(&[&NEW]));
+}
+
+#[test]
+fn on_a_new_volume_a_disk_that_fails_at_any_operation_leaves_no_world_or_a_journal_and_the_second_try_brings_all() {
+    let server = || {
+        let server = Server::new(Contents::Everything);
+        server.loses_its_volume();
+        server
+    };
+    let comes = files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]);
+    fail_everywhere(Part::Everything, server, &files(&[&NEW_VOLUME]), &comes, &files(&[&NEW_VOLUME[1..]]));
+}
+
+#[test]
+fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_second_try() {
+    for name in ["archive.tar.gz", "files.jsonl"] {
+        let server = Server::new(Contents::Worlds);
+        let (file, away) = (server.shelf.directory(&server.backup.id).join(name), server.directory.path().join("away"));
+        fs::rename(&file, &away).unwrap();
+        // What is read of a folder is an error of the system, as on a disk that fails.
+        fs::create_dir(&file).unwrap();
+        let failed = server.restore(&mut Disk::new(Unhindered), 60).unwrap_err();
+        assert!(told(&failed).contains(name) && !matches!(failed, Error::Damaged { .. }), "{}", told(&failed));
+        assert_eq!(server.files(), files(&[&NEW, &OTHER]), "no world is touched");
+
+        fs::remove_dir(&file).unwrap();
+        fs::rename(&away, &file).unwrap();
+        server.restore(&mut Disk::new(Unhindered), 120).unwrap();
+        assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+    }
+}

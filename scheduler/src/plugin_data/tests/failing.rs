@@ -1,0 +1,71 @@
+//! Edge (writes). Each single file operation fails once, as on a failing or a full disk, and the process lives.
+
+use rustix::io::Errno;
+
+use super::*;
+use crate::staging::disk::failing::{Failing, told};
+
+#[test]
+fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_nothing_that_is_kept_is_half_a_folder() {
+    for left in 0.. {
+        let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
+        let server = Server::new();
+        let (steps, refused) = Failing::after(left, with);
+        let mut disk = Disk::new(steps);
+        let ended = keep(&server.volume, &b(), LIMIT, &mut disk, at(0));
+        if !refused.has_happened() {
+            assert!(ended.is_ok() && left > 20, "only {left} operations: the test does not see them all");
+            return;
+        }
+        let story = format!("when it could not {}", refused.what());
+        assert_eq!(server.files(), files(&OLD), "no plugin is touched, {story}");
+        let record = match ended {
+            // One folder that cannot be kept costs no update, and is named.
+            Ok(record) => {
+                let record = record.expect(&story);
+                refused.assert_told(&record.not_kept[0].to_string(), with);
+                record
+            }
+            Err(error) => {
+                refused.assert_told(&told(&error), with);
+                keep(&server.volume, &b(), LIMIT, &mut disk, at(60)).expect("the disk is well again").expect(&story)
+            }
+        };
+        let kept: Vec<&str> = record.kept.iter().map(String::as_str).collect();
+        assert_eq!(record.kept.len() + record.not_kept.len(), 2, "{record:?}");
+        assert_eq!(below(&server.path(record.place.as_deref().unwrap())), of_folders(&OLD, &kept), "{story}");
+        assert!(server.kept().iter().all(|name| !name.starts_with('.')), "no remains, {story}");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_at_any_operation_while_data_come_back_leaves_all_as_it_was_or_a_journal_and_the_second_try_ends_it()
+ {
+    for left in 0.. {
+        let with = if left % 2 == 0 { Errno::IO } else { Errno::NOSPC };
+        let server = Server::new();
+        server.keep(&b(), 0).unwrap();
+        server.changed_by_b();
+        let (steps, refused) = Failing::after(left, with);
+        let mut disk = Disk::new(steps);
+        let ended = put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut disk, at(60));
+        if !refused.has_happened() {
+            assert!(ended.is_ok() && left > 25, "only {left} operations: the test does not see them all");
+            return;
+        }
+        let story = format!("when it could not {}", refused.what());
+        refused.assert_told(&told(&ended.expect_err(&story)), with);
+        let found = server.files();
+        let is_whole = found == files(&NEW) || found == back();
+        assert!(
+            is_whole || server.volume.plugin_data_journal_path().exists(),
+            "without a journal it is whole, {story}"
+        );
+
+        finish(&server.volume, &mut disk).expect("the disk is well again");
+        put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut disk, at(120)).unwrap();
+        assert_eq!(server.files(), back(), "at the second try, {story}");
+        assert!(matches!(server.record().unwrap().back, Some(PutBack::Done { .. })), "{story}");
+        assert!(!server.volume.plugin_data_journal_path().exists(), "{story}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Pure. A disk with one bad moment, for tests: one operation fails as it would on a failing disk, and all others are carried out.
+//!
+//! A crash ends with the operation that it comes at. Here the process lives: whatever is done about the error is done, to the same disk.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::io::Errno;
+
+use super::Steps;
+
+/// Lets `left` operations happen, refuses the next one, and lets all others happen.
+pub(crate) struct Failing {
+    left: Option<usize>,
+    with: Errno,
+    refused: Refused,
+}
+
+/// What was refused, if it has come to that.
+#[derive(Clone, Default)]
+pub(crate) struct Refused(Rc<RefCell<Option<(&'static str, PathBuf)>>>);
+
+impl Failing {
+    /// A disk that answers `with` this once, and what will be known of it.
+    pub(crate) fn after(left: usize, with: Errno) -> (Self, Refused) {
+        let refused = Refused::default();
+        (Self { left: Some(left), with, refused: refused.clone() }, refused)
+    }
+}
+
+impl Steps for Failing {
+    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        let Some(left) = self.left else { return Ok(()) };
+        self.left = left.checked_sub(1);
+        if self.left.is_some() {
+            return Ok(());
+        }
+        *self.refused.0.borrow_mut() = Some((what, path.to_owned()));
+        Err(self.with.into())
+    }
+}
+
+impl Refused {
+    /// Whether it has come to that.
+    pub(crate) fn has_happened(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    /// Which operation, for messages.
+    pub(crate) fn what(&self) -> String {
+        self.0.borrow().as_ref().map_or_else(String::new, |(what, path)| format!("{what} `{}`", path.display()))
+    }
+
+    /// Asserts that somebody who reads these words knows which file it is, and what the disk said.
+    pub(crate) fn assert_told(&self, told: &str, with: Errno) {
+        let path = self.0.borrow().as_ref().map(|(_, path)| path.display().to_string()).unwrap();
+        assert!(told.contains(&path) && told.contains(&io::Error::from(with).to_string()), "{}: {told}", self.what());
+    }
+}
+
+/// An error with all its causes, as it is logged.
+pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
