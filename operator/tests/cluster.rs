@@ -54,4 +54,5 @@ mod cluster {
     mod wait;
     mod witness;
     mod world;
+    mod worlds;
 }
