@@ -69,14 +69,13 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
     };
     let (mut worlds, mut datapacks): (Now, Now) = (None, None);
     loop {
-        let is_open =
-            |known: &Now| known.iter().flatten().filter(|(_, open)| **open).map(|(name, _)| name.clone()).collect();
-        let seen: BTreeSet<String> = is_open(&worlds);
+        let open = worlds.iter().flatten().filter(|(_, open)| **open);
+        let seen: BTreeSet<String> = open.map(|(name, _)| name.clone()).collect();
         worlds = united(worlds, look_at_worlds(shared, |name| !seen.contains(name)).await);
         datapacks = united(datapacks, look_at_datapacks(shared, since, true).await);
         drop(act.take());
-        let is_all_open = |now: &Now| now.as_ref().is_some_and(|now| now.values().all(|open| *open));
-        if began.elapsed() >= OPENS_WITHIN || is_all_open(&worlds) && datapacks.is_some() {
+        let is_all_open = worlds.as_ref().is_some_and(|worlds| worlds.values().all(|open| *open));
+        if began.elapsed() >= OPENS_WITHIN || (is_all_open && datapacks.is_some()) {
             break;
         }
         tokio::time::sleep(PAUSE).await;
@@ -86,7 +85,7 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
     }
     let mark = mark(shared).await;
     let loaded = change_record(shared, move |record| {
-        record.begin(mark, &worlds, &datapacks);
+        record.begin(mark, worlds.as_ref(), datapacks.as_ref());
         Loaded { worlds: record.of_worlds(worlds.as_ref()), datapacks: record.of_datapacks(datapacks.as_ref()) }
     });
     let loaded = loaded.await;
@@ -114,8 +113,7 @@ pub(super) async fn look_again(shared: &Arc<Shared>) {
     }
 }
 
-/// The worlds on the volume. Those of the layout since 26.1 for which `asks` is false are not asked for: they count as open if another look said so, and
-/// as closed in no case.
+/// The worlds on the volume, less those of the layout since 26.1 for which `asks` is false.
 async fn look_at_worlds(shared: &Arc<Shared>, asks: impl Fn(&str) -> bool) -> Now {
     let data = shared.settings.data.clone();
     let found = tokio::task::spawn_blocking(move || {
@@ -156,7 +154,7 @@ async fn look_at_worlds(shared: &Arc<Shared>, asks: impl Fn(&str) -> bool) -> No
 /// The datapacks in the level's folder. Where there are any and the server has written no `level.dat` since it answered, it `may_save` once to say
 /// which are enabled: by itself it does that within five minutes only.
 async fn look_at_datapacks(shared: &Arc<Shared>, since: Timestamp, may_save: bool) -> Now {
-    let read = || async {
+    let read = async || {
         let data = shared.settings.data.clone();
         let read = tokio::task::spawn_blocking(move || {
             let worlds = Worlds::read(&data).map_err(|error| error.to_string())?;
@@ -237,11 +235,16 @@ async fn change_record<T: Default + Send + 'static>(
 
 impl Record {
     /// A start has opened this. An agent that was started again beside the server finds its own start here, and what was closed in between.
-    fn begin(&mut self, mark: Option<String>, worlds: &Now, datapacks: &Now) {
+    fn begin(
+        &mut self,
+        mark: Option<String>,
+        worlds: Option<&BTreeMap<String, bool>>,
+        datapacks: Option<&BTreeMap<String, bool>>,
+    ) {
         // A log that was put away at midnight tells of no start, so it is none that has just been.
         let is_same = self.start.is_some() && (mark.is_none() || mark == self.start);
         if is_same {
-            self.close(worlds.as_ref(), datapacks.as_ref());
+            self.close(worlds, datapacks);
         } else {
             (self.start, self.opened) = (mark, Names::default());
         }
@@ -249,7 +252,7 @@ impl Record {
             (worlds, &mut self.opened.worlds, &mut self.closed.worlds),
             (datapacks, &mut self.opened.datapacks, &mut self.closed.datapacks),
         ] {
-            for (name, _) in now.iter().flatten().filter(|(_, open)| **open) {
+            for (name, _) in now.into_iter().flatten().filter(|(_, open)| **open) {
                 opened.insert(name.clone());
                 closed.remove(name);
             }
@@ -299,11 +302,15 @@ fn told(
 }
 
 fn say(loaded: &Loaded) {
-    let count = |all: &Option<BTreeMap<String, AtStart>>| match all {
+    let count = |all: Option<&BTreeMap<String, AtStart>>| match all {
         Some(all) => all.values().filter(|at| **at == AtStart::Opened).count().to_string(),
         None => "an unknown number of".to_owned(),
     };
-    info!("{} worlds open, {} datapacks of your own enabled", count(&loaded.worlds), count(&loaded.datapacks));
+    info!(
+        "{} worlds open, {} datapacks of your own enabled",
+        count(loaded.worlds.as_ref()),
+        count(loaded.datapacks.as_ref())
+    );
 }
 
 #[cfg(test)]

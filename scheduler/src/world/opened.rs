@@ -49,13 +49,9 @@ pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Tell
         let Some(name) = name_beside(&folder.path, level).filter(|_| folder.level.is_some() || lock.exists()) else {
             continue;
         };
-        match (is_new, key_of(&name)) {
-            (false, _) => drop(found.insert(name, Tells::Lock(lock))),
-            // Nothing has moved it, but a plugin may open it and have it moved.
-            (true, Some(key)) => drop(found.insert(name, Tells::Console(key))),
-            // No server of today can open a world by this name.
-            (true, None) => {}
-        }
+        // In the new layout nothing has moved it, but a plugin may open it and have it moved; a name that is no key can be opened by none.
+        let tells = if is_new { key_of(&name).map(Tells::Console) } else { Some(Tells::Lock(lock)) };
+        found.extend(tells.map(|tells| (name, tells)));
     }
     if is_new {
         for namespace in directories(&dimensions)? {

@@ -36,11 +36,11 @@ impl Baseline {
     /// counting: else one log that could not be read would let every later update pass with every plugin red.
     pub(crate) fn next(&self, report: Option<&Report>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
         let loaded = report.and_then(|report| report.loaded.as_ref());
-        let known = |now: fn(&Loaded) -> Option<&BTreeMap<String, AtStart>>, before: &Option<Vec<String>>| {
-            loaded.and_then(now).map(opened).or_else(|| before.clone())
+        let known = |now: fn(&Loaded) -> Option<&BTreeMap<String, AtStart>>, before: Option<&Vec<String>>| {
+            loaded.and_then(now).map(opened).or_else(|| before.cloned())
         };
-        let worlds = known(|loaded| loaded.worlds.as_ref(), &self.worlds);
-        let datapacks = known(|loaded| loaded.datapacks.as_ref(), &self.datapacks);
+        let worlds = known(|loaded| loaded.worlds.as_ref(), self.worlds.as_ref());
+        let datapacks = known(|loaded| loaded.datapacks.as_ref(), self.datapacks.as_ref());
         if let Some(enabled) = named(report) {
             return Self { enabled, unread: Vec::new(), worlds, datapacks };
         }

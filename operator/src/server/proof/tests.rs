@@ -332,6 +332,9 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
     let expected = Expected { files: &files, before: Some(&files), baseline: &known, settle, began: at(90) };
     let soon = prove(Some(&unread), &expected, at(110));
     assert_eq!(soon.verdict, Verdict::Pending { until: at(160) }, "they are read a while after the plugins");
+    let nothing = Baseline::default();
+    let first = prove(Some(&report(&GOOD)), &Expected { baseline: &nothing, before: None, ..expected }, at(110));
+    assert_eq!(first.verdict, Verdict::Pending { until: at(160) }, "the next proof is to know of them");
 }
 
 #[test]
