@@ -56,4 +56,5 @@ mod cluster {
     mod wait;
     mod witness;
     mod world;
+    mod worlds;
 }

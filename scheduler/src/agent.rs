@@ -14,6 +14,7 @@ pub mod fetch;
 mod hot_copy;
 mod http;
 pub mod init;
+mod loaded;
 mod log;
 mod new_volume;
 mod observe;

@@ -49,6 +49,15 @@ pub fn write(directory: &Path, port: u16, password: &Password) -> Result<(), Err
     replace(&path, &after, mode).map_err(|source| Error::File { what: "write", source })
 }
 
+/// The name of the server's level, by `<directory>/server.properties`. A file that cannot be read, or that does not say it, means Minecraft's own.
+pub fn level_name(directory: &Path) -> String {
+    let bytes = fs::read(directory.join("server.properties")).unwrap_or_default();
+    // The game takes the last of several.
+    let last = logical_lines(&bytes).into_iter().rfind(|line| key_of(line) == b"level-name");
+    let value = last.map(|line| value_of(line)).unwrap_or_default();
+    if value.is_empty() { "world".to_owned() } else { value }
+}
+
 fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".server.properties.").tempfile_in(directory)?;
@@ -137,6 +146,19 @@ fn key_of(line: &[u8]) -> &[u8] {
     &line[..end.unwrap_or(line.len())]
 }
 
+/// The value of a line, behind its key. A backslash is the first half of an escape: what follows it stands for itself.
+fn value_of(line: &[u8]) -> String {
+    let behind = line.trim_ascii_start()[key_of(line).len()..].trim_ascii();
+    let value = behind.strip_prefix(b"=").or(behind.strip_prefix(b":")).unwrap_or(behind).trim_ascii_start();
+    let mut characters = String::from_utf8_lossy(value).into_owned();
+    let mut escaped = false;
+    characters.retain(|character| {
+        escaped = character == '\\' && !escaped;
+        !escaped
+    });
+    characters
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -163,6 +185,22 @@ mod tests {
         let before = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port: 25580\nlevel-name=world\n  enable-rcon = false\nrcon.password=old\\\nlonger\nmax-players=20";
         let after = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port=25575\nlevel-name=world\nenable-rcon=true\nrcon.password=secret\nmax-players=20\nbroadcast-rcon-to-ops=false\nrcon.ip=127.0.0.1\n";
         assert_eq!(set(before), after);
+    }
+
+    #[test]
+    fn the_levels_name_is_read_as_the_game_reads_it() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(level_name(directory.path()), "world", "no file");
+        for (text, name) in [
+            ("motd=x\n", "world"),
+            ("level-name=\n", "world"),
+            ("#level-name=old\nlevel-name=lobby\r\n", "lobby"),
+            ("level-name=first\n  level-name : My World \n", "My World"),
+            ("level-name=worlds\\:a\\\\b\n", "worlds:a\\b"),
+        ] {
+            fs::write(directory.path().join("server.properties"), text).unwrap();
+            assert_eq!(level_name(directory.path()), name, "{text}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@
 pub mod announce;
 pub mod hot_copy;
 pub mod last_words;
+pub mod loaded;
 pub mod plugin_data;
 pub mod restore;
 #[cfg(feature = "edge")]
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup;
 pub use announce::{Announce, CallOff, Place, in_the_chat};
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
+use loaded::Loaded;
 use plugin_data::PluginData;
 use restore::{ListedCopy, NewVolume, RestoreRefused};
 use sizes::Sizes;
@@ -149,6 +151,9 @@ pub struct Report {
     pub staging: Option<Staging>,
     /// The world on the volume.
     pub world: WorldSeen,
+    /// The worlds and datapacks that this start has opened; None until they were looked at, or the agent does not know of them.
+    #[serde(default)]
+    pub loaded: Option<Loaded>,
     /// How the server stopped last.
     #[serde(default)]
     pub last_stop: Option<LastStop>,

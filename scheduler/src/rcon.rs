@@ -160,6 +160,17 @@ impl Console {
         self.ask("minecraft:save-all", " flush", within).await
     }
 
+    /// Has the world written, what has changed of it and whatever was written before, and answers the server's words, as [`Self::save_flush`].
+    pub async fn save(&mut self, within: Duration) -> Result<String, Error> {
+        self.ask("minecraft:save-all", "", within).await
+    }
+
+    /// Whether the server has this dimension (`minecraft:creative`) open. None: the text says neither.
+    pub async fn has_dimension(&mut self, key: &str, within: Duration) -> Result<Option<bool>, Error> {
+        let answer = self.ask("minecraft:execute", &text::in_dimension_arguments(key), within).await?;
+        Ok(text::has_dimension(&answer))
+    }
+
     /// Switches automatic saving off and answers the server's words; [`text::saving`] reads them.
     pub async fn save_off(&mut self, within: Duration) -> Result<String, Error> {
         self.ask("minecraft:save-off", "", within).await

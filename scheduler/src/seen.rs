@@ -252,7 +252,7 @@ pub enum Verdict {
         /// more, so the proof needs one of its own.
         until: Timestamp,
     },
-    /// Version and plugins are what they should be, for the settling time. Worlds and datapacks are not looked at.
+    /// Version, plugins, worlds and datapacks are what they should be, for the settling time.
     Passed,
     /// Something could not be read. Kept, and told.
     Unproven,

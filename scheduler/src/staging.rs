@@ -150,6 +150,11 @@ impl Volume {
         self.ours().join("played.json")
     }
 
+    /// Where the record lies of the worlds and datapacks that a start has opened, and of those that were closed since.
+    pub fn opened_path(&self) -> PathBuf {
+        self.ours().join("opened.json")
+    }
+
     /// Where the plugins' data lie that were kept, a directory for each change of the set.
     pub fn kept_dir(&self) -> PathBuf {
         self.ours().join("kept")

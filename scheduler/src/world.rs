@@ -5,6 +5,7 @@
 
 mod level;
 pub mod lock;
+pub mod opened;
 
 use std::fs;
 use std::io;

@@ -13,6 +13,8 @@ mod ends;
 mod hot_copy;
 #[path = "agent/init.rs"]
 mod init;
+#[path = "agent/loaded.rs"]
+mod loaded;
 #[path = "agent/new_volume.rs"]
 mod new_volume;
 #[path = "agent/paper.rs"]

@@ -430,7 +430,7 @@ impl Plan {
 }
 
 /// Before anything was settled.
-static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new() };
+static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
     let expected = Expected {

@@ -5,11 +5,13 @@ use scheduler::protocol::{FileSet, Report, Server};
 use scheduler::seen::Verdict;
 
 mod baseline;
+mod loaded;
 
 pub(crate) use baseline::{Baseline, count_enabled};
 use baseline::{Was, names};
+use loaded::Missing;
 
-/// How long after a server's first answer its plugins may stay unread before the proof ends as unproven.
+/// How long after a server's first answer its plugins, worlds and datapacks may stay unread before the proof ends as unproven.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 /// How long a proof may take in all, from its beginning: a server that crash-loops after its first Ready has no
 /// start deadline any more.
@@ -21,7 +23,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) files: &'a FileSet,
     /// Plugins of the settled lock, by plugin name; None before anything was settled.
     pub(crate) before: Option<&'a FileSet>,
-    /// What is known of the plugins before.
+    /// What is known of plugins, worlds and datapacks before.
     pub(crate) baseline: &'a Baseline,
     /// How long the server must stay well.
     pub(crate) settle: SignedDuration,
@@ -78,6 +80,15 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     if now < settled_at {
         return pending(settled_at);
     }
+    // Only now: a plugin may open its worlds when it likes.
+    let missing = Missing::of(report, expected);
+    if !missing.to_blame.is_empty() {
+        return failed(missing.to_blame.join("; "));
+    }
+    // What is not read yet may be known to nobody; then the next proof is to know it.
+    if (report.loaded.is_none() || !missing.unread.is_empty()) && now < read_by {
+        return pending(read_by);
+    }
     if !report.drift.is_empty() {
         // Whoever wrote these files would write them over what ran before, too: to go back mends nothing.
         return unproven(&format!("not as locked: {}", report.drift.join(", ")));
@@ -87,6 +98,12 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     }
     if !red.own.is_empty() {
         return unproven(&format!("{} is no managed plugin, and is not enabled any more", red.own.join(", ")));
+    }
+    if !missing.told.is_empty() {
+        return unproven(&missing.told.join("; "));
+    }
+    if !missing.unread.is_empty() {
+        return unproven(&missing.unread.join(", and "));
     }
     Proof { verdict: Verdict::Passed, problem: String::new() }
 }

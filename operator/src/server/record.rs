@@ -71,6 +71,8 @@ pub(crate) enum RecordError {
 const TEMPLATE_KEY: &str = "template.json";
 const ENABLED_KEY: &str = "enabled.json";
 const UNREAD_KEY: &str = "unread.json";
+const WORLDS_KEY: &str = "worlds.json";
+const DATAPACKS_KEY: &str = "datapacks.json";
 const UNPROVEN_KEY: &str = "unproven.txt";
 
 /// The name of the `ConfigMap` that keeps a settled template.
@@ -123,12 +125,15 @@ pub(crate) async fn read_settled(
     let Some(data) = read_map(client, namespace, &name).await? else { return Ok(None) };
     let garbled = |source| RecordError::Garbled { name: name.clone(), source };
     let text = |of: &str| data.get(of).map_or("", String::as_str);
+    // Older operators keep none of these, and where nobody has read the worlds or datapacks they are not there either.
+    let names = |of: &str| data.get(of).map(|text| serde_json::from_str(text)).transpose().map_err(garbled);
     let record = Arc::new(SettledRecord {
         template: serde_json::from_str(text(TEMPLATE_KEY)).map_err(garbled)?,
         baseline: Baseline {
             enabled: serde_json::from_str(text(ENABLED_KEY)).map_err(garbled)?,
-            // Operators before this one kept neither of the two.
-            unread: data.get(UNREAD_KEY).map_or(Ok(Vec::new()), |text| serde_json::from_str(text)).map_err(garbled)?,
+            unread: names(UNREAD_KEY)?.unwrap_or_default(),
+            worlds: names(WORLDS_KEY)?,
+            datapacks: names(DATAPACKS_KEY)?,
         },
         unproven: data.get(UNPROVEN_KEY).cloned(),
     });
@@ -146,12 +151,17 @@ pub(crate) async fn write_settled(
     let json = |value: Result<String, serde_json::Error>| {
         value.map_err(|source| RecordError::Garbled { name: name.clone(), source })
     };
-    let Baseline { enabled, unread } = &record.baseline;
+    let Baseline { enabled, unread, worlds, datapacks } = &record.baseline;
     let mut data = BTreeMap::from([
         (TEMPLATE_KEY.to_owned(), json(serde_json::to_string(&record.template))?),
         (ENABLED_KEY.to_owned(), json(serde_json::to_string(enabled))?),
         (UNREAD_KEY.to_owned(), json(serde_json::to_string(unread))?),
     ]);
+    for (key, names) in [(WORLDS_KEY, worlds), (DATAPACKS_KEY, datapacks)] {
+        if let Some(names) = names {
+            data.insert(key.to_owned(), json(serde_json::to_string(names))?);
+        }
+    }
     data.extend(record.unproven.clone().map(|why| (UNPROVEN_KEY.to_owned(), why)));
     map.immutable = Some(true);
     map.data = Some(data);

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use super::shared::Shared;
-use super::{Chain, announce, clock, hot_copy, stage};
+use super::{Chain, announce, clock, hot_copy, loaded, stage};
 use crate::protocol::signature::{Headers, Received, Refused, verify};
 use crate::protocol::{Announce, CallOff, FileSet, HotCopy, Players, Refusal, Save, Saved};
 use crate::rcon::{Online, text};
@@ -150,6 +150,9 @@ async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
         Err(error) => (false, Some(Chain(&error).to_string())),
     };
     let took_ms = begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+    if confirmed {
+        loaded::look_again(shared).await;
+    }
     Saved { confirmed, took_ms, problem }
 }
 

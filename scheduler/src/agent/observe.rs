@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::shared::{Shared, StartFacts, StopSent};
 use super::watch::{Change, Look, Pinged};
-use super::{Chain, clock, copies, hot_copy, log, sizes};
+use super::{Chain, clock, copies, hot_copy, loaded, log, sizes};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, NOBODY_ASKED, PluginSeen};
 use crate::staging::disk::{Disk, Unhindered};
@@ -129,6 +130,7 @@ fn began(shared: &Arc<Shared>) {
 }
 
 async fn read_start(shared: &Arc<Shared>) {
+    let began = Instant::now();
     let volume = shared.volume.clone();
     let drift = tokio::task::spawn_blocking(move || match volume.manifest() {
         Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| Chain(&error).to_string()),
@@ -153,6 +155,8 @@ async fn read_start(shared: &Arc<Shared>) {
         state.start.rcon_exposed = rcon_exposed;
     }
     for _ in 0..PLUGIN_TRIES {
+        // What is asked next goes over the same connection.
+        let act = shared.desk.act();
         match plugins(shared).await {
             Ok((build, plugins)) => {
                 info!(
@@ -160,13 +164,17 @@ async fn read_start(shared: &Arc<Shared>) {
                     plugins.len(),
                     plugins.values().filter(|plugin| plugin.enabled).count()
                 );
-                let mut state = shared.state();
-                state.start.build = build;
-                state.start.plugins = Some(plugins);
-                return;
+                {
+                    let mut state = shared.state();
+                    state.start.build = build;
+                    state.start.plugins = Some(plugins);
+                }
+                // Only now: plugins open worlds too.
+                return loaded::read(shared, began, act).await;
             }
             Err(error) => warn!("could not read the plugins yet: {error}"),
         }
+        drop(act);
         tokio::time::sleep(PLUGIN_PAUSE).await;
         if !shared.state().witness.is_up() {
             return;

@@ -14,6 +14,7 @@ use super::fetch::Fetcher;
 use super::hot_copy::Copying;
 use super::settings;
 use super::watch::Witness;
+use crate::protocol::loaded::Loaded;
 use crate::protocol::signature::Guard;
 use crate::protocol::sizes::Sizes;
 use crate::protocol::{
@@ -79,6 +80,7 @@ pub(super) struct StartFacts {
     pub(super) plugins: Option<BTreeMap<String, PluginSeen>>,
     pub(super) drift: Drift,
     pub(super) rcon_exposed: bool,
+    pub(super) loaded: Option<Loaded>,
 }
 
 /// A stop on its way.
@@ -158,7 +160,7 @@ impl Shared {
         let state = self.state();
         let server = match state.witness.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
-                let StartFacts { build, plugins, drift: _, rcon_exposed: _ } = state.start.clone();
+                let StartFacts { build, plugins, drift: _, rcon_exposed: _, loaded: _ } = state.start.clone();
                 Server::Up { since, answered_at, minecraft, build, plugins }
             }
             other @ (Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) => other,
@@ -177,6 +179,7 @@ impl Shared {
             staged: state.staged.clone(),
             staging: state.staging.clone(),
             world: worlds.seen(),
+            loaded: state.start.loaded.clone(),
             last_stop: state.last_stop.clone(),
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),

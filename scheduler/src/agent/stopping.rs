@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
 use super::shared::{Shared, StopSent};
-use super::{Chain, clock, hot_copy};
+use super::{Chain, clock, hot_copy, loaded};
 use crate::protocol::Announce;
 use crate::rcon::text;
 
@@ -110,6 +110,9 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         }
         Err(error) => (false, format!("stopped on request; the save was not confirmed: {}", Chain(&error))),
     };
+    if saved {
+        loaded::look_again(shared).await;
+    }
     // By the server itself they would be disconnected without a word, after its plugins are gone. Whoever joins now is. Nobody is asked
     // who is on: the last look is seconds old, and both commands are fine where nobody is.
     if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, patience::kick(left())).await {

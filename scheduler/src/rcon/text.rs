@@ -61,6 +61,21 @@ pub fn saving(text: &str) -> Option<Saving> {
     texts.into_iter().find(|(words, _)| text.contains(words)).map(|(_, saving)| saving)
 }
 
+/// ` in minecraft:creative if entity @a`: asks for nothing but whether it can be asked there. `execute` has had these words since 1.13, and
+/// does not change anything.
+pub fn in_dimension_arguments(key: &str) -> String {
+    format!(" in {key} if entity @a")
+}
+
+/// Whether the dimension is there, by the answer to that: the test passes or fails where it is, and there is none where it is not.
+pub fn has_dimension(text: &str) -> Option<bool> {
+    let text = without_colours(text);
+    if text.contains("Test passed") || text.contains("Test failed") {
+        return Some(true);
+    }
+    text.contains("Unknown dimension").then_some(false)
+}
+
 /// The text without colours: `§` and the letter behind it, also the 14 characters of a hex colour (`§x§r§r§g§g§b§b`).
 pub fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -192,6 +207,21 @@ mod tests {
         }
         for words in ["", "Command not found", "Unknown command. Type \"/help\" for help.\n", "Saved the game"] {
             assert_eq!(saving(words), None, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_dimension_is_there_where_a_test_can_be_made_and_not_known_where_nobody_says() {
+        assert_eq!(in_dimension_arguments("minecraft:creative"), " in minecraft:creative if entity @a");
+        for (words, expected) in [
+            ("Test failed", Some(true)),
+            ("§cTest failed\n", Some(true)),
+            ("Test passed, count: 3", Some(true)),
+            ("Unknown dimension 'minecraft:creative'", Some(false)),
+            ("", None),
+            ("Unknown command. Type \"/help\" for help.\n", None),
+        ] {
+            assert_eq!(has_dimension(words), expected, "{words}");
         }
     }
 

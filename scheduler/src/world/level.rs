@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::protocol::Floor;
 
@@ -24,13 +25,13 @@ pub enum Level {
 }
 
 #[derive(Deserialize)]
-struct Root {
+struct Root<D> {
     #[serde(rename = "Data")]
-    data: Data,
+    data: D,
 }
 
 #[derive(Deserialize)]
-struct Data {
+struct Stamp {
     #[serde(rename = "Version")]
     version: Option<Version>,
 }
@@ -43,20 +44,38 @@ struct Version {
     name: String,
 }
 
+#[derive(Deserialize)]
+struct Packs {
+    #[serde(rename = "DataPacks")]
+    datapacks: Option<Selection>,
+}
+
+#[derive(Deserialize)]
+struct Selection {
+    #[serde(rename = "Enabled")]
+    enabled: Vec<String>,
+}
+
 pub(super) fn read(path: &Path) -> Level {
-    let content = || {
-        let file = File::open(path).map_err(|error| error.to_string())?;
-        let mut bytes = Vec::new();
-        GzDecoder::new(file).take(LARGEST).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        fastnbt::from_bytes::<Root>(&bytes).map_err(|error| error.to_string())
-    };
-    match content() {
-        Ok(Root { data: Data { version: Some(Version { id, name }) } }) => {
+    match data_of(path) {
+        Ok(Stamp { version: Some(Version { id, name }) }) => {
             Level::OpenedBy(Floor { minecraft: name, data_version: id })
         }
-        Ok(Root { data: Data { version: None } }) => Level::BeforeVersions,
+        Ok(Stamp { version: None }) => Level::BeforeVersions,
         Err(why) => Level::Unreadable(why),
     }
+}
+
+/// The datapacks that were enabled when it was written, `Data.DataPacks.Enabled`; None: it names none at all, not even Minecraft's own.
+pub(super) fn enabled_datapacks(path: &Path) -> Result<Option<Vec<String>>, String> {
+    data_of::<Packs>(path).map(|packs| packs.datapacks.map(|selection| selection.enabled))
+}
+
+fn data_of<D: DeserializeOwned>(path: &Path) -> Result<D, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    GzDecoder::new(file).take(LARGEST).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    fastnbt::from_bytes::<Root<D>>(&bytes).map(|root| root.data).map_err(|error| error.to_string())
 }
 
 /// Whether Minecraft `a` is older than `b`, by the numbers in the name: `1.21.9` < `1.21.11-pre2` < `1.21.11` < `26.1`. A snapshot of the

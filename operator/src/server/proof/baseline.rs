@@ -1,9 +1,12 @@
-//! Pure. What is known of the plugins before an update: its proof holds them against it.
+//! Pure. What is known of plugins, worlds and datapacks before an update: its proof holds them against it.
 
+use std::collections::BTreeMap;
+
+use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{FileSet, Report, Server};
 use scheduler::staging::jar::same_plugin;
 
-/// What the server said about its plugins when it was read last.
+/// What the server said about its plugins when it was read last, and what its start had opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Baseline {
     /// Those that were enabled, JARs of people's own among them, sorted. Empty: nobody knows of any. A server all of whose plugins are
@@ -11,6 +14,10 @@ pub(crate) struct Baseline {
     pub(crate) enabled: Vec<String>,
     /// Those of the settled set that came with an update that could not be read: they may be either.
     pub(crate) unread: Vec<String>,
+    /// The worlds that its start had opened, sorted. None: nobody has read them. Never more than the agent tells apart.
+    pub(crate) worlds: Option<Vec<String>>,
+    /// The same of the datapacks.
+    pub(crate) datapacks: Option<Vec<String>>,
 }
 
 /// How a plugin of a set fared before.
@@ -28,15 +35,21 @@ impl Baseline {
     /// The baseline for the proof after this one. A report that names no plugins says nothing about them, so what was known before goes on
     /// counting: else one log that could not be read would let every later update pass with every plugin red.
     pub(crate) fn next(&self, report: Option<&Report>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
+        let loaded = report.and_then(|report| report.loaded.as_ref());
+        let known = |now: fn(&Loaded) -> Option<&BTreeMap<String, AtStart>>, before: Option<&Vec<String>>| {
+            loaded.and_then(now).map(opened).or_else(|| before.cloned())
+        };
+        let worlds = known(|loaded| loaded.worlds.as_ref(), self.worlds.as_ref());
+        let datapacks = known(|loaded| loaded.datapacks.as_ref(), self.datapacks.as_ref());
         if let Some(enabled) = named(report) {
-            return Self { enabled, unread: Vec::new() };
+            return Self { enabled, unread: Vec::new(), worlds, datapacks };
         }
         let is_new = |name: &&str| !before.is_some_and(|before| has(before, name));
         let new = runs.into_iter().flat_map(names).filter(is_new).map(str::to_owned);
         let mut unread: Vec<String> = self.unread.iter().cloned().chain(new).collect();
         unread.sort();
         unread.dedup();
-        Self { enabled: self.enabled.clone(), unread }
+        Self { enabled: self.enabled.clone(), unread, worlds, datapacks }
     }
 
     /// How a plugin of `before`, the settled set, fared there.
@@ -69,6 +82,10 @@ impl Baseline {
         })
         .collect()
     }
+}
+
+fn opened(at_start: &BTreeMap<String, AtStart>) -> Vec<String> {
+    at_start.iter().filter(|(_, at)| **at == AtStart::Opened).map(|(name, _)| name.clone()).collect()
 }
 
 /// The plugins that a report shows as enabled, sorted. None: it names no plugins.

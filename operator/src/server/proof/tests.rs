@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use scheduler::protocol::loaded::AtStart::{ClosedBefore, NotOpened, Opened};
+use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{File, FileHash, Players, PluginSeen, WorldSeen};
 
 use super::*;
@@ -53,6 +55,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         staged: Vec::new(),
         staging: None,
         world: WorldSeen { floor: None, whole: true },
+        loaded: None,
         last_stop: None,
         rcon_exposed: false,
         announced: None,
@@ -64,7 +67,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
 
 fn baseline(enabled: &[&str], unread: &[&str]) -> Baseline {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    Baseline { enabled: owned(enabled), unread: owned(unread) }
+    Baseline { enabled: owned(enabled), unread: owned(unread), worlds: None, datapacks: None }
 }
 
 fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baseline, now: i64) -> Proof {
@@ -199,4 +202,156 @@ fn files_that_are_not_as_locked_are_never_called_proven() {
         plugins.insert("Shop".to_owned(), PluginSeen { version: None, enabled: false });
     }
     assert_eq!(verdict(Some(&red), None, &[], 160).verdict, Verdict::Failed, "what is worse goes first");
+}
+
+const GOOD: [(&str, bool); 2] = [("ViaVersion", true), ("Shop", true)];
+
+fn at_start(names: &[(&str, AtStart)]) -> Option<BTreeMap<String, AtStart>> {
+    Some(names.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect())
+}
+
+fn opened(names: &[&str]) -> Option<BTreeMap<String, AtStart>> {
+    at_start(&names.iter().map(|name| (*name, Opened)).collect::<Vec<_>>())
+}
+
+fn with_loaded(
+    plugins: &[(&str, bool)],
+    worlds: Option<BTreeMap<String, AtStart>>,
+    datapacks: Option<BTreeMap<String, AtStart>>,
+) -> Report {
+    Report { loaded: Some(Loaded { worlds, datapacks }), ..report(plugins) }
+}
+
+/// After a start that had opened these.
+fn known(worlds: &[&str], datapacks: &[&str]) -> Baseline {
+    let before = with_loaded(&GOOD, opened(worlds), opened(datapacks));
+    Baseline::default().next(Some(&before), None, None)
+}
+
+fn held_against(report: &Report, known: &Baseline, now: i64) -> (Verdict, String) {
+    let both = files(&["ViaVersion", "Shop"]);
+    let Proof { verdict, problem } = against(Some(report), Some(&both), known, now);
+    (verdict, problem)
+}
+
+#[test]
+fn a_world_that_was_open_and_lies_there_unopened_fails_the_proof_and_is_named() {
+    let known = known(&["overworld", "creative", "hub"], &[]);
+    let missing = |now: &[(&str, AtStart)], at| {
+        let report = with_loaded(&GOOD, at_start(&[&[("overworld", Opened)], now].concat()), opened(&[]));
+        held_against(&report, &known, at)
+    };
+    let one = [("creative", NotOpened), ("hub", Opened), ("new", Opened)];
+    assert_eq!(missing(&one, 159).0, Verdict::Pending { until: at(160) }, "a plugin may open it still");
+    let (verdict, problem) = missing(&one, 160);
+    assert_eq!(verdict, Verdict::Failed);
+    assert_eq!(
+        problem,
+        "world `creative` is not open any more although the files are there; \
+         if that is meant, close what is to be closed while the server runs"
+    );
+    let (verdict, problem) = missing(&[("creative", NotOpened), ("hub", NotOpened)], 160);
+    assert_eq!(verdict, Verdict::Failed);
+    assert!(problem.starts_with("worlds `creative`, `hub` are not open any more"), "{problem}");
+    assert_eq!(missing(&[("creative", Opened), ("hub", Opened), ("new", Opened)], 160).0, Verdict::Passed);
+}
+
+#[test]
+fn a_world_that_somebody_closed_before_or_that_is_known_by_its_namespace_now_is_not_missed() {
+    let known = known(&["overworld", "creative", "hub"], &[]);
+    let now = [("overworld", Opened), ("creative", ClosedBefore), ("myplugin:hub", Opened)];
+    let report = with_loaded(&GOOD, at_start(&now), opened(&[]));
+    assert_eq!(held_against(&report, &known, 160), (Verdict::Passed, String::new()));
+}
+
+#[test]
+fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
+    let gone = with_loaded(&GOOD, opened(&["overworld"]), opened(&[]));
+    let (verdict, problem) = held_against(&gone, &known(&["overworld", "creative"], &[]), 160);
+    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(
+        problem,
+        "world `creative` is not open any more and the files are not on the volume; a copy may have them"
+    );
+    let known = known(&["overworld", "the_nether"], &[]);
+    let switched = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("the_nether", NotOpened)]), opened(&[]));
+    let (verdict, problem) = held_against(&switched, &known, 160);
+    assert_eq!(verdict, Verdict::Unproven);
+    assert!(problem.starts_with("world `the_nether` is not open any more; see `allow-nether`"), "{problem}");
+}
+
+#[test]
+fn a_world_whose_plugin_a_person_removed_leaves_the_set_unproven() {
+    let mut known = known(&["overworld", "creative"], &[]);
+    known.enabled.push("Multiverse-Core".to_owned());
+    let now = at_start(&[("overworld", Opened), ("creative", NotOpened)]);
+    let (verdict, problem) = held_against(&with_loaded(&GOOD, now.clone(), opened(&[])), &known, 160);
+    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(
+        problem,
+        "world `creative` is not open any more, and neither is Multiverse-Core there, which may have opened it"
+    );
+    let with_it = [&GOOD[..], &[("Multiverse-Core", true)]].concat();
+    assert_eq!(held_against(&with_loaded(&with_it, now, opened(&[])), &known, 160).0, Verdict::Failed);
+}
+
+#[test]
+fn a_datapack_that_was_enabled_and_lies_there_fails_the_proof_and_one_that_was_taken_away_does_not() {
+    let known = known(&[], &["file/skylands", "file/terrain.zip"]);
+    let now = |skylands: &[(&str, AtStart)]| {
+        let datapacks = at_start(&[skylands, &[("file/terrain.zip", Opened), ("file/new.zip", Opened)]].concat());
+        held_against(&with_loaded(&GOOD, opened(&[]), datapacks), &known, 160)
+    };
+    let (verdict, problem) = now(&[("file/skylands", NotOpened)]);
+    assert_eq!(verdict, Verdict::Failed);
+    assert_eq!(
+        problem,
+        "datapack `file/skylands` is not enabled any more although the file is there; the server's log says why"
+    );
+    for fine in [&[("file/skylands", Opened)][..], &[("file/skylands", ClosedBefore)], &[]] {
+        assert_eq!(now(fine), (Verdict::Passed, String::new()), "{fine:?}");
+    }
+}
+
+#[test]
+fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_known() {
+    let mut unread = report(&GOOD);
+    let known = known(&["overworld"], &["file/terrain.zip"]);
+    assert_eq!(
+        held_against(&unread, &baseline(&["ViaVersion", "Shop"], &[]), 160).0,
+        Verdict::Passed,
+        "as an older agent"
+    );
+    let both = "which worlds are open could not be read, and which datapacks are enabled could not be read";
+    assert_eq!(held_against(&unread, &known, 160), (Verdict::Unproven, both.to_owned()));
+    unread.loaded = Some(Loaded { worlds: opened(&["overworld"]), datapacks: None });
+    assert_eq!(held_against(&unread, &known, 160).0, Verdict::Unproven);
+
+    let files = files(&["ViaVersion", "Shop"]);
+    let settle = SignedDuration::from_secs(5);
+    let expected = Expected { files: &files, before: Some(&files), baseline: &known, settle, began: at(90) };
+    let soon = prove(Some(&unread), &expected, at(110));
+    assert_eq!(soon.verdict, Verdict::Pending { until: at(160) }, "they are read a while after the plugins");
+    let nothing = Baseline::default();
+    let first = prove(Some(&report(&GOOD)), &Expected { baseline: &nothing, before: None, ..expected }, at(110));
+    assert_eq!(first.verdict, Verdict::Pending { until: at(160) }, "the next proof is to know of them");
+}
+
+#[test]
+fn what_was_known_of_worlds_and_datapacks_goes_on_counting_and_what_is_read_replaces_it() {
+    let first = known(&["overworld", "creative"], &["file/terrain.zip"]);
+    assert_eq!(first.next(None, None, None), Baseline { enabled: first.enabled.clone(), ..first.clone() });
+    let half = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("creative", NotOpened)]), None);
+    let second = first.next(Some(&half), None, None);
+    assert_eq!(second.worlds, Some(vec!["overworld".to_owned()]), "it was told, and is told once");
+    assert_eq!(second.datapacks, first.datapacks);
+}
+
+#[test]
+fn of_many_worlds_a_few_are_named() {
+    let names: Vec<String> = (1..=8).map(|number| format!("w{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let now = at_start(&names.iter().map(|name| (*name, NotOpened)).collect::<Vec<_>>());
+    let (_, problem) = held_against(&with_loaded(&GOOD, now, opened(&[])), &known(&names, &[]), 160);
+    assert!(problem.starts_with("worlds `w1`, `w2`, `w3`, `w4`, `w5` and 3 more are not open"), "{problem}");
 }

@@ -1,0 +1,117 @@
+//! Edge (writes). Volumes of both layouts, built in a temporary directory.
+
+use std::io::Write as _;
+
+use fastnbt::{Value, nbt};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+
+fn put(directory: &Path, path: &str, content: &[u8]) {
+    let path = directory.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn level_dat(data: &Value) -> Vec<u8> {
+    let bytes = fastnbt::to_bytes(&nbt!({"Data": data.clone()})).unwrap();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+fn plain() -> Vec<u8> {
+    level_dat(&nbt!({"LevelName": "x"}))
+}
+
+fn read(data: &Path) -> BTreeMap<String, Tells> {
+    let folders = Worlds::read(data).unwrap();
+    worlds(&level_folder(data, &folders).unwrap(), &folders).unwrap()
+}
+
+fn names(data: &Path) -> Vec<String> {
+    read(data).into_keys().collect()
+}
+
+#[test]
+fn a_world_has_one_name_before_and_after_the_move_of_26_1() {
+    let before = tempfile::tempdir().unwrap();
+    put(before.path(), "server.properties", b"level-name=lobby\n");
+    for folder in ["lobby", "lobby_nether", "lobby_the_end", "Creative World", "lobby_skylands_high", "lobby_old"] {
+        put(before.path(), &format!("{folder}/level.dat"), &plain());
+    }
+    put(before.path(), "lobby_skylands_high/dimensions/skylands/high/region/r.0.0.mca", b"");
+    put(before.path(), "world_nether/DIM-1/region/r.0.0.mca", b"never opened by a server of ours");
+    let after = tempfile::tempdir().unwrap();
+    put(after.path(), "server.properties", b"level-name=lobby\n");
+    put(after.path(), "lobby/level.dat", &plain());
+    for dimension in [
+        "minecraft/overworld/region",
+        "minecraft/the_nether/region",
+        "minecraft/the_end/data",
+        "minecraft/creative_world/entities",
+        "minecraft/lobby_old/region",
+        "skylands/high/poi",
+    ] {
+        fs::create_dir_all(after.path().join("lobby/dimensions").join(dimension)).unwrap();
+    }
+    let expected = ["creative_world", "lobby_old", "overworld", "skylands:high", "the_end", "the_nether"];
+    assert_eq!(names(before.path()), expected);
+    assert_eq!(names(after.path()), expected);
+
+    let lock = before.path().join("Creative World/session.lock");
+    assert_eq!(read(before.path())["creative_world"], Tells::Lock(lock));
+    assert_eq!(read(after.path())["creative_world"], Tells::Console("minecraft:creative_world".to_owned()));
+    assert_eq!(read(after.path())["skylands:high"], Tells::Console("skylands:high".to_owned()));
+}
+
+#[test]
+fn a_folder_that_the_move_left_behind_still_lies_there_and_nothing_of_it_gets_into_a_command() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "world/level.dat", &plain());
+    fs::create_dir_all(data.path().join("world/dimensions/minecraft/overworld/region")).unwrap();
+    fs::create_dir_all(data.path().join("world/dimensions/minecraft/x run stop/region")).unwrap();
+    fs::create_dir_all(data.path().join("world/dimensions/minecraft/worlds/hub/region")).unwrap();
+    put(data.path(), "Creative/level.dat", &plain());
+    put(data.path(), "a\nminecraft:stop/level.dat", &plain());
+    assert_eq!(names(data.path()), ["creative", "overworld", "worlds/hub"]);
+}
+
+#[test]
+fn the_level_is_found_in_a_container_and_worlds_beside_it_are_named_from_there() {
+    let data = tempfile::tempdir().unwrap();
+    assert_eq!(level_folder(data.path(), &Worlds::default()), None);
+    put(data.path(), "worlds/world/level.dat", &plain());
+    put(data.path(), "worlds/creative/level.dat", &plain());
+    put(data.path(), "outside/level.dat", &plain());
+    let folders = Worlds::read(data.path()).unwrap();
+    assert_eq!(level_folder(data.path(), &folders), Some(data.path().join("worlds/world")));
+    assert_eq!(names(data.path()), ["creative", "outside", "overworld"]);
+}
+
+#[test]
+fn datapacks_are_those_that_people_put_there_and_enabled_by_what_was_written_since() {
+    let data = tempfile::tempdir().unwrap();
+    let level = data.path();
+    assert_eq!(datapacks_there(level).unwrap(), BTreeSet::new(), "no folder");
+    for file in ["terrain.zip", "skylands/pack.mcmeta", "bukkit/pack.mcmeta", "notes.txt", "empty/readme"] {
+        put(level, &format!("datapacks/{file}"), b"");
+    }
+    let there = datapacks_there(level).unwrap();
+    assert_eq!(there.iter().collect::<Vec<_>>(), ["file/skylands", "file/terrain.zip"]);
+
+    let enabled = ["vanilla", "file/bukkit", "paper", "file/terrain.zip", "myplugin/terrain"];
+    let enabled = enabled.map(|name| Value::String(name.to_owned())).to_vec();
+    put(level, "level.dat", &level_dat(&nbt!({"DataPacks": {"Enabled": enabled, "Disabled": ["file/skylands"]}})));
+    let written = fs::metadata(level.join("level.dat")).unwrap().modified().unwrap();
+    let written = Timestamp::try_from(written).unwrap();
+    let second = jiff::SignedDuration::from_secs(1);
+    assert_eq!(datapacks_enabled(level, written + second), Ok(None), "what was asked for is not what runs");
+    assert_eq!(datapacks_enabled(level, written), Ok(Some(["file/terrain.zip".to_owned()].into())));
+
+    put(level, "level.dat", &plain());
+    assert!(datapacks_enabled(level, written).unwrap_err().contains("names no datapacks"));
+    put(level, "level.dat", b"rubbish");
+    assert!(datapacks_enabled(level, written).is_err());
+}
