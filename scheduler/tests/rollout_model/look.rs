@@ -124,6 +124,7 @@ impl State {
             images: if self.pod.is_some() { self.images } else { Images::Here },
             data_ordered: true,
             copy_asked: self.copy_is_asked(),
+            crash_loop: false,
             agent_memory: AgentMemory::Kept,
             facts: self.facts(s),
         }
