@@ -246,8 +246,9 @@ async fn go_all_the_way(
     let handled = before.last_handled.as_ref();
     plan.refused = plan::refused_by_blackout(server, handled, &plan.consent, &checked.windows, at);
     plan.copies = HotCopies::of(server, &checked, &seen, &before, ask::is_too_old(ctx, &seen), at);
+    plan.hold(&seen, &before, follows, waits, at);
     images::look(ctx, &checked, &seen, &mut plan, at).await?;
-    plan.adjust_gate(&checked, &seen, &before, follows, waits, at);
+    plan.look_for_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
     let step = opportunity::next_step(ctx, &checked, &seen, &mut plan, by_hand.is_some(), at).await;
     if !start.allows(step) {

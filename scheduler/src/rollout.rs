@@ -10,10 +10,12 @@
 use jiff::{SignedDuration, Timestamp};
 
 mod clearance;
+mod crash_loop;
 mod drain;
 mod opportunity;
 mod step;
 
+pub use crash_loop::is_held_by_crashes;
 pub use opportunity::{Occasion, Opportunity, opportunity};
 pub use step::{Step, WaitingOn};
 
@@ -133,11 +135,15 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
 /// than the settled one is written, or a set is on trial. A first start is none of it: nothing was there before.
 pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
-    let told = match gate {
+    is_told(goal, seen, gate) || !is_proven(set, seen.pod, settled) || set.template != settled.revision
+}
+
+/// Players were told of the goal in this opening.
+fn is_told(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
+    match gate {
         Gate::Open { opened_at, .. } | Gate::Ending { opened_at, .. } => has_begun(goal, seen, opened_at),
         Gate::Shut { .. } => false,
-    };
-    told || !is_proven(set, seen.pod, settled) || set.template != settled.revision
+    }
 }
 
 /// The door is closed, and what runs is what settled, or gone.

@@ -76,6 +76,7 @@ pub enum Policy {
 }
 
 /// One look at the world. Before a step that cannot be undone the edge reads it live, never from a cache.
+#[expect(clippy::struct_excessive_bools, reason = "each of them is a fact of its own, and any of them goes with any other")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// None: there is no `StatefulSet` of ours.
@@ -102,6 +103,8 @@ pub struct Seen {
     /// A person wants the worlds of a copy in the place of those on the volume. What is settled can open them, and the order for it is still
     /// to be given.
     pub copy_asked: bool,
+    /// The process of what settled has ended with an error again and again, and still may.
+    pub crash_loop: bool,
     /// Whether the agent of this pod knows what was announced.
     pub agent_memory: AgentMemory,
     /// What is remembered.
@@ -196,6 +199,8 @@ pub enum Images {
     OnTheirWay,
     /// It could not pull one when it was tried last. Stands until it could.
     Failed,
+    /// It cannot be asked, for a reason that says nothing about them: whatever is missing is pulled while the server is down.
+    Unknown,
 }
 
 /// How far a pod got. Says nothing about players: a server whose ping is late is still [`Life::Up`].

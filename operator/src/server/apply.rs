@@ -314,9 +314,23 @@ pub(crate) async fn delete_exactly<K>(
 where
     K: Clone + Debug + DeserializeOwned,
 {
+    delete_exactly_with(ctx, api, name, uid, DeleteParams::default()).await
+}
+
+/// The same, in another way than the one that objects of its kind have.
+pub(super) async fn delete_exactly_with<K>(
+    ctx: &Context,
+    api: &Api<K>,
+    name: &str,
+    uid: Option<String>,
+    how: DeleteParams,
+) -> Result<(), kube::Error>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
     let only_this = Preconditions { uid, resource_version: None };
     ctx.metrics.api_writes.inc();
-    match api.delete(name, &DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() }).await {
+    match api.delete(name, &DeleteParams { preconditions: Some(only_this), ..how }).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
         Err(source) => Err(source),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::gate::Gate;
-use scheduler::rollout::is_under_way;
+use scheduler::rollout::is_held_by_crashes;
 
 use super::observe::{Observed, last_end, server_of};
 use super::plan::Plan;
@@ -73,8 +73,7 @@ pub(crate) fn loop_in_words(crashes: Option<&Crashes>, before: &[Condition], pod
 }
 
 impl Plan {
-    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop: it would be judged by what was broken before,
-    /// and a newer Minecraft could not be taken back. What has begun goes on, and what is on trial has a deadline of its own.
+    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop. What is on trial has a deadline of its own.
     pub(crate) fn hold_while_it_crashes(
         &mut self,
         before: &PaperMCServerStatus,
@@ -85,7 +84,8 @@ impl Plan {
         let settled = seen.pod.as_ref().filter(|_| seen.facts.settled.is_some() && !Self::is_on_trial(seen));
         self.crashes = settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now));
         let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_loop(crashes, &before.conditions));
-        self.held_by_crashes = is_loop && by_itself && !is_under_way(&self.goal, &self.seen, self.gate);
+        self.seen.crash_loop = is_loop;
+        self.held_by_crashes = by_itself && is_held_by_crashes(&self.goal, &self.seen, self.gate);
         if self.held_by_crashes {
             self.gate = Gate::Shut { opens: None };
         }

@@ -4,15 +4,14 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use tracing::info;
 
-use super::apply::{ApplyError, delete_exactly};
+use super::apply::{ApplyError, delete_exactly_with};
 use super::build::images::{build_pull, pull_name};
 use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
-use crate::chain::Chain;
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::requeue::Outcome;
@@ -20,10 +19,11 @@ use crate::requeue::Outcome;
 pub(crate) mod answer;
 pub(crate) mod pull;
 pub(crate) mod question;
+mod refusal;
 mod when;
 
 use answer::answer;
-use pull::{Deed, Found, Pull};
+use pull::{Deed, Found, GONE_WITHIN, Pull};
 use question::Question;
 use when::{is_announced, is_near, would_be_stopped};
 
@@ -55,7 +55,7 @@ pub(super) async fn look(
     };
     // Nothing is announced before the node has them, and what players were told happens: also after an operator that knew it has died.
     let told = is_announced(&plan.goal, &plan.seen);
-    let near = !told && is_near(&plan.goal, &plan.seen, plan.gate, server.opportunistic.is_some(), now);
+    let near = !told && is_near(&plan.goal, &plan.seen, plan.gate, plan.comes_when_empty(server), now);
     let pull = match known.filter(|known| known.question == question) {
         Some(known) if known.stands(near, now) => known,
         None if told => return Ok(()),
@@ -85,7 +85,7 @@ async fn ask(
         Deed::Nothing => Ok(pull),
         Deed::Delete => {
             info!(pod = name, "the pod that has a node pull images goes");
-            delete_exactly(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
+            delete_at_once(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
             Ok(pull)
         }
         Deed::Make => {
@@ -95,8 +95,7 @@ async fn ask(
                 Ok(_) => Ok(pull),
                 // A slow answer of an earlier try: it is looked at in the next pass.
                 Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(pull),
-                // Whatever keeps it out (a quota, an admission, a missing right) keeps an update waiting, and nothing else.
-                Err(error @ kube::Error::Api(_)) => Ok(pull.refused(&Chain(&error).to_string(), now)),
+                Err(kube::Error::Api(status)) => Ok(pull.refused(&status, now)),
                 Err(source) => Err(failed("create")(source)),
             }
         }
@@ -109,8 +108,9 @@ fn found(pod: Option<&Pod>, server: &CheckedServer, question: &Question, now: Ti
     if !is_ours(pod, server) {
         return Found::Foreign;
     }
-    if pod.metadata.deletion_timestamp.is_some() {
-        return Found::Going;
+    // The API server has added the grace period to the instant already.
+    if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
+        return Found::Going { by: deleted_at.0 + GONE_WITHIN };
     }
     if pod.annotations().get(labels::IMAGES) != Some(&question.digest) {
         return Found::OfAnother;
@@ -129,9 +129,14 @@ pub(super) async fn clear(ctx: &Context, server: &CheckedServer) -> Result<(), A
     let failed = |verb| failed(server, verb);
     let left = api.get_opt(&name).await.map_err(failed("read"))?.filter(|pod| is_ours(pod, server));
     match left {
-        Some(pod) => delete_exactly(ctx, &api, &name, pod.uid()).await.map_err(failed("delete")),
+        Some(pod) => delete_at_once(ctx, &api, &name, pod.uid()).await.map_err(failed("delete")),
         None => Ok(()),
     }
+}
+
+/// Also from a node that does not answer: it runs nothing and holds nothing, so there is nobody who would have to end first.
+async fn delete_at_once(ctx: &Context, api: &Api<Pod>, name: &str, uid: Option<String>) -> Result<(), kube::Error> {
+    delete_exactly_with(ctx, api, name, uid, DeleteParams::default().grace_period(0)).await
 }
 
 fn failed(server: &CheckedServer, verb: &'static str) -> impl Fn(kube::Error) -> ApplyError {
@@ -161,12 +166,12 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let found = |pod: &Value| found(Some(&serde_json::from_value(pod.clone()).unwrap()), &server, &question, at(5));
         assert_eq!(super::found(None, &server, &question, at(5)), Found::Nothing);
-        assert_eq!(found(&ours), Found::Ours { answer: Answer::Pending, since: at(5) });
+        assert_eq!(found(&ours), Found::Ours { answer: Answer::Untaken, since: at(5) });
         let mut other = ours.clone();
         other["metadata"]["annotations"]["nightshift.dev/images"] = json!("00");
         assert_eq!(found(&other), Found::OfAnother);
         other["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:04Z");
-        assert_eq!(found(&other), Found::Going);
+        assert_eq!(found(&other), Found::Going { by: at(64) });
         for at in ["/metadata/ownerReferences", "/metadata/annotations"] {
             let mut foreign = ours.clone();
             *foreign.pointer_mut(at).unwrap() = Value::Null;

@@ -95,16 +95,24 @@ impl Plan {
     /// loop of crashes, nor beside a restore that a person asked for.
     pub(crate) fn look_for_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.opportunistic = Opportunistic::of(server, &self.changes, self.gate);
-        let empty_for = self.opportunistic.empty_for;
-        let is_held = self.consent.needs_approval
-            || self.held_by_followed().is_some()
-            || self.held_by_crashes
-            || self.restores.due.is_some();
-        let Some(empty_for) = empty_for.filter(|_| !is_held) else { return };
+        let Some(empty_for) = self.opportunistic.empty_for.filter(|_| !self.is_held()) else { return };
         if let Some(found) = opportunity(&self.goal, &self.seen, self.gate, &server.windows, empty_for, now) {
             (self.gate, self.goal.policy) = (found.gate, found.policy);
             self.opportunistic.occasion = Some(found.occasion);
         }
+    }
+
+    /// Whether it would come where nobody minds as soon as nobody is on for long enough: nothing else keeps it.
+    pub(crate) fn comes_when_empty(&self, server: &CheckedServer) -> bool {
+        let wish = Opportunistic::of(server, &self.changes, self.gate).empty_for;
+        wish.is_some() && !self.is_held() && self.outlook.blackout.is_none()
+    }
+
+    fn is_held(&self) -> bool {
+        self.consent.needs_approval
+            || self.held_by_followed().is_some()
+            || self.held_by_crashes
+            || self.restores.due.is_some()
     }
 
     /// When a server whose update waits for an opportunity has to be looked at: when nobody has been on for long enough, if nobody is.

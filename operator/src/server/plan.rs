@@ -335,6 +335,7 @@ impl Plan {
             images: Images::Here,
             data_ordered: data_ordered(seen),
             copy_asked: false,
+            crash_loop: false,
             agent_memory: seen.agent_memory(),
             facts: seen.facts.clone(),
         };
@@ -391,10 +392,9 @@ impl Plan {
         Self { drain, ..self }
     }
 
-    /// What comes `by_itself` may have to wait for another server, or for this one to stay up; else it may come where nobody would mind.
-    pub(crate) fn adjust_gate(
+    /// What comes `by_itself` may have to wait for another server, or for this one to stay up.
+    pub(crate) fn hold(
         &mut self,
-        server: &CheckedServer,
         seen: &Observed,
         before: &PaperMCServerStatus,
         follows: Option<&Follows>,
@@ -403,7 +403,6 @@ impl Plan {
     ) {
         self.wait_for_followed(follows, seen, now);
         self.hold_while_it_crashes(before, seen, by_itself, now);
-        self.look_for_opportunity(server, now);
     }
 
     /// The goal differs from what is settled.

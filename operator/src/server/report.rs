@@ -32,6 +32,7 @@ mod cost;
 mod crashes;
 mod drain;
 mod failure;
+mod held_back;
 mod images;
 mod last_stop;
 mod new_volume;

@@ -1,9 +1,9 @@
 //! Edge (writes). An image is on the server's node before anybody is warned of the stop that brings it.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use k8s_openapi::api::events::v1::Event;
 use kube::ResourceExt as _;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
 use super::manifests::{ALWAYS, BEFORE, FAR, LOBBY, server, viabackwards};
@@ -107,6 +107,38 @@ async fn an_image_that_the_node_has_is_found_before_the_window_and_the_update_go
         assert!(after.spec.unwrap().init_containers.unwrap().iter().any(|container| container.name == "checks"));
         assert!(world.note(LOBBY, "PlayersWarned").await.starts_with("7 players warned"));
         assert_eq!((asked, pulls_of(world).await), (1, 1), "an answer counts for an hour");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_takes_no_further_pod_gets_its_updates_all_the_same_and_its_owner_reads_why_nobody_asked() {
+    in_a_world("image-quota", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let before = lobby.pod().await.unwrap();
+        let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap().items.len().to_string();
+        let quota = json!({"metadata": {"name": "full"}, "spec": {"hard": {"pods": pods}}});
+        let quotas = world.api::<ResourceQuota>();
+        quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+        until("the pods are counted", SOON, async || {
+            let used = quotas.get("full").await.unwrap().status.and_then(|status| status.used).unwrap_or_default();
+            let counted = used.get("pods").is_some_and(|used| used.0 == pods);
+            counted.then_some(()).ok_or_else(|| format!("{used:?}"))
+        })
+        .await;
+
+        let checks = json!({"name": "checks", "image": THERE, "command": ["/bin/true"]});
+        lobby.change(json!({"podTemplate": {"spec": {"initContainers": [checks]}}})).await;
+        let said = lobby.condition_is("ImagesPulled", "Unknown", "NodeNotAsked").await;
+        assert!(said.contains("exceeded quota: full") && said.contains("it is asked again by itself"), "{said}");
+        assert_eq!(world.notes(LOBBY, "NodeNotAsked").await.len(), 1);
+
+        lobby.set_window(ALWAYS).await;
+        updated(world, &lobby).await;
+        assert_ne!(lobby.pod().await.unwrap().uid(), before.uid());
+        assert!(lobby.condition("ImagesPulled").await.is_none(), "it runs them");
     })
     .await;
 }

@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::has_begun;
+use super::{has_begun, is_held_by_crashes};
 use crate::gate::{Gate, Windows, later};
 use crate::seen::{Act, Door, Goal, Images, Life, Players, Policy, Restart, Seen};
 
@@ -51,6 +51,9 @@ pub fn opportunity(
     if goal.revision == settled.revision || failed || goal.world < seen.world.floor || goal.world > settled.world {
         return None;
     }
+    if is_held_by_crashes(goal, seen, gate) {
+        return None;
+    }
     // What is on its way already is not this goal: it is finished first, or taken back.
     if set.door == Door::Open && set.template != goal.revision {
         return None;
@@ -76,7 +79,7 @@ pub fn opportunity(
     if restart.is_some_and(|restart| has_begun(goal, seen, restart.due)) {
         return with_restart;
     }
-    if seen.images != Images::Here {
+    if matches!(seen.images, Images::OnTheirWay | Images::Failed) {
         return None;
     }
     let empty_since = seen.empty_since.filter(|_| seen.players == Players::Nobody);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::seen::{AgentMemory, Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
 
+mod crash_loops;
 mod drains;
 mod images;
 mod opportunities;
@@ -51,6 +52,7 @@ fn lobby() -> Seen {
         images: Images::Here,
         data_ordered: true,
         copy_asked: false,
+        crash_loop: false,
         agent_memory: AgentMemory::Kept,
         facts: Facts { settled: Some(Settled { revision: OLD, world: DataVersion(1) }), ..Facts::default() },
     }

@@ -48,9 +48,11 @@ pub(crate) struct Found {
 const STUCK: &str = "7 no end can be reached any more";
 
 /// Is this answer an end: nothing to do, or nothing that we could do?
-pub(crate) fn is_end(step: &Step) -> bool {
+pub(crate) fn is_end(w: &State, step: &Step) -> bool {
     match step {
         Step::Settled => true,
+        // That it crashes again and again is told, and is for a person.
+        Step::Wait(WaitingOn::Window { .. }) => w.crash_loop,
         Step::Wait(why) => why.needs_a_person() || *why == WaitingOn::Eviction,
         Step::Create { .. }
         | Step::Stage
@@ -97,7 +99,7 @@ pub(crate) fn explore(s: &Scenario) -> Found {
         }
         let answer = if let Step::Wait(why) = step { why.name() } else { step.name() };
         *answers.entry(answer).or_insert(0) += 1;
-        ends.push(is_end(&step) && state.held.is_none());
+        ends.push(is_end(&state, &step) && state.held.is_none());
         for (kind, name, to) in &moves.out {
             count += 1;
             let j = *known.entry(*to).or_insert_with(|| {

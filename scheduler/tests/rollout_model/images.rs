@@ -25,6 +25,9 @@ impl Moves<'_> {
             self.to(Kind::World, "the images are pulled", State { images: Images::Here, ..*w });
         }
         if w.images == Images::OnTheirWay {
+            self.to(Kind::World, "the node cannot be asked", State { images: Images::Unknown, ..*w });
+        }
+        if matches!(w.images, Images::OnTheirWay | Images::Unknown) {
             self.to(Kind::World, "an image cannot be pulled", State { images: Images::Failed, ..*w });
         }
     }

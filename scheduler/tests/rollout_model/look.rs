@@ -2,14 +2,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
-use scheduler::rollout::{Step, next_step, opportunity};
+use scheduler::rollout::{Step, is_held_by_crashes, next_step, opportunity};
 use scheduler::seen::{
     Act, AgentMemory, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Images, Life, Node, Players, Pod,
     PodUid, Policy, Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
 use crate::copies::ColdCopy;
-use crate::world::{Agent, Asking, Clock, F, For, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
+use crate::deed::{F, For};
+use crate::world::{Agent, Asking, Clock, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
 
 pub(crate) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 const EMPTY_NOTICE: SignedDuration = SignedDuration::from_secs(10);
@@ -27,6 +28,11 @@ pub(crate) fn due() -> Timestamp {
     at(-3)
 }
 
+/// No more is left of it than of a countdown of an empty server.
+pub(crate) fn is_short(ends: Timestamp) -> bool {
+    ends <= at(0) + EMPTY_NOTICE
+}
+
 /// When the mark of the node was first seen: longer ago than the short patience with players, not than the long one.
 fn marked_since() -> Timestamp {
     at(-20)
@@ -36,6 +42,8 @@ impl State {
     /// What `next_step` answers here.
     pub(crate) fn answer(&self, s: &Scenario) -> Step {
         let (goal, seen, gate) = (self.goal(s), self.seen(s), self.gate());
+        // Nobody asks for it here: all of it comes by itself.
+        let gate = if is_held_by_crashes(&goal, &seen, gate) { Gate::Shut { opens: None } } else { gate };
         let without = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
         let found = opportunity(&goal, &seen, gate, &without, EMPTY_FOR, at(0)).filter(|_| s.opportunistic);
         match found {
@@ -124,7 +132,11 @@ impl State {
             images: if self.pod.is_some() { self.images } else { Images::Here },
             data_ordered: true,
             copy_asked: self.copy_is_asked(),
-            agent_memory: AgentMemory::Kept,
+            crash_loop: self.crash_loop,
+            agent_memory: match self.agent {
+                Agent::Answers if self.forgot => AgentMemory::Lost,
+                Agent::Answers | Agent::Silent | Agent::SilentBeyondPatience => AgentMemory::Kept,
+            },
             facts: self.facts(s),
         }
     }

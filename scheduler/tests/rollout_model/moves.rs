@@ -7,7 +7,8 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
-use crate::world::{Agent, ByUs, Clock, Deed, F, Held, L, Mark, Rev, Rule, Scenario, State, WindowNow};
+use crate::deed::{Deed, F, Held};
+use crate::world::{Agent, ByUs, Clock, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
 /// Who makes a move. An end must be reachable over moves of the operator and the world alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub(crate) struct Moves<'a> {
     pub(crate) broken: Vec<&'static str>,
     pub(crate) notes: Vec<&'static str>,
     /// The deed that is looked at was decided some time ago.
-    sleeper: bool,
+    pub(crate) sleeper: bool,
 }
 
 impl<'a> Moves<'a> {
@@ -47,7 +48,7 @@ impl<'a> Moves<'a> {
         self.to(Kind::World, name, to);
     }
 
-    fn must(&mut self, ok: bool, what: &'static str) {
+    pub(crate) fn must(&mut self, ok: bool, what: &'static str) {
         if !ok {
             self.broken.push(what);
         }
@@ -84,6 +85,7 @@ impl<'a> Moves<'a> {
         self.whoever_empties_the_node(w, &step);
         self.whoever_asks_for_a_copy(w);
         self.node(w);
+        self.crash_loop(w);
         if w.faults > 0 {
             self.faults(w);
         }
@@ -133,6 +135,9 @@ impl<'a> Moves<'a> {
         let decides =
             matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));
         self.must(!(decides && w.copy_is_asked()), "13 a person has named the copy, and is asked again");
+        let waits = matches!(step, Step::Wait(WaitingOn::Countdown { .. }));
+        let left_alone = waits && w.forgot && w.agent == Agent::Answers;
+        self.must(!left_alone, "1 the agent has died in the countdown, and players are left without another word");
         let outside = w.window == WindowNow::Shut && !w.nobody_minds(self.s);
         let committed = w.by_us == ByUs::Update && w.open && outside;
         if committed && *step == Step::Wait(WaitingOn::Controller) {

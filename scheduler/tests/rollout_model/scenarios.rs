@@ -17,6 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         drains: false,
         pulls: false,
         asks: false,
+        loops: false,
         faults: 0,
         changes: 0,
         agent_costs: false,
@@ -52,6 +53,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             ..b("the node is emptied, empty first: B good", Good, plain)
         },
         Scenario { pulls: true, ..b("an image has to be pulled: B flaky", Flaky, plain) },
+        Scenario { loops: true, ..b("crashes again and again: B flaky", Flaky, plain) },
+        Scenario { loops: true, ..b("opportunistic, and crashes again and again: B good", Good, opportunistic) },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]
 }

@@ -54,6 +54,7 @@ fn drawn(dice: &mut Dice) -> Scenario {
         drains: dice.once_in(2),
         asks: dice.once_in(2),
         pulls: dice.once_in(2),
+        loops: dice.once_in(3),
         without: None,
     }
 }
@@ -98,7 +99,7 @@ pub(crate) fn walk(seed: u64) -> Result<Walk, Broken> {
             return Err(Broken { what, story });
         }
         if at >= troubled {
-            if is_end(&step) && state.held.is_none() {
+            if is_end(&state, &step) && state.held.is_none() {
                 return Ok(Walk { moves: at, faults, end: answer });
             }
             moves.out.retain(|(kind, ..)| matches!(kind, Kind::Operator | Kind::World));

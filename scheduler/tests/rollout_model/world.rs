@@ -3,11 +3,10 @@
 //! Time is abstracted: a clock is "not yet" or "over", and "over" may come at any moment. UIDs and openings of the window are
 //! abstracted to "is it the one of now?"; a fact about an older one is kept, because only then a forgotten key is noticed.
 
-use scheduler::rollout::Step;
-use scheduler::seen::{Act, Door, Images, Revision};
+use scheduler::seen::{Images, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
-use crate::look::{NOTICE, due};
+use crate::deed::{F, For, Held};
 
 /// The revisions of the model. `M` is what a person wrote into the template by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,7 +38,7 @@ impl Rev {
     }
 
     /// Anything else was never in this world: the foreign template of a variant.
-    fn of(real: Revision) -> Self {
+    pub(crate) fn of(real: Revision) -> Self {
         Self::ALL.into_iter().find(|rev| rev.real() == real).expect("next_step makes no revisions of its own")
     }
 }
@@ -79,6 +78,8 @@ pub(crate) struct Scenario {
     pub(crate) pulls: bool,
     /// A person asks for the worlds of a copy of the oldest format, once.
     pub(crate) asks: bool,
+    /// The process of what settled may end again and again.
+    pub(crate) loops: bool,
     /// How many things may go wrong, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
@@ -144,118 +145,6 @@ impl P {
     pub(crate) fn stopping(self) -> Self {
         Self { life: L::Stopping, late: false, ..self }
     }
-}
-
-/// What a server is stopped for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum For {
-    Update,
-    RollBack,
-    Restart,
-    Drain,
-}
-
-/// A fact, with what it was true of.
-#[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct F {
-    pub(crate) act: For,
-    pub(crate) about: Rev,
-    /// Still the pod, and the opening, of now.
-    pub(crate) pod: bool,
-    pub(crate) window: bool,
-    /// That opening is the restart's, which the update goes with.
-    pub(crate) clock: bool,
-    /// The countdown is over; the save is fresh.
-    pub(crate) good: bool,
-    /// What is left of the countdown is no more than that of an empty server.
-    pub(crate) short: bool,
-    /// The save was confirmed.
-    pub(crate) ok: bool,
-}
-
-/// What a step does, without the clock in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Deed {
-    Create { rev: Rev, open: bool },
-    Announce { act: For, about: Rev, clock: bool, short: bool },
-    Save { act: For, about: Rev, clock: bool },
-    Write(Rev),
-    Commit { unasked: bool },
-    Restore { rev: Rev, open: bool },
-    MarkFailed(Rev),
-    Order { to: Rev, unless_played: bool },
-    OrderCopy(Rev),
-    RollBack { to: Rev, asked: bool, unasked: bool },
-    Close(Rev),
-    Restart { unasked: bool },
-    EndRestart,
-    BeginDrain,
-    EndDrain,
-}
-
-impl Deed {
-    /// What was seen when it was decided goes with it.
-    pub(crate) fn of(step: &Step, seen: &State) -> Option<Self> {
-        let act = |act: Act| match act {
-            Act::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
-            Act::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
-            // It is about whatever is settled, so it names nothing: one of them stands for all.
-            Act::Restart { .. } => (For::Restart, Rev::A, false),
-            Act::Drain { .. } => (For::Drain, Rev::A, false),
-        };
-        Some(match *step {
-            Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Door::Open },
-            Step::Announce { act: what, notice, .. } => {
-                let (act, about, clock) = act(what);
-                Self::Announce { act, about, clock, short: notice < NOTICE }
-            }
-            Step::Save { act: what, .. } => {
-                let (act, about, clock) = act(what);
-                Self::Save { act, about, clock }
-            }
-            Step::WriteTemplate { revision, .. } => Self::Write(Rev::of(revision)),
-            Step::Commit { unasked, .. } => Self::Commit { unasked },
-            Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
-            Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
-            Step::OrderRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
-            Step::OrderRestore { to, asked: false } => {
-                let unless_played = seen.played || seen.agent != Agent::Answers;
-                Self::Order { to: Rev::of(to), unless_played }
-            }
-            Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
-            Step::Close { settled } => Self::Close(Rev::of(settled)),
-            Step::Restart { unasked, .. } => Self::Restart { unasked },
-            Step::EndRestart => Self::EndRestart,
-            Step::BeginDrain { .. } => Self::BeginDrain,
-            Step::EndDrain => Self::EndDrain,
-            // Nobody keeps plugins' data here, and no agent forgets, so these are never asked for.
-            Step::Stage | Step::TellAgain { .. } | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => {
-                return None;
-            }
-        })
-    }
-
-    /// Done at the agent, bound to a pod; everything else is a write to the `StatefulSet`.
-    pub(crate) fn at_the_agent(self) -> bool {
-        matches!(self, Self::Announce { .. } | Self::Save { .. })
-    }
-
-    /// Carries a `not_after`.
-    pub(crate) fn expires(self) -> bool {
-        self.at_the_agent()
-            || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
-    }
-}
-
-/// A step in the hand of somebody who was asleep: the second leader, a stale cache, a request that is still on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Held {
-    pub(crate) deed: Deed,
-    /// Set and pod are still what was seen, and `not_after` is not over.
-    pub(crate) set: bool,
-    pub(crate) pod: bool,
-    pub(crate) in_time: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -332,6 +221,10 @@ pub(crate) struct State {
     pub(crate) wish: Wish,
     /// Of the goal of now, on the node of the pod of now, as the operator knows.
     pub(crate) images: Images,
+    /// The process of what settled, in the pod of now, ends again and again.
+    pub(crate) crash_loop: bool,
+    /// The agent of now knows nothing of the countdown that is under way: the one that was told has died.
+    pub(crate) forgot: bool,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
@@ -385,6 +278,8 @@ impl State {
             mark: if s.drains { Mark::Before } else { Mark::Over },
             wish: if s.asks { Wish::Before } else { Wish::Over },
             images: Self::not_asked(s),
+            crash_loop: false,
+            forgot: false,
             settled: Some(Rev::A),
             failed: 0,
             announced: None,
@@ -420,7 +315,7 @@ impl State {
     /// The pod is gone, for whatever reason: what was true of it is true of no pod of now.
     pub(crate) fn pod_gone(&mut self) {
         self.pod = None;
-        self.players = false;
+        (self.players, self.crash_loop, self.forgot) = (false, false, false);
         self.agent = Agent::Answers;
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
             fact.pod = false;
@@ -494,6 +389,8 @@ impl State {
             }
         }
         self.players &= self.pod.is_some();
+        self.forgot &= self.announced.is_some_and(|fact| fact.pod && !fact.good);
+        self.crash_loop &= self.crashes_count();
         self.images = self.images_folded(s);
         self
     }

@@ -16,6 +16,9 @@ use crate::k8s::labels;
 /// Where the user of the server's image is root, or not known.
 const NOBODY: i64 = 65_534;
 
+/// What each container of it may use.
+const ROOM: [(&str, &str); 2] = [("cpu", "20m"), ("memory", "32Mi")];
+
 /// The name of that pod. A pod of a `StatefulSet` ends in a number.
 pub(crate) fn pull_name(server: &str) -> String {
     format!("{server}-images")
@@ -38,10 +41,11 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
         } else {
             vec!["/bin/true".to_owned()]
         }),
-        // A node that is full of servers still takes it, and so does a namespace with a quota.
+        // A namespace with a quota asks for both, and one with limits may ask for a ratio, so they are the same. Little, because a node may be
+        // full of servers; as much as it takes to start a process.
         resources: Some(ResourceRequirements {
-            requests: Some(quantities(&[("cpu", "1m"), ("memory", "1Mi")])),
-            limits: Some(quantities(&[("cpu", "100m"), ("memory", "64Mi")])),
+            requests: Some(quantities(&ROOM)),
+            limits: Some(quantities(&ROOM)),
             ..ResourceRequirements::default()
         }),
         security_context: Some(confined()),
@@ -139,8 +143,12 @@ mod tests {
             let context = &container["securityContext"];
             assert_eq!(context["allowPrivilegeEscalation"], false);
             assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
-            let is_set = |at: &str| container["resources"][at]["memory"] != Value::Null;
-            assert!(is_set("requests") && is_set("limits"), "where a quota asks for both");
+            let of = |at: &str| container["resources"][at].clone();
+            assert!(
+                of("limits")["memory"] != Value::Null && of("limits")["cpu"] != Value::Null,
+                "a quota asks for them"
+            );
+            assert_eq!(of("requests"), of("limits"), "a `LimitRange` may ask for a ratio");
         }
     }
 

@@ -184,6 +184,7 @@ pub(crate) fn at_rest() -> (Goal, Seen, Report) {
         images: scheduler::seen::Images::Here,
         data_ordered: true,
         copy_asked: false,
+        crash_loop: false,
         agent_memory: AgentMemory::Kept,
         facts: Facts { settled: Some(Settled { revision, world }), ..Facts::default() },
     };

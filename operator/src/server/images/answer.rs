@@ -25,6 +25,10 @@ const PULLED: [&str; 5] = [
     "CrashLoopBackOff",
 ];
 
+/// Why a kubelet takes a pod no further, whatever its images are (`pkg/kubelet/lifecycle`, `pkg/kubelet/cm/topologymanager`): there is no room
+/// beside the pods that it has. What it refuses while its disk is full is not among them: no image would find room there either.
+const NO_ROOM: [&str; 2] = ["OutOf", "TopologyAffinityError"];
+
 /// What is known of the images of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -32,6 +36,10 @@ pub(crate) enum Answer {
     Here,
     /// Nothing yet.
     Pending,
+    /// Nothing, and no kubelet has taken notice of the pod.
+    Untaken,
+    /// The node takes no such pod, whatever its images are. In the kubelet's words.
+    NoRoom(String),
     /// This one could not be pulled.
     Failed {
         /// None: of the pod as a whole.
@@ -78,9 +86,16 @@ pub(crate) fn answer(pod: &Pod) -> Answer {
         // Refused by the kubelet, or out of time.
         Some(status) if matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")) => {
             let reason = status.reason.as_deref().unwrap_or("the pod has ended");
-            Answer::Failed { image: None, why: in_words(reason, status.message.as_deref()) }
+            let why = in_words(reason, status.message.as_deref());
+            if NO_ROOM.iter().any(|word| reason.starts_with(word)) {
+                Answer::NoRoom(why)
+            } else {
+                Answer::Failed { image: None, why }
+            }
         }
-        Some(_) | None => Answer::Pending,
+        // The first thing that a kubelet writes.
+        Some(status) if status.start_time.is_some() || !statuses.is_empty() => Answer::Pending,
+        Some(_) | None => Answer::Untaken,
     }
 }
 
@@ -134,7 +149,7 @@ mod tests {
             assert_eq!(said("Pending", &[done.clone(), creating()]), Answer::Pending, "{done}");
             assert_eq!(said("Running", &[done]), Answer::Pending, "nothing is said of the second one");
         }
-        assert_eq!(said("Pending", &[]), Answer::Pending);
+        assert_eq!(said("Pending", &[]), Answer::Untaken);
         assert_eq!(
             said("Failed", &[ended("StartError"), ended("StartError")]),
             Answer::Here,
@@ -157,8 +172,32 @@ mod tests {
         let unknown = || json!({"state": {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}});
         let failed = |why: &str| Answer::Failed { image: None, why: why.to_owned() };
         assert_eq!(said("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
-        let refused = json!({"status": {"phase": "Failed", "reason": "OutOfpods", "message": "Node has no room"},
-            "spec": {"containers": [{"name": "image-0"}]}});
-        assert_eq!(answer(&serde_json::from_value(refused).unwrap()), failed("OutOfpods: Node has no room"));
+        let disk = "Pod was rejected: The node had condition: [DiskPressure]";
+        assert_eq!(refused("Evicted", disk), failed(&format!("Evicted: {disk}")), "nor would the image find room");
+    }
+
+    fn refused(reason: &str, message: &str) -> Answer {
+        let status = json!({"phase": "Failed", "reason": reason, "message": message});
+        let pod = json!({"status": status, "spec": {"containers": [{"name": "image-0"}]}});
+        answer(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn a_node_that_takes_no_further_pod_says_nothing_about_an_image() {
+        for reason in ["OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "TopologyAffinityError"] {
+            assert_eq!(refused(reason, "no room"), Answer::NoRoom(format!("{reason}: no room")));
+        }
+    }
+
+    #[test]
+    fn a_pod_that_no_kubelet_has_noticed_is_told_from_one_that_is_waited_for() {
+        let of = |status: Value| {
+            answer(
+                &serde_json::from_value(json!({"spec": {"containers": [{"name": "image-0"}]}, "status": status}))
+                    .unwrap(),
+            )
+        };
+        assert_eq!(of(json!({"phase": "Pending", "qosClass": "Guaranteed"})), Answer::Untaken);
+        assert_eq!(of(json!({"phase": "Pending", "startTime": "2026-11-22T03:00:00Z"})), Answer::Pending);
     }
 }

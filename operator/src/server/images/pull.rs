@@ -3,10 +3,12 @@
 //! Nothing in it has to survive a restart of the operator: a new one asks again, and a node that has everything answers within seconds.
 
 use jiff::{SignedDuration, Timestamp};
+use kube::core::Status;
 use scheduler::seen::Images;
 
 use super::answer::Answer;
 use super::question::Question;
+use super::refusal::is_of_any_pod;
 use crate::chain::cut;
 
 /// How long an answer counts when an update may begin. Later the node may have removed the image again, which it does when its disk is full.
@@ -19,12 +21,21 @@ pub(crate) const PULLED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
 /// A window is short, and a registry that was down is often back soon.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(15);
+/// A kubelet takes notice of a pod within seconds. One that has not is that of a node which does not answer.
+const TAKEN_WITHIN: SignedDuration = SignedDuration::from_mins(2);
+/// A pod that runs nothing goes within a second. One that is still there is on a node that does not answer.
+pub(super) const GONE_WITHIN: SignedDuration = SignedDuration::from_mins(1);
+/// So often in a row a node must not have been asked before it is taken for one that cannot be: a quota is full for a moment while something
+/// else is rolled out, and a pod is deleted by mistake.
+const BELIEVED_AFTER: u32 = 2;
 /// Registries answer with whole pages.
 const LONGEST_WHY: usize = 512;
 
-/// Why the images are not there.
+/// Why the images are not there, or why nobody knows whether they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
+    /// The node has said it of an image. Else it could not be asked, for a reason that says nothing about images.
+    pub(crate) is_of_an_image: bool,
     /// Which image, or what else, on which node. Stays the same while it is tried again.
     pub(crate) what: String,
     /// In the words of the kubelet or of the API server.
@@ -37,7 +48,9 @@ pub(crate) struct Pull {
     pub(crate) question: Question,
     state: State,
     failures: u32,
-    /// Of the last try. Stands until one succeeds.
+    /// So often in a row, and up to now, it could not be asked.
+    unasked: u32,
+    /// Stands until the node has them, or says another one.
     pub(crate) problem: Option<Problem>,
 }
 
@@ -46,12 +59,13 @@ enum State {
     /// The node is still to be asked.
     New,
     Asked {
-        since: Timestamp,
+        /// Then it is given up.
+        until: Timestamp,
     },
     Here {
         at: Timestamp,
     },
-    Failed {
+    Later {
         again: Timestamp,
     },
 }
@@ -65,7 +79,10 @@ pub(crate) enum Found {
     /// Ours, and about something else.
     OfAnother,
     /// Ours, and being deleted.
-    Going,
+    Going {
+        /// By when it has to be gone.
+        by: Timestamp,
+    },
     Ours {
         answer: Answer,
         since: Timestamp,
@@ -82,15 +99,18 @@ pub(crate) enum Deed {
 
 impl Pull {
     pub(crate) fn new(question: Question) -> Self {
-        Self { question, state: State::New, failures: 0, problem: None }
+        Self { question, state: State::New, failures: 0, unasked: 0, problem: None }
     }
 
     /// In the words of the rollout.
     pub(crate) fn seen(&self) -> Images {
         match (self.state, &self.problem) {
             (State::Here { .. }, _) => Images::Here,
-            (State::New | State::Asked { .. } | State::Failed { .. }, Some(_)) => Images::Failed,
-            (State::New | State::Asked { .. } | State::Failed { .. }, None) => Images::OnTheirWay,
+            (State::New | State::Asked { .. } | State::Later { .. }, Some(problem)) if problem.is_of_an_image => {
+                Images::Failed
+            }
+            (State::New | State::Asked { .. } | State::Later { .. }, Some(_)) => Images::Unknown,
+            (State::New | State::Asked { .. } | State::Later { .. }, None) => Images::OnTheirWay,
         }
     }
 
@@ -101,7 +121,7 @@ impl Pull {
         match self.state {
             State::New | State::Asked { .. } => false,
             State::Here { at } => !near || (at..at + counts).contains(&now),
-            State::Failed { again } => now < again,
+            State::Later { again } => now < again,
         }
     }
 
@@ -114,8 +134,8 @@ impl Pull {
     pub(crate) fn next_look(&self) -> Option<Timestamp> {
         match self.state {
             State::New | State::Here { .. } => None,
-            State::Asked { since } => Some(since + PULLED_WITHIN),
-            State::Failed { again } => Some(again),
+            State::Asked { until } => Some(until),
+            State::Later { again } => Some(again),
         }
     }
 
@@ -126,19 +146,25 @@ impl Pull {
         let made = matches!(self.state, State::Asked { .. });
         match found {
             Found::Nothing if made => {
-                let what = format!("{all} could not be pulled {on}");
-                (self.failed(what, "the pod that was to pull it was deleted before it had", now), Deed::Nothing)
+                (self.unasked("the pod that was to ask it was deleted before it had", now), Deed::Nothing)
             }
-            Found::Nothing => (Self { state: State::Asked { since: now }, ..self }, Deed::Make),
+            Found::Nothing => (self.asked(now + TAKEN_WITHIN), Deed::Make),
             Found::Foreign => {
-                let what = format!("{all} could not be pulled {on}");
-                let why = "a pod that Nightshift did not make has the name of the one that would pull it; delete it";
-                (self.failed(what, why, now), Deed::Nothing)
+                let why = "a pod that Nightshift did not make has the name of the one that would ask it; delete it";
+                (self.unasked(why, now), Deed::Nothing)
             }
             Found::OfAnother => (self, Deed::Delete),
-            Found::Going => (self, Deed::Nothing),
+            // Whoever deletes it: it is on a node that does not answer, or somebody keeps it.
+            Found::Going { by } if by <= now => {
+                (self.unasked("the pod of an earlier time is being deleted and does not go", now), Deed::Delete)
+            }
+            Found::Going { by: _ } if made => {
+                (self.unasked("the pod that was to ask it was deleted before it had", now), Deed::Nothing)
+            }
+            Found::Going { by } => (Self { state: State::Later { again: by }, ..self }, Deed::Nothing),
             Found::Ours { answer: Answer::Here, since: _ } => {
-                (Self { state: State::Here { at: now }, failures: 0, problem: None, ..self }, Deed::Delete)
+                let state = State::Here { at: now };
+                (Self { state, failures: 0, unasked: 0, problem: None, ..self }, Deed::Delete)
             }
             Found::Ours { answer: Answer::Failed { image: Some(image), why }, since: _ } => {
                 (self.failed(format!("the image `{image}` cannot be pulled {on}"), &why, now), Deed::Delete)
@@ -146,28 +172,54 @@ impl Pull {
             Found::Ours { answer: Answer::Failed { image: None, why }, since: _ } => {
                 (self.failed(format!("{all} could not be pulled {on}"), &why, now), Deed::Delete)
             }
+            Found::Ours { answer: Answer::NoRoom(why), since: _ } => (self.unasked(&why, now), Deed::Delete),
+            Found::Ours { answer: Answer::Untaken, since } if since + TAKEN_WITHIN <= now => {
+                (self.unasked("the node has taken no notice of the pod within two minutes", now), Deed::Delete)
+            }
+            Found::Ours { answer: Answer::Untaken, since } => (self.asked(since + TAKEN_WITHIN), Deed::Nothing),
             Found::Ours { answer: Answer::Pending, since } if since + PULLED_WITHIN <= now => {
                 let why = "the node has not answered within an hour";
                 (self.failed(format!("{all} could not be pulled {on}"), why, now), Deed::Delete)
             }
-            Found::Ours { answer: Answer::Pending, since } => {
-                (Self { state: State::Asked { since }, ..self }, Deed::Nothing)
-            }
+            Found::Ours { answer: Answer::Pending, since } => (self.asked(since + PULLED_WITHIN), Deed::Nothing),
         }
     }
 
-    /// The API server takes no pod for it: a quota, an admission, a right that is missing.
-    pub(crate) fn refused(self, why: &str, now: Timestamp) -> Self {
+    /// The API server takes no pod for it.
+    pub(crate) fn refused(self, refusal: &Status, now: Timestamp) -> Self {
+        if is_of_any_pod(refusal) {
+            return self.unasked(&refusal.message, now);
+        }
         let what =
             format!("no pod can be made that has node `{}` pull {}", self.question.node, self.question.in_words());
-        self.failed(what, why, now)
+        self.failed(what, &refusal.message, now)
     }
 
+    fn asked(self, until: Timestamp) -> Self {
+        Self { state: State::Asked { until }, ..self }
+    }
+
+    /// The node, or whoever stands for it, has said that they are not there.
     fn failed(self, what: String, why: &str, now: Timestamp) -> Self {
+        let problem = Problem { is_of_an_image: true, what, why: cut(why, LONGEST_WHY) };
+        Self { unasked: 0, problem: Some(problem), ..self.later(now) }
+    }
+
+    /// It could not be asked, and nothing is known of them that was not known before.
+    fn unasked(self, why: &str, now: Timestamp) -> Self {
+        let unasked = self.unasked.saturating_add(1);
+        if unasked < BELIEVED_AFTER {
+            return Self { unasked, ..self.later(now) };
+        }
+        let what = format!("node `{}` cannot be asked whether it has {}", self.question.node, self.question.in_words());
+        let problem = Problem { is_of_an_image: false, what, why: cut(why, LONGEST_WHY) };
+        Self { unasked, problem: Some(problem), ..self.later(now) }
+    }
+
+    fn later(self, now: Timestamp) -> Self {
         let doubled = FIRST_PAUSE * 2_i32.pow(self.failures.min(10));
-        let state = State::Failed { again: now + doubled.min(LONGEST_PAUSE) };
-        let problem = Some(Problem { what, why: cut(why, LONGEST_WHY) });
-        Self { state, failures: self.failures.saturating_add(1), problem, ..self }
+        let state = State::Later { again: now + doubled.min(LONGEST_PAUSE) };
+        Self { state, failures: self.failures.saturating_add(1), ..self }
     }
 }
 

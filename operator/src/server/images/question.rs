@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, ImageVolumeSource, Pod, PodSpec, PodTemplateSpec};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -30,8 +30,8 @@ impl Question {
         let goal = goal.spec.as_ref()?;
         let here = run_by(pod);
         let mut images: BTreeMap<String, String> = BTreeMap::new();
-        for container in containers(goal) {
-            let (Some(image), Some(policy)) = (&container.image, &container.image_pull_policy) else { continue };
+        for (image, policy) in named(goal) {
+            let (Some(image), Some(policy)) = (image, policy) else { continue };
             // Each start of a container with `Always` asks the registry, so that what runs proves nothing.
             if policy != ALWAYS && here.contains(image.as_str()) {
                 continue;
@@ -63,18 +63,30 @@ fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
     spec.init_containers.iter().flatten().chain(&spec.containers)
 }
 
-/// The images that this pod runs, or has its node pull by itself: one that is starting needs nobody to ask for them. What its node says that it
-/// cannot pull is not among them.
+/// Images that are mounted and not run (KEP 4639). The kubelet pulls them in the same way, with the same credentials.
+fn mounted(spec: &PodSpec) -> impl Iterator<Item = &ImageVolumeSource> {
+    spec.volumes.iter().flatten().filter_map(|volume| volume.image.as_ref())
+}
+
+/// All images that a pod of this spec needs, each with its policy.
+fn named(spec: &PodSpec) -> impl Iterator<Item = (Option<&String>, Option<&String>)> {
+    let run = containers(spec).map(|container| (container.image.as_ref(), container.image_pull_policy.as_ref()));
+    run.chain(mounted(spec).map(|volume| (volume.reference.as_ref(), volume.pull_policy.as_ref())))
+}
+
+/// The images that this pod runs or mounts, or has its node pull by itself: one that is starting needs nobody to ask for them. What its node
+/// says that it cannot pull is not among them; a container that waits for what it mounts says so as for its own.
 fn run_by(pod: &Pod) -> BTreeSet<&str> {
     let status = pod.status.as_ref();
     let init = status.and_then(|status| status.init_container_statuses.as_ref());
     let main = status.and_then(|status| status.container_statuses.as_ref());
     let statuses: Vec<&ContainerStatus> = init.into_iter().chain(main).flatten().collect();
-    let cannot = |container: &Container| {
-        statuses.iter().any(|status| status.name == container.name && not_pulled(status).is_some())
-    };
-    let comes = pod.spec.iter().flat_map(containers).filter(|container| !cannot(container));
-    comes.filter_map(|container| container.image.as_deref()).collect()
+    let is_refused =
+        |of: &Container| statuses.iter().any(|status| status.name == of.name && not_pulled(status).is_some());
+    let runs = pod.spec.iter().flat_map(containers).filter(|container| !is_refused(container));
+    let waits = statuses.iter().any(|status| not_pulled(status).is_some());
+    let mounts = pod.spec.iter().flat_map(mounted).filter(|_| !waits).filter_map(|volume| volume.reference.as_deref());
+    runs.filter_map(|container| container.image.as_deref()).chain(mounts).collect()
 }
 
 #[cfg(test)]
@@ -160,6 +172,29 @@ pub(crate) mod tests {
         assert_eq!(images(&goal, &waits), [pair("game:2", "IfNotPresent")]);
         waits["spec"].as_object_mut().unwrap().remove("nodeName");
         assert_eq!(asked(&goal, &waits), None);
+    }
+
+    #[test]
+    fn an_image_that_is_mounted_is_asked_for_like_one_that_is_run() {
+        let with = |mut of: Value, at: &str, reference: &str, policy: &str| {
+            let volume = json!({"name": "maps", "image": {"reference": reference, "pullPolicy": policy}});
+            let spec = of.pointer_mut(at).unwrap().as_object_mut().unwrap();
+            spec.insert("volumes".to_owned(), json!([{"name": "shared", "emptyDir": {}}, volume]));
+            of
+        };
+        let template = |reference: &str, policy: &str| -> PodTemplateSpec {
+            let goal = serde_json::to_value(goal(("game:1", "IfNotPresent"), "agent:1")).unwrap();
+            serde_json::from_value(with(goal, "/spec", reference, policy)).unwrap()
+        };
+        let kept = "IfNotPresent";
+        assert_eq!(images(&template("maps:1", kept), &pod("game:1")), [pair("maps:1", kept)]);
+        let mounts = with(pod("game:1"), "/spec", "maps:1", kept);
+        assert_eq!(images(&template("maps:1", kept), &mounts), [], "it mounts it");
+        assert_eq!(images(&template("maps:2", kept), &mounts), [pair("maps:2", kept)]);
+        assert_eq!(images(&template("maps:1", "Always"), &mounts), [pair("maps:1", "Always")]);
+        let mut waits = mounts;
+        waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
+        assert!(images(&template("maps:1", kept), &waits).contains(&pair("maps:1", kept)), "it cannot be had");
     }
 
     #[test]

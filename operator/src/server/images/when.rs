@@ -29,14 +29,14 @@ pub(super) fn is_announced(goal: &Goal, seen: &Seen) -> bool {
 }
 
 /// Whether that may begin within moments. Once it has begun nothing is asked again: the answer is younger than that.
-pub(super) fn is_near(goal: &Goal, seen: &Seen, gate: Gate, is_opportunistic: bool, now: Timestamp) -> bool {
+pub(super) fn is_near(goal: &Goal, seen: &Seen, gate: Gate, comes_when_empty: bool, now: Timestamp) -> bool {
     if is_under_way(goal, seen, gate) {
         return false;
     }
     match gate {
         Gate::Open { .. } | Gate::Ending { .. } => true,
         Gate::Shut { opens: Some(opens) } if opens <= now + NEAR => true,
-        Gate::Shut { .. } => is_opportunistic && seen.players == Players::Nobody,
+        Gate::Shut { .. } => comes_when_empty && seen.players == Players::Nobody,
     }
 }
 

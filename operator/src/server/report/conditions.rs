@@ -91,9 +91,7 @@ pub(super) fn build_conditions(
         // While it is tried again, what was said last stands.
         conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
     }
-    if let Some(message) = images::problem(report) {
-        conditions.push(of(images::IMAGES_PULLED, Some(false), images::PULL_FAILED, message));
-    }
+    conditions.extend(images::pulled(report).map(|(what, holds, reason, message)| of(what, holds, reason, message)));
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
     if let Some(message) = crashes::in_words(report, before) {
         conditions.push(of(CRASH_LOOP, Some(true), "ProcessEnds", cut(&message, LONGEST_MESSAGE)));

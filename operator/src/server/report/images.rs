@@ -7,14 +7,19 @@ use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::images::pull::Problem;
 
-/// Whether the node has the images of the next set; there is none while none of them failed.
-pub(super) const IMAGES_PULLED: &str = "ImagesPulled";
-/// Its reason, and that of the Event.
-pub(super) const PULL_FAILED: &str = "PullFailed";
+/// Whether the node has the images of the next set; there is none while none of them failed and it can be asked.
+const IMAGES_PULLED: &str = "ImagesPulled";
+/// Its reason where it is false, and that of the Event.
+const PULL_FAILED: &str = "PullFailed";
+/// The same where it is not known.
+const NODE_NOT_ASKED: &str = "NodeNotAsked";
 
 /// What nobody has to do anything about but who can mend it.
 const WAY_OUT: &str = "Nobody is warned and nothing is stopped for it. Correct the image or `imagePullSecrets` in the spec, or what keeps \
                        the node from it; it is tried again by itself";
+/// The same where the node could not be asked.
+const NO_WAY_TO_ASK: &str = "The update comes all the same, and what is missing is pulled while the server is down. Make room for one \
+                             small pod, or pull it on the node yourself; it is asked again by itself";
 
 fn last<'a>(report: &Report<'a>) -> Option<&'a Problem> {
     report.plan.images.as_ref()?.problem.as_ref()
@@ -22,11 +27,23 @@ fn last<'a>(report: &Report<'a>) -> Option<&'a Problem> {
 
 /// Why an image is not there, and the way out.
 pub(super) fn problem(report: &Report<'_>) -> Option<String> {
-    last(report).map(in_words)
+    last(report).filter(|problem| problem.is_of_an_image).map(in_words)
 }
 
-fn in_words(Problem { what, why }: &Problem) -> String {
-    cut(&format!("{}: {}. {WAY_OUT}", cut(what, 300), why.trim_end_matches('.')), LONGEST_MESSAGE)
+/// Type, whether it holds, reason and words of the condition.
+pub(super) fn pulled(report: &Report<'_>) -> Option<(&'static str, Option<bool>, &'static str, String)> {
+    let problem = last(report)?;
+    Some((IMAGES_PULLED, problem.is_of_an_image.then_some(false), reason(problem), in_words(problem)))
+}
+
+fn reason(problem: &Problem) -> &'static str {
+    if problem.is_of_an_image { PULL_FAILED } else { NODE_NOT_ASKED }
+}
+
+fn in_words(problem: &Problem) -> String {
+    let Problem { is_of_an_image, what, why } = problem;
+    let way_out = if *is_of_an_image { WAY_OUT } else { NO_WAY_TO_ASK };
+    cut(&format!("{}: {}. {way_out}", cut(what, 300), why.trim_end_matches('.')), LONGEST_MESSAGE)
 }
 
 /// What is waited for in an open window.
@@ -45,7 +62,7 @@ pub(super) fn awaited(report: &Report<'_>) -> String {
 pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let problem = last(report)?;
     let is_known = before.conditions.iter().any(|it| it.type_ == IMAGES_PULLED && is_about(&it.message, problem));
-    (!is_known).then(|| Note { reason: PULL_FAILED, warning: true, text: in_words(problem) })
+    (!is_known).then(|| Note { reason: reason(problem), warning: true, text: in_words(problem) })
 }
 
 fn is_about(message: &str, problem: &Problem) -> bool {
@@ -59,6 +76,7 @@ mod tests {
     #[test]
     fn the_words_name_image_node_cause_and_way_out_and_fit_a_condition() {
         let problem = |why: &str| Problem {
+            is_of_an_image: true,
             what: "the image `game:2` cannot be pulled on node `node-a`".to_owned(),
             why: why.to_owned(),
         };
@@ -85,6 +103,7 @@ mod tests {
     #[test]
     fn another_answer_about_the_same_image_is_no_news_and_another_image_is() {
         let of = |image: &str, why: &str| Problem {
+            is_of_an_image: true,
             what: format!("the image `{image}` cannot be pulled on node `node-a`"),
             why: why.to_owned(),
         };

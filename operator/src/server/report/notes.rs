@@ -11,7 +11,8 @@ use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
 use super::{
-    Report, backup, crashes, drain, images, in_words, is_open, last_stop, new_volume, plugin_data, replaced, status,
+    Report, backup, crashes, drain, held_back, images, in_words, is_open, last_stop, new_volume, plugin_data, replaced,
+    status,
 };
 use crate::chain::cut;
 use crate::k8s::events::Note;
@@ -171,14 +172,11 @@ pub(super) fn waits_in_words(waits: &Waits, server: &CheckedServer, now: Timesta
 fn planned(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> String {
     let cost = behind(Cost::of(server, report, before).in_words().as_deref());
     let what = format!("{}{cost}", change::in_words(&report.plan.changes));
-    if report.plan.consent.needs_approval {
-        return format!("needs approval: {what}");
-    }
-    if report.plan.undo.is_some() {
+    if report.plan.undo.is_some() && !report.plan.consent.needs_approval {
         return format!("asked for: {what}");
     }
-    if let Some(waits) = report.plan.held_by_followed() {
-        return format!("{}: {what}", waits.in_short());
+    if let Some(held_back) = held_back::in_short(report) {
+        return format!("{held_back}: {what}");
     }
     let opens = report.plan.outlook.next_opening.map(|opens| for_people(opens, &server.zone, report.now));
     match report.plan.opportunistic.beside(opens) {

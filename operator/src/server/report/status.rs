@@ -16,7 +16,7 @@ use scheduler::seen::{Facts, Verdict};
 use super::cost::{Cost, down_without_copy};
 use super::failure::why_it_failed;
 use super::notes::{downtime, interrupted};
-use super::{Report, backup, images, in_words as in_words_of, is_open, last_stop, plugin_data};
+use super::{Report, backup, held_back, images, in_words as in_words_of, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
@@ -42,8 +42,9 @@ pub(super) fn build_status(
     let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
     let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let waits = plan.held_by_followed();
-    let opens = plan.outlook.next_opening.filter(|_| !plan.consent.needs_approval && waits.is_none());
+    let held_back = held_back::in_short(report);
+    // What will not come is not promised.
+    let opens = plan.outlook.next_opening.filter(|_| held_back.is_none());
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // A server that is down has not changed its version: the last word stands.
@@ -65,14 +66,10 @@ pub(super) fn build_status(
         update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
         next_window: if matches!(report.step, Step::Wait(WaitingOn::Held { .. })) {
             Some("held".to_owned())
-        } else if matches!(report.step, Step::Wait(WaitingOn::NoImage)) {
-            Some("waits for an image".to_owned())
+        } else if let Some(held_back) = held_back {
+            Some(cut(&held_back, 64))
         } else if is_open(plan.gate) && update {
             Some("now".to_owned())
-        } else if plan.consent.needs_approval {
-            Some("needs approval".to_owned())
-        } else if let Some(waits) = waits {
-            Some(cut(&waits.in_short(), 64))
         } else if plan.undo.is_some() && !update {
             Some("held".to_owned())
         } else if plan.outlook.is_suspended {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::{GaveUp, Limit};
-use scheduler::seen::{DataVersion, Door, Revision, Set, Settled, Verdict};
+use scheduler::seen::{DataVersion, Door, Images, Revision, Set, Settled, Verdict};
 use serde_json::{Value, json};
 
 use super::*;
@@ -14,6 +14,7 @@ use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::consent::Consent;
 use crate::server::hot_copies::tests::seen as seen_of;
+use crate::server::images::pull::{Problem, Pull};
 use crate::server::proof::Proof;
 use crate::server::record::LockRecord;
 
@@ -225,6 +226,95 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
     pass.seen.shape = pass.seen.shape.map(|set| Set { door: Door::Open, ..set });
     pass.plan.hold_while_it_crashes(&before(3), &pass.seen, true, at(0));
     assert_eq!((pass.plan.crashes.clone(), pass.plan.held_by_crashes), (None, false));
+}
+
+#[test]
+fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_volume_keeps_back() {
+    let mut pass = Pass::new();
+    pass.plan.outlook.next_opening = Some(at(5));
+    let said = |pass: &Pass| {
+        let status = pass.status();
+        let situation = Situation::of(&pass.checked, &pass.report(), &pass.before, &status);
+        (status.next_window_at, situation.planned.and_then(|planned| planned.opens), status.next_window.unwrap())
+    };
+    let opens = Some(at(5));
+    assert_eq!((said(&pass).0, said(&pass).1), (opens, None), "there is nothing to come");
+    pass.plan.held_by_crashes = true;
+    assert_eq!(said(&pass).0, opens, "nothing is kept back");
+
+    pass.plan.goal.revision = Revision(3);
+    assert_eq!(said(&pass), (None, None, "crash loop".to_owned()));
+    let planned = pass.said("UpdatePlanned").pop().unwrap();
+    assert!(planned.starts_with("crash loop: "), "{planned}");
+    pass.plan.held_by_crashes = false;
+    assert_eq!((said(&pass).0, said(&pass).1), (opens, opens));
+
+    pass.plan.seen.images = Images::Failed;
+    assert_eq!(said(&pass), (None, None, "waits for an image".to_owned()));
+    for images in [Images::OnTheirWay, Images::Unknown] {
+        pass.plan.seen.images = images;
+        assert_eq!(said(&pass).1, opens, "it may come: {images:?}");
+    }
+    pass.plan.seen.staged = false;
+    assert_eq!(said(&pass).1, opens, "they may be brought until then");
+    let lock = &pass.plan.record.files.lock;
+    pass.agent_says(&json!({"staging": {"lock": lock, "done": 0, "of": 1, "error": "no room"}}));
+    assert_eq!(said(&pass), (None, None, "waits for its files".to_owned()));
+}
+
+#[test]
+fn a_node_that_cannot_be_asked_is_told_once_and_holds_nothing_up_and_one_that_cannot_pull_does() {
+    let mut pass = Pass::new();
+    pass.plan.goal.revision = Revision(3);
+    let goal = crate::server::images::question::tests::goal(("game:2", "IfNotPresent"), "agent:1");
+    let pod = serde_json::from_value(crate::server::images::question::tests::pod("game:1")).unwrap();
+    let question = crate::server::images::question::Question::of(&goal, &pod).unwrap();
+    let problem = |is_of_an_image| Problem { is_of_an_image, what: "node `a`".to_owned(), why: "full".to_owned() };
+    let of = |is_of_an_image| {
+        let mut pull = Pull::new(question.clone());
+        pull.problem = Some(problem(is_of_an_image));
+        pull
+    };
+    pass.plan.images = Some(of(false));
+    let status = pass.status();
+    let (reason, words) = message(&status, "ImagesPulled").unwrap();
+    assert_eq!(reason, "NodeNotAsked");
+    assert!(words.starts_with("node `a`: full. The update comes all the same"), "{words}");
+    let condition = status.conditions.iter().find(|condition| condition.type_ == "ImagesPulled").unwrap();
+    assert_eq!(condition.status, "Unknown");
+    assert_eq!(status.available_update.unwrap().image_problem, None, "it waits for none");
+    assert_eq!((pass.said("NodeNotAsked").len(), pass.said("PullFailed").len()), (1, 0));
+    let mut pass = pass.next();
+    assert_eq!(pass.said("NodeNotAsked"), Vec::<String>::new(), "once");
+
+    pass.plan.images = Some(of(true));
+    let status = pass.status();
+    assert_eq!(message(&status, "ImagesPulled").unwrap().0, "PullFailed");
+    assert!(status.available_update.unwrap().image_problem.is_some());
+}
+
+/// A server that takes updates also when it is empty.
+fn opportunistic() -> Pass {
+    let mut pass = Pass::new();
+    let schedule = json!({"maintenanceWindow": {"cron": "0 4 * * 0"}, "opportunistic": {}});
+    pass.server = server(json!({"updateSchedule": schedule}));
+    pass.checked = check(&pass.server).unwrap();
+    pass
+}
+
+#[test]
+fn an_update_comes_when_the_server_is_empty_unless_something_else_keeps_it() {
+    let comes = |change: &dyn Fn(&mut Plan)| {
+        let mut pass = opportunistic();
+        change(&mut pass.plan);
+        pass.plan.comes_when_empty(&pass.checked)
+    };
+    assert!(comes(&|_| {}));
+    assert!(!comes(&|plan| plan.held_by_crashes = true));
+    assert!(!comes(&|plan| plan.consent.needs_approval = true));
+    assert!(!comes(&|plan| plan.outlook.blackout = Some(("event".to_owned(), at(9)))));
+    let in_windows_only = Pass::new();
+    assert!(!in_windows_only.plan.comes_when_empty(&in_windows_only.checked));
 }
 
 #[test]

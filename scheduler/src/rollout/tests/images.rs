@@ -83,3 +83,15 @@ fn only_what_cannot_be_pulled_is_for_a_person_and_neither_is_ended_by_a_clock() 
     assert!(WaitingOn::NoImage.needs_a_person() && !WaitingOn::Images.needs_a_person());
     assert_eq!((WaitingOn::NoImage.until(), WaitingOn::Images.until()), (None, None));
 }
+
+#[test]
+fn a_node_that_cannot_be_asked_keeps_nothing_waiting() {
+    let told = Facts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
+    let ready = Facts { saved: Some(saved(SUNDAY + 5)), ..told.clone() };
+    let written = Set { template: NEW, update: NEW, ..SET };
+    for (facts, set) in [(lobby().facts, SET), (told, SET), (ready.clone(), SET), (ready, written)] {
+        let seen = |images| Seen { images, facts: facts.clone(), set: Some(set), ..lobby() };
+        assert_eq!(step(&seen(Images::Unknown), SUNDAY + 6), step(&seen(Images::Here), SUNDAY + 6));
+    }
+    assert!(matches!(step(&Seen { images: Images::Unknown, ..lobby() }, SUNDAY), Step::Announce { .. }));
+}

@@ -87,6 +87,7 @@ fn only_what_the_server_itself_says_makes_it_empty() {
         Seen { staged: false, ..empty() },
         Seen { images: Images::OnTheirWay, ..empty() },
         Seen { images: Images::Failed, ..empty() },
+        Seen { crash_loop: true, ..empty() },
     ] {
         assert_eq!(occasion(&BUILD, &seen, LONG + 60), None, "{seen:?}");
     }
@@ -95,6 +96,8 @@ fn only_what_the_server_itself_says_makes_it_empty() {
 #[test]
 fn a_newer_minecraft_waits_for_its_window_and_so_does_what_failed_or_is_below_the_world() {
     assert_eq!(occasion(&BUILD, &empty(), LONG), Some(Occasion::Empty));
+    let not_asked = Seen { images: Images::Unknown, ..empty() };
+    assert_eq!(occasion(&BUILD, &not_asked, LONG), Some(Occasion::Empty), "its node cannot be asked");
     assert_eq!(occasion(&GOAL, &empty(), LONG), None, "one-way");
     let mut failed = empty();
     failed.facts.failed = vec![NEW];

@@ -4,7 +4,13 @@ use scheduler::seen::Images;
 
 use super::Moves;
 use crate::copies::Order;
-use crate::world::{Agent, Asking, ByUs, Clock, Deed, F, For, L, Mark, Rev, Rule, State, WindowNow};
+use crate::deed::{Deed, F, For};
+use crate::world::{Agent, Asking, ByUs, Clock, L, Mark, Rev, Rule, State, WindowNow};
+
+/// Its node has been asked, and has not got them.
+fn would_pull(w: &State) -> bool {
+    matches!(w.images, Images::OnTheirWay | Images::Failed)
+}
 
 impl Moves<'_> {
     /// May this server be stopped? Looked at when the write is made. Players come and go at will, so a running server counts
@@ -84,7 +90,7 @@ impl Moves<'_> {
         self.must(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
         let format = self.s.format[w.template.index()];
         self.must(format >= w.floor, "6 a Minecraft below the floor is committed");
-        let would_pull = old.busy().is_some() && old.images != Images::Here;
+        let would_pull = old.busy().is_some() && would_pull(old);
         self.must(!would_pull || self.sleeper, "14 stopped for an image that its node has not got");
         self.must(w.update == w.template, "9 committed before the controller saw the template");
         if too_late {
@@ -103,9 +109,12 @@ impl Moves<'_> {
         let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
         let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
         self.must(!is_known || short || self.sleeper, "1 players who were told when are told a later end");
-        w.announced = Some(told);
         let needs_window = act == For::Update;
-        let would_pull = needs_window && w.images != Images::Here;
+        if needs_window {
+            self.check_begins(w, about);
+        }
+        (w.announced, w.forgot) = (Some(told), false);
+        let would_pull = needs_window && would_pull(w);
         self.must(
             !would_pull || self.sleeper,
             "14 players are warned of a stop for an image that their node has not got",
@@ -118,8 +127,10 @@ impl Moves<'_> {
 
     pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
         let mut w = *old;
-        // Every deed ends in a write to the StatefulSet: its facts are annotations of it.
-        w.set_written();
+        // Facts are annotations of the StatefulSet.
+        if deed.is_written() {
+            w.set_written();
+        }
         let gate_open = w.window != WindowNow::Shut || w.nobody_minds(self.s) || self.is_too_late(old);
         match deed {
             Deed::Create { rev, open } => {
@@ -129,12 +140,22 @@ impl Moves<'_> {
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
             Deed::Announce { act, about, clock, short } => self.announce(&mut w, gate_open, (act, about, clock), short),
+            Deed::TellAgain { act, about, clock, short } => {
+                let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
+                let is_recorded = w.announced.is_some_and(|known| F { window: true, ..known } == told);
+                self.must(
+                    is_recorded || self.sleeper,
+                    "1 players are told another end than the one that they were told",
+                );
+                w.forgot = !is_recorded;
+            }
             Deed::Save { act, about, clock } => {
                 w.saved =
                     Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: self.s.saves });
             }
             Deed::Write(rev) => {
                 self.must(gate_open, "2 template written outside the gate");
+                self.check_begins(old, rev);
                 let told = w.announced.is_some_and(|f| f.act == For::Update && f.about == rev && f.pod && f.window);
                 let may = w.window != WindowNow::Ending || told || self.sleeper;
                 self.must(may, "2 an update begins in the last part of the window");

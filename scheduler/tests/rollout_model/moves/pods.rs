@@ -63,6 +63,7 @@ impl Moves<'_> {
         }
         self.players(w, p);
         self.agent(w);
+        self.agent_dies(w);
     }
 
     /// The init container: puts a copy in place that a person asked for, if it is whole, and goes on with what lies there then.

@@ -81,18 +81,91 @@ fn what_could_not_be_pulled_is_tried_again_ever_more_seldom_and_stands_until_it_
     assert_eq!(pause(&once_more, now), 30, "counted from the start again");
 }
 
+fn refusal(message: &str) -> Status {
+    serde_json::from_value(serde_json::json!({"code": 403, "message": message})).unwrap()
+}
+
 #[test]
-fn a_pod_that_never_answers_is_deleted_by_others_or_cannot_be_made_is_no_answer_and_no_loop() {
-    let (late, deed) = asked().next(ours(Answer::Pending), at(3_600));
+fn a_pod_that_never_answers_or_that_an_admission_refuses_is_no_answer_and_no_loop() {
+    let (taken, _) = asked().next(ours(Answer::Pending), at(3));
+    let (late, deed) = taken.next(ours(Answer::Pending), at(3_600));
     assert_eq!((late.seen(), deed, pause(&late, 3_600)), (Images::Failed, Deed::Delete, 30));
-    let (deleted, deed) = asked().next(Found::Nothing, at(3));
-    assert_eq!((deleted.seen(), deed, pause(&deleted, 3)), (Images::Failed, Deed::Nothing, 30));
-    let refused = asked().refused("exceeded quota: games", at(3));
-    assert_eq!((refused.seen(), pause(&refused, 3)), (Images::Failed, 30));
+    let refused = asked().refused(&refusal("admission webhook \"signed\" denied the request: not signed"), at(3));
+    assert_eq!(
+        (refused.seen(), pause(&refused, 3)),
+        (Images::Failed, 30),
+        "the server's pod would not be let in either"
+    );
     assert_eq!(refused.problem.unwrap().what, "no pod can be made that has node `node-a` pull `game:2`");
-    let whole = ours(Answer::Failed { image: None, why: "OutOfpods: full".to_owned() });
+    let whole = ours(Answer::Failed { image: None, why: "Evicted: disk full".to_owned() });
     let (whole, _) = asked().next(whole, at(3));
     assert_eq!(whole.problem.unwrap().what, format!("`game:2` could not be pulled {NODE}"));
+}
+
+/// One look, at this second.
+type Look = Box<dyn Fn(Pull, i64) -> (Pull, Deed)>;
+
+/// What the node, or whoever stands before it, says of any pod.
+fn says_nothing() -> Vec<(&'static str, Look)> {
+    let found = |found: Found| move |pull: Pull, now| pull.next(found.clone(), at(now));
+    vec![
+        ("no room", Box::new(found(ours(Answer::NoRoom("OutOfpods: full".to_owned()))))),
+        (
+            "dead",
+            Box::new(|pull, now| pull.next(Found::Ours { answer: Answer::Untaken, since: at(now - 120) }, at(now))),
+        ),
+        ("a stranger", Box::new(found(Found::Foreign))),
+        ("deleted", Box::new(found(Found::Nothing))),
+        ("deleted, and still there", Box::new(|pull, now| pull.next(Found::Going { by: at(now + 9) }, at(now)))),
+        ("does not go", Box::new(|pull, now| pull.next(Found::Going { by: at(now) }, at(now)))),
+        ("a quota", Box::new(|pull, now| (pull.refused(&refusal("exceeded quota: games"), at(now)), Deed::Nothing))),
+    ]
+}
+
+#[test]
+fn what_says_nothing_about_the_images_keeps_no_update_waiting_once_it_was_said_twice() {
+    for (what, answer) in says_nothing() {
+        let (once, _) = answer(asked(), 200);
+        assert_eq!((once.seen(), &once.problem, pause(&once, 200)), (Images::OnTheirWay, &None, 30), "{what}");
+        let twice = |before: Pull| answer(before.asked(at(1_000)), 230).0;
+        let told = twice(once);
+        assert_eq!((told.seen(), pause(&told, 230)), (Images::Unknown, 60), "{what}");
+        let problem = told.problem.clone().unwrap();
+        assert_eq!(problem.what, "node `node-a` cannot be asked whether it has `game:2`");
+        assert!(!problem.is_of_an_image && !problem.why.is_empty(), "{what}");
+
+        // What is known outranks what is not, and is forgotten only with it.
+        let (failed, _) = told.asked(at(1_000)).next(no("ErrImagePull: not found"), at(300));
+        assert_eq!(failed.seen(), Images::Failed, "{what}");
+        let (once, _) = answer(failed.asked(at(1_000)), 400);
+        assert_eq!(once.seen(), Images::Failed, "{what}: said once it is no answer");
+        assert_eq!(twice(once.clone()).seen(), Images::Unknown, "{what}");
+        let (here, _) = once.next(ours(Answer::Here), at(500));
+        assert_eq!((here.seen(), here.unasked), (Images::Here, 0), "{what}");
+    }
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_given_up_after_two_minutes_and_what_is_left_there_is_deleted() {
+    let untaken = |since| Found::Ours { answer: Answer::Untaken, since: at(since) };
+    let (waits, deed) = asked().next(untaken(0), at(119));
+    assert_eq!((waits.next_look(), deed), (Some(at(120)), Deed::Nothing));
+    let (once, deed) = waits.next(untaken(0), at(120));
+    assert_eq!((once.seen(), deed), (Images::OnTheirWay, Deed::Delete));
+    let (asked, deed) = once.next(Found::Nothing, at(150));
+    assert_eq!((asked.next_look(), deed), (Some(at(270)), Deed::Make));
+    let (told, deed) = asked.next(untaken(150), at(270));
+    assert_eq!((told.seen(), deed), (Images::Unknown, Deed::Delete));
+
+    // One that somebody else has deleted, and that its kubelet does not let go.
+    let (waits, deed) = new("IfNotPresent").next(Found::Going { by: at(60) }, at(5));
+    assert_eq!((waits.next_look(), deed, waits.unasked), (Some(at(60)), Deed::Nothing, 0));
+    let (gone, deed) = waits.next(Found::Going { by: at(60) }, at(60));
+    assert_eq!(
+        (deed, pause(&gone, 60)),
+        (Deed::Delete, 30),
+        "and not again in the same second, should somebody keep it"
+    );
 }
 
 #[test]
@@ -101,11 +174,8 @@ fn what_an_earlier_process_left_is_taken_over_or_goes_and_what_is_not_ours_stays
     assert_eq!((taken.next_look(), deed), (Some(at(3_600)), Deed::Nothing), "its time counts from when it was made");
     let (waits, deed) = new("IfNotPresent").next(Found::OfAnother, at(5));
     assert_eq!((waits.seen(), deed), (Images::OnTheirWay, Deed::Delete));
-    let (waits, deed) = waits.next(Found::Going, at(6));
-    assert_eq!(deed, Deed::Nothing);
     assert_eq!(waits.next(Found::Nothing, at(7)).1, Deed::Make);
-    let (foreign, deed) = new("IfNotPresent").next(Found::Foreign, at(5));
-    assert_eq!((foreign.seen(), deed), (Images::Failed, Deed::Nothing));
+    assert_eq!(new("IfNotPresent").next(Found::Foreign, at(5)).1, Deed::Nothing);
 }
 
 #[test]

@@ -1,0 +1,76 @@
+//! Pure. Whether the API server that takes no pod for it has said something about the images of that pod.
+
+use kube::core::Status;
+
+/// What the rules of a namespace that count and measure pods, and its roles, say to a pod whatever its images are: a quota, a `LimitRange`
+/// (of a minimum or a maximum, and of a ratio), the Pod Security Standards, the tolerations of a namespace, a missing right. The pod of the
+/// server has passed all of them.
+const OF_ANY_POD: [&str; 7] = [
+    "exceeded quota: ",
+    "failed quota: ",
+    " usage per ",
+    " max limit to request ratio per ",
+    "violates PodSecurity ",
+    "pod tolerations (possibly merged with namespace default tolerations) conflict with",
+    "cannot create resource \"pods\"",
+];
+
+/// How the API server begins what a webhook has told it. A webhook may look at images, and would say the same to the server's own pod.
+const OF_A_WEBHOOK: &str = "admission webhook ";
+
+/// Whether it would have refused the pod for any image. What nobody knows is not taken for that: whoever refuses an image would keep the
+/// server down.
+pub(super) fn is_of_any_pod(refusal: &Status) -> bool {
+    let said = &refusal.message;
+    refusal.code == 403 && !said.contains(OF_A_WEBHOOK) && OF_ANY_POD.iter().any(|words| said.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u16, message: &str) -> bool {
+        let status = serde_json::json!({"status": "Failure", "code": code, "reason": "", "message": message});
+        is_of_any_pod(&serde_json::from_value(status).unwrap())
+    }
+
+    #[test]
+    fn quota_limits_pod_security_tolerations_and_rights_say_nothing_about_an_image() {
+        for message in [
+            r#"pods "lobby-images" is forbidden: exceeded quota: games, requested: pods=1, used: pods=4, limited: pods=4"#,
+            r#"pods "lobby-images" is forbidden: failed quota: games: must specify limits.ephemeral-storage for: image-0"#,
+            r#"pods "lobby-images" is forbidden: minimum memory usage per Container is 128Mi, but request is 32Mi"#,
+            r#"pods "lobby-images" is forbidden: [maximum cpu usage per Pod is 10m, but limit is 20m, maximum memory usage per Pod is 1Mi, but limit is 32Mi]"#,
+            r#"pods "lobby-images" is forbidden: cpu max limit to request ratio per Container is 4, but provided ratio is 5.000000"#,
+            r#"pods "lobby-images" is forbidden: violates PodSecurity "restricted:latest": seccompProfile (pod must not set it)"#,
+            r#"pods "lobby-images" is forbidden: pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"#,
+            r#"pods is forbidden: User "system:serviceaccount:n:nightshift" cannot create resource "pods" in API group "" in the namespace "games""#,
+        ] {
+            assert!(refused(403, message), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_about_an_image_or_about_the_server_itself_is_not_taken_for_it() {
+        for (code, message) in [
+            (403, r#"admission webhook "policy.sigstore.dev" denied the request: no matching signatures"#),
+            (403, r#"admission webhook "a" denied the request: violates PodSecurity "x": y; image z is not signed"#),
+            (
+                403,
+                r#"pods "lobby-images" is forbidden: error looking up service account games/games: serviceaccount "games" not found"#,
+            ),
+            (
+                403,
+                r#"pods "lobby-images" is forbidden: unable to create new content in namespace games because it is being terminated"#,
+            ),
+            (
+                403,
+                r#"pods "lobby-images" is forbidden: image policy webhook backend denied one or more images: not allowed"#,
+            ),
+            (500, "etcdserver: leader changed; exceeded quota: "),
+            (422, r#"Pod "lobby-images" is invalid: spec.containers[0].image: Required value"#),
+        ] {
+            assert!(!refused(code, message), "{message}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Pure. What a step does to the world, what is remembered of it, and one that is carried out late.
+
+use scheduler::rollout::Step;
+use scheduler::seen::{Act, Door};
+
+use crate::look::{NOTICE, due, is_short};
+use crate::world::{Agent, Rev, State};
+
+/// What a server is stopped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum For {
+    Update,
+    RollBack,
+    Restart,
+    Drain,
+}
+
+/// A fact, with what it was true of.
+#[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct F {
+    pub(crate) act: For,
+    pub(crate) about: Rev,
+    /// Still the pod, and the opening, of now.
+    pub(crate) pod: bool,
+    pub(crate) window: bool,
+    /// That opening is the restart's, which the update goes with.
+    pub(crate) clock: bool,
+    /// The countdown is over; the save is fresh.
+    pub(crate) good: bool,
+    /// What is left of the countdown is no more than that of an empty server.
+    pub(crate) short: bool,
+    /// The save was confirmed.
+    pub(crate) ok: bool,
+}
+
+/// What a step does, without the clock in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Deed {
+    Create { rev: Rev, open: bool },
+    Announce { act: For, about: Rev, clock: bool, short: bool },
+    TellAgain { act: For, about: Rev, clock: bool, short: bool },
+    Save { act: For, about: Rev, clock: bool },
+    Write(Rev),
+    Commit { unasked: bool },
+    Restore { rev: Rev, open: bool },
+    MarkFailed(Rev),
+    Order { to: Rev, unless_played: bool },
+    OrderCopy(Rev),
+    RollBack { to: Rev, asked: bool, unasked: bool },
+    Close(Rev),
+    Restart { unasked: bool },
+    EndRestart,
+    BeginDrain,
+    EndDrain,
+}
+
+impl Deed {
+    /// What was seen when it was decided goes with it.
+    pub(crate) fn of(step: &Step, seen: &State) -> Option<Self> {
+        let act = |act: Act| match act {
+            Act::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
+            Act::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
+            // It is about whatever is settled, so it names nothing: one of them stands for all.
+            Act::Restart { .. } => (For::Restart, Rev::A, false),
+            Act::Drain { .. } => (For::Drain, Rev::A, false),
+        };
+        Some(match *step {
+            Step::Create { revision, door } => Self::Create { rev: Rev::of(revision), open: door == Door::Open },
+            Step::Announce { act: what, notice, .. } => {
+                let (act, about, clock) = act(what);
+                Self::Announce { act, about, clock, short: notice < NOTICE }
+            }
+            Step::TellAgain { act: what, ends, .. } => {
+                let (act, about, clock) = act(what);
+                Self::TellAgain { act, about, clock, short: is_short(ends) }
+            }
+            Step::Save { act: what, .. } => {
+                let (act, about, clock) = act(what);
+                Self::Save { act, about, clock }
+            }
+            Step::WriteTemplate { revision, .. } => Self::Write(Rev::of(revision)),
+            Step::Commit { unasked, .. } => Self::Commit { unasked },
+            Step::Restore { revision, door } => Self::Restore { rev: Rev::of(revision), open: door == Door::Open },
+            Step::MarkFailed { revision } => Self::MarkFailed(Rev::of(revision)),
+            Step::OrderRestore { to, asked: true } => Self::OrderCopy(Rev::of(to)),
+            Step::OrderRestore { to, asked: false } => {
+                let unless_played = seen.played || seen.agent != Agent::Answers;
+                Self::Order { to: Rev::of(to), unless_played }
+            }
+            Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
+            Step::Close { settled } => Self::Close(Rev::of(settled)),
+            Step::Restart { unasked, .. } => Self::Restart { unasked },
+            Step::EndRestart => Self::EndRestart,
+            Step::BeginDrain { .. } => Self::BeginDrain,
+            Step::EndDrain => Self::EndDrain,
+            // Nobody keeps plugins' data here, so they are never asked for.
+            Step::Stage | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => return None,
+        })
+    }
+
+    /// Done at the agent, bound to a pod; everything else is a write to the `StatefulSet`.
+    pub(crate) fn at_the_agent(self) -> bool {
+        matches!(self, Self::Announce { .. } | Self::TellAgain { .. } | Self::Save { .. })
+    }
+
+    /// Leaves a fact, or a change, on the `StatefulSet`.
+    pub(crate) fn is_written(self) -> bool {
+        !matches!(self, Self::TellAgain { .. })
+    }
+
+    /// Carries a `not_after`.
+    pub(crate) fn expires(self) -> bool {
+        self.at_the_agent()
+            || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
+    }
+}
+
+/// A step in the hand of somebody who was asleep: the second leader, a stale cache, a request that is still on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Held {
+    pub(crate) deed: Deed,
+    /// Set and pod are still what was seen, and `not_after` is not over.
+    pub(crate) set: bool,
+    pub(crate) pod: bool,
+    pub(crate) in_time: bool,
+}
