@@ -76,7 +76,10 @@ pub enum Policy {
 }
 
 /// One look at the world. Before a step that cannot be undone the edge reads it live, never from a cache.
-#[expect(clippy::struct_excessive_bools, reason = "each of them is a fact of its own, and any of them goes with any other")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each of them is a fact of its own, and any of them goes with any other"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// None: there is no `StatefulSet` of ours.
