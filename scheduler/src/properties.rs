@@ -54,7 +54,7 @@ pub fn level_name(directory: &Path) -> String {
     let bytes = fs::read(directory.join("server.properties")).unwrap_or_default();
     // The game takes the last of several.
     let last = logical_lines(&bytes).into_iter().rfind(|line| key_of(line) == b"level-name");
-    let value = last.map(|line| value_of(line)).unwrap_or_default();
+    let value = last.map(value_of).unwrap_or_default();
     if value.is_empty() { "world".to_owned() } else { value }
 }
 

@@ -105,12 +105,11 @@ pub(super) async fn look_again(shared: &Arc<Shared>) {
         is_opened && !OWN.contains(&name)
     };
     let look = async { (look_at_worlds(shared, asks).await, look_at_datapacks(shared, since, false).await) };
-    match tokio::time::timeout(AGAIN, look).await {
-        Ok((worlds, datapacks)) => {
-            change_record(shared, move |record| record.close(worlds.as_ref(), datapacks.as_ref())).await;
-        }
-        Err(_) => warn!("which worlds are open still is not known: the server took too long to say"),
-    }
+    let Ok((worlds, datapacks)) = tokio::time::timeout(AGAIN, look).await else {
+        warn!("which worlds are open still is not known: the server took too long to say");
+        return;
+    };
+    change_record(shared, move |record| record.close(worlds.as_ref(), datapacks.as_ref())).await;
 }
 
 /// The worlds on the volume, less those of the layout since 26.1 for which `asks` is false.

@@ -79,7 +79,7 @@ pub fn datapacks_there(level: &Path) -> io::Result<BTreeSet<String>> {
     for entry in entries {
         let entry = entry?;
         let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
-        let is_pack = name.ends_with(".zip") || entry.path().join("pack.mcmeta").exists();
+        let is_pack = entry.path().extension() == Some("zip".as_ref()) || entry.path().join("pack.mcmeta").exists();
         if is_pack && name != BUKKITS {
             found.insert(format!("file/{name}"));
         }
