@@ -12,7 +12,7 @@ use crate::facts::UsedFact;
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
-use crate::version::sibling::sibling;
+use crate::version::sibling::siblings;
 
 /// Writes it.
 pub(super) fn solved(page: &mut Page, solved: &Solved) {
@@ -168,7 +168,7 @@ fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
     }
     match &plugin.listing {
         Listing::Listed => {}
-        Listing::Sibling { of } if sibling(of).as_ref() == Some(minecraft) => {
+        Listing::Sibling { of } if siblings(of).any(|sibling| sibling == minecraft) => {
             line = format!("{line}, listed for {of}, which speaks the same network protocol");
         }
         Listing::Sibling { of } => line = format!("{line}, listed for {of}, which Paper never built"),
