@@ -5,8 +5,8 @@ use pubgrub::VersionSet;
 use super::holder::{bare, holders, smallest, up_to};
 use super::together::Besides;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin,
-    Solved, Unfollowed, Warning, awaited, hint, image, together,
+    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Lacks, Listing, NewerBuild, NewerPaper, NewerRelease,
+    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::declared::{Clash, clashes};
@@ -355,9 +355,18 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
             .iter()
             .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
     );
-    let chosen = world.shelves.iter().zip(&decision.chosen.releases);
+    let chosen = || world.shelves.iter().zip(&decision.chosen.releases);
+    let absent = chosen().filter(|(shelf, place)| shelf.brought && place.is_none());
+    warnings.extend(absent.flat_map(|(shelf, _)| {
+        let lacks = |file: &String| Warning::FileLacks {
+            file: file.clone(),
+            plugin: shelf.name().to_owned(),
+            because: Lacks::NoneGoes,
+        };
+        shelf.kept_for.iter().map(lacks)
+    }));
     let mut known: Vec<&str> = Vec::new();
-    let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen
+    let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen()
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
             let jars = shelf.rules.jars.pick(release).ok()?;
