@@ -63,6 +63,24 @@ pub enum Warning {
         /// What stands for it.
         version: String,
     },
+    /// Its JAR states no `api-version`, or one below 1.13: the server runs it in legacy mode.
+    Legacy {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+        /// What it states.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        api_version: Option<Minecraft>,
+    },
+    /// The same of a JAR of one's own.
+    LegacyFile {
+        /// Its name in `plugins/`.
+        file: String,
+        /// What it states.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        api_version: Option<Minecraft>,
+    },
     /// The minimum of another plugin was guessed from dates.
     GuessedBound {
         /// Plugin name.

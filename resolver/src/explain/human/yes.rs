@@ -385,6 +385,12 @@ fn warned(warning: &Warning, software: Software) -> String {
             "{plugin} {version} {}. It is not held back: what runs does not go with that file either.",
             words::unusable(because)
         ),
+        Warning::Legacy { plugin, version, api_version } => {
+            legacy(&format!("{plugin} {version}"), api_version.as_ref())
+        }
+        Warning::LegacyFile { file, api_version } => {
+            legacy(&format!("{file}, which is not managed here,"), api_version.as_ref())
+        }
         Warning::FileLacks { file, plugin, because } => file_lacks(file, plugin, because),
         Warning::SharedName { name, files, stops: _ } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
@@ -415,6 +421,16 @@ fn warned(warning: &Warning, software: Software) -> String {
             build_channel(*allowed)
         ),
     }
+}
+
+fn legacy(what: &str, api_version: Option<&Minecraft>) -> String {
+    let states = api_version.map_or_else(
+        || format!("{what} states no `api-version`"),
+        |api_version| format!("{what} states `api-version` {api_version}, older than 1.13"),
+    );
+    format!(
+        "{states}: the server runs it in legacy mode, as one for 1.12. It takes materials by their old names, and the server starts more slowly."
+    )
 }
 
 fn file_lacks(file: &str, plugin: &str, because: &Lacks) -> String {
