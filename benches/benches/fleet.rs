@@ -11,7 +11,7 @@ use std::time::Duration;
 use benches::bounds::Bounds;
 use benches::measure::{Cost, cost, say};
 use benches::worlds::hard::{crawl, ladder, tower};
-use benches::worlds::{at, fleet, fleet_catalog, impossible, twins};
+use benches::worlds::{RELEASES, at, fleet, fleet_catalog, impossible, twins};
 use criterion::Criterion;
 use others::{Found, Others, Plain};
 use resolver::catalog::Catalog;
@@ -99,8 +99,8 @@ fn within(
 
 /// Questions that no search answers quickly: each has to end, with an answer or without.
 const HARD_QUESTIONS: [(&str, Hard); 5] = [
-    ("ladder of 2", || of_one(ladder(2))),
-    ("ladder of 3", || of_one(ladder(3))),
+    ("ladder of 2", || of_one(ladder(2, RELEASES))),
+    ("ladder of 3", || of_one(ladder(3, RELEASES))),
     ("tower of 6", || of_one(tower(6, 300))),
     ("tower of 20", || of_one(tower(20, 100))),
     ("crawl of 1,000", || of_many(crawl(SERVERS))),

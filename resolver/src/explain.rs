@@ -42,7 +42,7 @@ use refusal::is_zero;
 pub use refusal::{
     Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable,
 };
-pub use warning::Warning;
+pub use warning::{Lacks, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
 /// What every part of an explanation asks of.

@@ -59,16 +59,16 @@ impl Big {
 }
 
 /// Plugins in a ring: release `k` of each goes with nothing of the next from `k` up, so nothing goes with anything.
-pub fn ladder(plugins: usize) -> (Catalog, Request) {
+pub fn ladder(plugins: usize, releases: usize) -> (Catalog, Request) {
     let name = |at: usize| format!("l{}", at % plugins);
     let projects = (0..plugins).map(|at| {
-        let releases = (1..=RELEASES).map(|number| {
+        let list = (1..=releases).map(|number| {
             let mut release = release(&name(at), number, vec![minecraft(0)]);
-            let excludes = (number..=RELEASES).map(|to| dependency(&name(at + 1), to, DependencyKind::Incompatible));
+            let excludes = (number..=releases).map(|to| dependency(&name(at + 1), to, DependencyKind::Incompatible));
             release.dependencies = excludes.collect();
             release
         });
-        project(&name(at), releases.collect())
+        project(&name(at), list.collect())
     });
     let catalog = world(papers(1), projects.collect());
     (catalog, asking_for(plugins, "l"))
@@ -119,4 +119,100 @@ pub fn crawl(servers: usize) -> (Catalog, Vec<Request>) {
         last.plugins.push(wish("stuck", VersionWish::Auto));
     }
     (catalog, requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use resolver::{Budget, GaveUp, Limit, Unsolvable, resolve_fleet, resolve_within};
+
+    use super::super::at;
+    use super::*;
+
+    /// What an answer comes to: the versions of all plugins, sorted; None: nothing goes.
+    type End = Option<Vec<String>>;
+
+    /// Budgets, the least first, in steps and words. The last is that of every real question.
+    fn budgets() -> [Budget; 5] {
+        let of = |steps, words| Budget { steps, words };
+        [of(50, 8_000_000), of(500, 8_000_000), of(200_000, 2_000), of(5_000, 200_000), Budget::default()]
+    }
+
+    /// The answer within a budget; what was given up says truly what was used up.
+    fn end_within((catalog, request): &(Catalog, Request), budget: Budget) -> Result<End, GaveUp> {
+        match resolve_within(catalog, request, at(), budget) {
+            Ok(resolution) => {
+                let mut versions: Vec<String> =
+                    resolution.lock.plugins.into_iter().map(|plugin| plugin.version).collect();
+                versions.sort();
+                Ok(Some(versions))
+            }
+            Err(Unsolvable::NoSolution(impossible)) => {
+                assert!(!impossible.reasons.is_empty(), "a no without a reason");
+                Ok(None)
+            }
+            Err(Unsolvable::GaveUp(gave_up)) => {
+                match gave_up.limit {
+                    Limit::Steps => assert_eq!(gave_up.steps, budget.steps),
+                    Limit::Memory => assert!(gave_up.steps < budget.steps, "{gave_up:?} of {budget:?}"),
+                }
+                assert!(gave_up.clashing.len() <= 3, "{gave_up:?}");
+                Err(gave_up)
+            }
+            Err(unanswerable @ Unsolvable::Unanswerable(_)) => panic!("all is in the catalog: {unanswerable}"),
+        }
+    }
+
+    /// That a question ends as it is expected to within every budget, or is given up; and within that of every real question it is not.
+    fn ends(what: &str, question: &(Catalog, Request), end: &End) {
+        for budget in budgets() {
+            match end_within(question, budget) {
+                Ok(found) => assert_eq!(found, *end, "{what} within {budget:?}"),
+                Err(gave_up) => assert!(budget != Budget::default(), "{what}: {gave_up:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn small_ladders_are_a_no_or_are_given_up_with_what_was_used_up() {
+        for (plugins, rungs) in [(2, 1), (2, 2), (2, 5), (2, 20), (2, 60), (3, 1), (3, 5), (3, 20)] {
+            ends(&format!("ladder of {plugins} by {rungs}"), &ladder(plugins, rungs), &None);
+        }
+    }
+
+    #[test]
+    fn small_towers_stand_on_their_oldest_releases_or_are_given_up_with_what_was_used_up() {
+        for (plugins, releases) in [(2, 2), (3, 10), (6, 10), (6, 30), (12, 10)] {
+            let oldest = Some(vec!["1.0".to_owned(); plugins]);
+            ends(&format!("tower of {plugins} by {releases}"), &tower(plugins, releases), &oldest);
+        }
+    }
+
+    #[test]
+    fn what_is_too_hard_for_its_budget_names_who_clashed() {
+        let gave_up = end_within(&ladder(3, 60), Budget { steps: 500, ..Budget::default() }).unwrap_err();
+        let GaveUp { steps, limit, clashing } = gave_up;
+        assert_eq!((steps, limit), (500, Limit::Steps));
+        assert!(!clashing.is_empty() && clashing.iter().all(|name| ["l0", "l1", "l2"].contains(&name.as_str())));
+    }
+
+    #[test]
+    fn each_server_of_a_fleet_that_crawls_has_an_answer_or_is_given_up_with_what_was_used_up() {
+        let (catalog, requests) = crawl(6);
+        for budget in [Budget { steps: 500, ..Budget::default() }, Budget::default()] {
+            let answers = resolve_fleet(&catalog, &requests, at(), budget);
+            assert_eq!(answers.len(), requests.len());
+            for (server, answer) in answers {
+                match answer {
+                    Ok(_) => {}
+                    Err(Unsolvable::NoSolution(no)) => {
+                        assert!(!no.reasons.is_empty(), "{server}: a no without a reason")
+                    }
+                    Err(Unsolvable::GaveUp(GaveUp { steps, limit, clashing })) => {
+                        assert!(steps > 0 && clashing.len() <= 3, "{server}: {steps} {limit:?} {clashing:?}");
+                    }
+                    Err(no @ Unsolvable::Unanswerable(_)) => panic!("all is in the catalog: {server}: {no}"),
+                }
+            }
+        }
+    }
 }

@@ -3,9 +3,37 @@
 use serde::{Deserialize, Serialize};
 
 use super::Down;
-use crate::catalog::{BuildChannel, Channel};
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
+
+/// Why a plugin does not come that the page of a JAR of one's own requires.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(tag = "lacks", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Lacks {
+    /// The server says that nothing comes that nobody asks for (`spec.dependencies: Propose`): this could be asked for.
+    Proposed {
+        /// Where it is.
+        project: ProjectKey,
+    },
+    /// The server says that nothing comes that nobody asks for (`spec.dependencies: Forbid`).
+    Forbidden,
+    /// It could not be read.
+    Unread {
+        /// Why not.
+        because: String,
+    },
+    /// Its page names it, and the source of that page does not have it.
+    Elsewhere,
+    /// Another JAR of one's own could not be read, and may be that plugin.
+    Unclear {
+        /// Its name in `plugins/`.
+        file: String,
+    },
+    /// No release of it goes with what is chosen.
+    NoneGoes,
+}
 
 /// Something that was assumed, or that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +62,24 @@ pub enum Warning {
         plugin: String,
         /// What stands for it.
         version: String,
+    },
+    /// Its JAR states no `api-version`, or one below 1.13: the server runs it in legacy mode.
+    Legacy {
+        /// Plugin name.
+        plugin: String,
+        /// Chosen version.
+        version: String,
+        /// What it states.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        api_version: Option<Minecraft>,
+    },
+    /// The same of a JAR of one's own.
+    LegacyFile {
+        /// Its name in `plugins/`.
+        file: String,
+        /// What it states.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        api_version: Option<Minecraft>,
     },
     /// The minimum of another plugin was guessed from dates.
     GuessedBound {
@@ -89,6 +135,15 @@ pub enum Warning {
         version: String,
         /// Why they do not go together.
         because: Unusable,
+    },
+    /// A JAR of one's own needs a plugin, by the page of its release, that is not there. Nothing waits for it: the file runs without it.
+    FileLacks {
+        /// Its name in `plugins/`.
+        file: String,
+        /// What it needs.
+        plugin: String,
+        /// Why that does not come.
+        because: Lacks,
     },
     /// Several files declare or provide one plugin name, of which the server loads one.
     SharedName {

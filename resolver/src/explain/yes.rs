@@ -5,8 +5,8 @@ use pubgrub::VersionSet;
 use super::holder::{bare, holders, smallest, up_to};
 use super::together::Besides;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin,
-    Solved, Unfollowed, Warning, awaited, hint, image, together,
+    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Lacks, Listing, NewerBuild, NewerPaper, NewerRelease,
+    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::declared::{Clash, clashes};
@@ -20,9 +20,9 @@ use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
-use crate::unmanaged::shared_names;
+use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins, shared_names};
 use crate::unusable::Unusable;
-use crate::version::{glob, lenient};
+use crate::version::{Minecraft, glob, lenient};
 
 /// Explains a decision.
 pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
@@ -355,9 +355,27 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
             .iter()
             .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
     );
-    let chosen = world.shelves.iter().zip(&decision.chosen.releases);
+    let minds = world.request.unmanaged_plugins != UnmanagedPlugins::Ignore && world.request.software.is_minecraft();
+    // The Java of a file is read with the rest: without it nobody may have looked.
+    let read = |jar: &&UnmanagedJar| jar.name.is_some() && (jar.java.is_some() || jar.api_version.is_some());
+    let legacy = world.request.unmanaged.iter().filter(|_| minds).filter(read);
+    warnings.extend(
+        legacy
+            .filter(|jar| is_legacy(jar.api_version.as_ref()))
+            .map(|jar| Warning::LegacyFile { file: jar.file.clone(), api_version: jar.api_version.clone() }),
+    );
+    let chosen = || world.shelves.iter().zip(&decision.chosen.releases);
+    let absent = chosen().filter(|(shelf, place)| shelf.brought && place.is_none());
+    warnings.extend(absent.flat_map(|(shelf, _)| {
+        let lacks = |file: &String| Warning::FileLacks {
+            file: file.clone(),
+            plugin: shelf.name().to_owned(),
+            because: Lacks::NoneGoes,
+        };
+        shelf.kept_for.iter().map(lacks)
+    }));
     let mut known: Vec<&str> = Vec::new();
-    let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen
+    let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen()
         .filter_map(|(shelf, place)| {
             let release = shelf.releases[(*place)?].release;
             let jars = shelf.rules.jars.pick(release).ok()?;
@@ -412,6 +430,12 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     if shelf.project.key.source == Source::Url && stocked.release.version == FALLBACK_VERSION {
         warnings.push(Warning::FallbackVersion { plugin: plugin(), version: version() });
     }
+    let jars = shelf.rules.jars.pick(stocked.release).unwrap_or_default();
+    // Of a JAR that nobody has read it is not known; and a proxy does not ask.
+    let mut read = jars.iter().filter(|jar| jar.declared.is_some() && world.request.software.is_minecraft());
+    if let Some(jar) = read.find(|jar| is_legacy(jar.api_version)) {
+        warnings.push(Warning::Legacy { plugin: plugin(), version: version(), api_version: jar.api_version.cloned() });
+    }
     warnings.extend(world.guesses(at, place).map(|Guess { plugin, version, needs, at_least, .. }| {
         Warning::GuessedBound { plugin, version, needs, at_least }
     }));
@@ -429,6 +453,11 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
     {
         warnings.push(Warning::OverrideNotNeeded { object: object.to_owned(), version: version() });
     }
+}
+
+/// Whether a server takes a plugin that states this for one from before the flattening of materials.
+fn is_legacy(api_version: Option<&Minecraft>) -> bool {
+    api_version.is_none_or(|states| states.parts().is_some_and(|[major, minor, _]| (major, minor) < (1, 13)))
 }
 
 /// That the chosen release is older than the one that runs, and what lets it be.

@@ -61,8 +61,8 @@ impl Reader {
         }
         for (at, paper) in papers.iter().enumerate() {
             counts_for.entry(paper.clone()).or_default().push((at, false));
-            if let Some(sibling) = sibling::sibling(paper) {
-                counts_for.entry(sibling).or_default().push((at, true));
+            for sibling in sibling::siblings(paper) {
+                counts_for.entry(sibling.clone()).or_default().push((at, true));
             }
         }
         for (at, paper) in papers.iter().enumerate() {

@@ -10,8 +10,8 @@ use super::Minecraft;
 /// of 2023-2026 trusting them takes 97 days of waiting down to 4. Paper never built 1.20.3, 1.21.2 and 26.1 at all, so
 /// what is listed for those alone would be listed for nothing.
 ///
-/// Source: the protocol numbers of Mojang's own version manifests; `ViaVersion` names the same pairs in
-/// `ProtocolVersion` ("1.20.3-1.20.4" and so on). 764 and 769-771 belong to one release each.
+/// The numbers are recorded in `fixtures/recorded/minecraft/protocols.json`, with where they come from; a test holds this table to
+/// them. 764, 769 to 771 and 774 belong to one release each.
 const SAME_PROTOCOL: &[(&str, &str)] = &[
     ("1.16.4", "1.16.5"),  // 754
     ("1.18", "1.18.1"),    // 757
@@ -24,18 +24,16 @@ const SAME_PROTOCOL: &[(&str, &str)] = &[
     ("1.21.7", "1.21.8"),  // 772
     ("1.21.9", "1.21.10"), // 773
     ("26.1", "26.1.1"),    // 775
+    ("26.1.1", "26.1.2"),  // 775
 ];
 
-/// The release that a listing for `version` counts for as well, if there is one.
-pub fn sibling(version: &Minecraft) -> Option<Minecraft> {
-    if !version.is_release() {
-        return None;
-    }
-    PAIRS.iter().find_map(|(older, newer)| {
+/// The releases that a listing for `version` counts for as well, the older one first.
+pub fn siblings(version: &Minecraft) -> impl Iterator<Item = &'static Minecraft> {
+    PAIRS.iter().filter_map(move |(older, newer)| {
         if version == older {
-            Some(newer.clone())
+            Some(newer)
         } else if version == newer {
-            Some(older.clone())
+            Some(older)
         } else {
             None
         }

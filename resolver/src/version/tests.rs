@@ -117,12 +117,38 @@ fn siblings_share_a_protocol_and_neighbours_do_not() {
     for (a, b) in
         [("1.20.3", "1.20.4"), ("1.21.2", "1.21.3"), ("1.21.7", "1.21.8"), ("1.21.9", "1.21.10"), ("26.1", "26.1.1")]
     {
-        assert_eq!(sibling::sibling(&minecraft(a)), Some(minecraft(b)));
-        assert_eq!(sibling::sibling(&minecraft(b)), Some(minecraft(a)));
+        assert!(sibling::siblings(&minecraft(a)).any(|sibling| *sibling == minecraft(b)), "{a}");
+        assert!(sibling::siblings(&minecraft(b)).any(|sibling| *sibling == minecraft(a)), "{b}");
     }
-    for alone in ["1.20.2", "1.21.4", "1.21.11", "26.1.2", "1.21.9-rc1"] {
-        assert_eq!(sibling::sibling(&minecraft(alone)), None, "{alone}");
+    for alone in ["1.20.2", "1.21.4", "1.21.11", "26.2", "1.21.9-rc1"] {
+        assert_eq!(sibling::siblings(&minecraft(alone)).next(), None, "{alone}");
     }
+}
+
+/// Before it a page that lists one hotfix lists them all, or was written before there were any.
+const FIRST_OF_THE_TABLE: &str = "1.16";
+
+#[test]
+fn siblings_are_just_the_neighbours_with_one_recorded_protocol() {
+    #[derive(serde::Deserialize)]
+    struct Recorded {
+        minecraft: Minecraft,
+        protocol: u32,
+    }
+    let recorded = include_str!("../../../fixtures/recorded/minecraft/protocols.json");
+    let recorded: Vec<Recorded> = serde_json::from_str(recorded).unwrap();
+    let mut siblings = 0;
+    for pair in recorded.windows(2).filter(|pair| pair[0].minecraft >= minecraft(FIRST_OF_THE_TABLE)) {
+        let [older, newer] = pair else { unreachable!("windows of two") };
+        let same = older.protocol == newer.protocol;
+        let (a, b) = (&older.minecraft, &newer.minecraft);
+        assert_eq!(sibling::siblings(a).any(|sibling| sibling == b), same, "{a} {b}");
+        assert_eq!(sibling::siblings(b).any(|sibling| sibling == a), same, "{b} {a}");
+        siblings += usize::from(same);
+    }
+    let of_the_table: usize = recorded.iter().map(|one| sibling::siblings(&one.minecraft).count()).sum();
+    assert_eq!(of_the_table, 2 * siblings, "a pair of the table is recorded, and each is said in both directions");
+    assert_eq!(siblings, 12);
 }
 
 #[test]

@@ -11,11 +11,11 @@ use resolver::unmanaged::UnmanagedPlugins;
 use super::needs::least_viaversion;
 use super::oracle::Outcome;
 use super::problem::Problem;
-use super::rules::{place_of, runs};
+use super::rules::{Book, Member, place_of, runs};
 use super::texts;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 47] = [
+const LEAST: [(&str, u64); 50] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -57,6 +57,9 @@ const LEAST: [(&str, u64); 47] = [
     ("a hold that the server says", 8),
     ("files of one's own that nobody minds", 20),
     ("a file of one's own whose release is known and whose plugin nobody asks for", 60),
+    ("a plugin that comes for the page of such a file", 2),
+    ("a plugin that would come for the page of such a file and does not go with the rest", 1),
+    ("a plugin that stays for the page of such a file", 2),
     ("a chosen release beside such a file", 30),
     ("two servers", 30),
     ("two servers of which both move", 10),
@@ -205,11 +208,26 @@ impl Census {
         let known = minds && known.next().is_some();
         self.note("a file of one's own whose release is known and whose plugin nobody asks for", known);
         self.note("a chosen release beside such a file", known && !chosen.is_empty());
+        if known && !chosen.is_empty() {
+            self.count_for_pages(problem, chosen);
+        }
         let running = request.running.as_ref().and_then(|running| running.java);
         self.note("a pinned image", request.image.is_some());
         let held = request.image.is_none() && request.image_policy != ImagePolicy::Follow && running.is_some();
         self.note("an image that a policy holds", held);
         self.note("published images", !catalog.images.is_empty());
+    }
+
+    /// Notes what comes or stays for a file, in a problem in which that is mostly for its page.
+    fn count_for_pages(&mut self, Problem { catalog, request, now }: &Problem, chosen: &[String]) {
+        let Ok(book) = Book::open(catalog, request, *now) else { return };
+        let is_there = |member: &&Member<'_>| member.usable.iter().any(|release| chosen.contains(&release.id));
+        let brought = || book.members.iter().filter(|member| member.brought);
+        self.note("a plugin that comes for the page of such a file", brought().any(|member| is_there(&member)));
+        let kind = "a plugin that would come for the page of such a file and does not go with the rest";
+        self.note(kind, brought().any(|member| !is_there(&member)));
+        let stays = |member: &Member<'_>| !member.kept_for.is_empty() && !member.brought && is_there(&member);
+        self.note("a plugin that stays for the page of such a file", book.members.iter().any(stays));
     }
 
     /// Notes what two servers came to.

@@ -191,8 +191,9 @@ struct Found<'a> {
 
 impl<'a> Search<'_, 'a> {
     fn outcome(&self, found: &Found<'a>, seat: usize) -> Outcome {
-        let unfollowed = self.questions[seat].unfollowed.clone();
-        oracle::outcome(&self.books[seat], found.papers[seat], &found.releases[seat], unfollowed)
+        let (question, book, paper) = (&self.questions[seat], &self.books[seat], found.papers[seat]);
+        let set = question.with_brought(book, paper, found.releases[seat].clone());
+        oracle::outcome(book, paper, &set, question.unfollowed.clone())
     }
 
     /// The objects that want one release for all, of a member of a seat. A server that holds what it runs has no part in it,

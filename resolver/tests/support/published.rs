@@ -28,6 +28,9 @@ pub(crate) struct ReleaseFields {
     #[serde(default)]
     depend: Vec<String>,
     api_version: Option<Minecraft>,
+    /// Whether its JAR, which was read, states no least Minecraft at all.
+    #[serde(default)]
+    legacy: bool,
     /// What its class files need.
     java: Option<u32>,
     /// Whether its JAR says that Folia may load it.
@@ -61,6 +64,9 @@ struct FurtherFields {
     #[serde(default = "yes")]
     hash: bool,
 }
+
+/// What a JAR that was read states where nothing is said about it: every server loads it, and none in legacy mode.
+const MODERN: &str = "1.13";
 
 fn yes() -> bool {
     true
@@ -202,15 +208,20 @@ impl ReleaseFields {
         is_file: bool,
         papers: &[PaperVersion],
     ) -> Release {
-        let further = self.further.into_iter().map(|(called, jar)| FurtherJar {
-            file: artifact(&format!("{called}-{version}"), jar.hash),
-            api_version: jar.api_version,
-            java: jar.java,
-            folia: None,
-            declared: declared(jar.called, &[], &jar.depend, &called),
+        let modern = |declared: &Option<Declared>| declared.as_ref().map(|_| MODERN.parse().unwrap());
+        let further = self.further.into_iter().map(|(called, jar)| {
+            let declared = declared(jar.called, &[], &jar.depend, &called);
+            FurtherJar {
+                file: artifact(&format!("{called}-{version}"), jar.hash),
+                api_version: jar.api_version.or_else(|| modern(&declared)),
+                java: jar.java,
+                folia: None,
+                declared,
+            }
         });
         // A file is always read.
         let called = self.called.or_else(|| is_file.then(|| shown.to_owned()));
+        let declared = declared(called, &self.provides, &self.depend, shown);
         Release {
             id: format!("{name}-{version}"),
             further: further.collect(),
@@ -218,10 +229,10 @@ impl ReleaseFields {
             published: (!is_file).then(|| day(self.published.as_deref())),
             channel: self.channel.unwrap_or(Channel::Release),
             minecraft: if is_file { Vec::new() } else { listed(self.minecraft.as_ref(), papers) },
-            api_version: self.api_version,
+            api_version: self.api_version.or_else(|| modern(&declared).filter(|_| !self.legacy)),
             java: self.java,
             folia: self.folia,
-            declared: declared(called, &self.provides, &self.depend, shown),
+            declared,
             loaders: self.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
             dependencies,
             file: self.file.then(|| artifact(&format!("{name}-{version}"), self.hash)),

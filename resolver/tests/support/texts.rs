@@ -153,7 +153,7 @@ pub(crate) fn minecraft_age(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, Stri
 }
 
 /// The pairs of the page.
-const SIBLINGS: [[&str; 2]; 11] = [
+const SIBLINGS: [[&str; 2]; 12] = [
     ["1.16.4", "1.16.5"],
     ["1.18", "1.18.1"],
     ["1.19.1", "1.19.2"],
@@ -165,12 +165,13 @@ const SIBLINGS: [[&str; 2]; 11] = [
     ["1.21.7", "1.21.8"],
     ["1.21.9", "1.21.10"],
     ["26.1", "26.1.1"],
+    ["26.1.1", "26.1.2"],
 ];
 
 /// Those that speak the same protocol.
 pub(crate) fn siblings(version: &Minecraft) -> Vec<&'static str> {
-    let pair = SIBLINGS.iter().find(|pair| pair.contains(&version.as_str()));
-    pair.into_iter().flatten().copied().filter(|other| *other != version.as_str()).collect()
+    let pairs = SIBLINGS.iter().filter(|pair| pair.contains(&version.as_str()));
+    pairs.flatten().copied().filter(|other| *other != version.as_str()).collect()
 }
 
 /// `1.21.9` for `1.21.10`, `26.1` for `26.1.1`.

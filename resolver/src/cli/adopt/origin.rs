@@ -222,7 +222,5 @@ fn pattern(release: &Release, at: usize) -> String {
 /// Whether its page lists this Minecraft or its hotfix sibling. One without a list says nothing against it.
 fn lists(release: &Release, minecraft: &Minecraft) -> bool {
     let list = &release.minecraft;
-    list.is_empty()
-        || list.contains(minecraft)
-        || sibling::sibling(minecraft).is_some_and(|sibling| list.contains(&sibling))
+    list.is_empty() || list.contains(minecraft) || sibling::siblings(minecraft).any(|sibling| list.contains(sibling))
 }

@@ -3,7 +3,8 @@
 use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Down, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed, Warning,
+    Because, ChosenPaper, ChosenPlugin, Down, Lacks, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed,
+    Warning,
 };
 use super::holders::{but, holder_lines, holder_name, holder_table};
 use super::no::{one_version_row, one_version_rule, takes};
@@ -12,7 +13,7 @@ use crate::facts::UsedFact;
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
-use crate::version::sibling::sibling;
+use crate::version::sibling::siblings;
 
 /// Writes it.
 pub(super) fn solved(page: &mut Page, solved: &Solved) {
@@ -168,7 +169,7 @@ fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
     }
     match &plugin.listing {
         Listing::Listed => {}
-        Listing::Sibling { of } if sibling(of).as_ref() == Some(minecraft) => {
+        Listing::Sibling { of } if siblings(of).any(|sibling| sibling == minecraft) => {
             line = format!("{line}, listed for {of}, which speaks the same network protocol");
         }
         Listing::Sibling { of } => line = format!("{line}, listed for {of}, which Paper never built"),
@@ -384,6 +385,13 @@ fn warned(warning: &Warning, software: Software) -> String {
             "{plugin} {version} {}. It is not held back: what runs does not go with that file either.",
             words::unusable(because)
         ),
+        Warning::Legacy { plugin, version, api_version } => {
+            legacy(&format!("{plugin} {version}"), api_version.as_ref())
+        }
+        Warning::LegacyFile { file, api_version } => {
+            legacy(&format!("{file}, which is not managed here,"), api_version.as_ref())
+        }
+        Warning::FileLacks { file, plugin, because } => file_lacks(file, plugin, because),
         Warning::SharedName { name, files, stops: _ } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
         }
@@ -412,5 +420,39 @@ fn warned(warning: &Warning, software: Software) -> String {
             build_channel(*is),
             build_channel(*allowed)
         ),
+    }
+}
+
+fn legacy(what: &str, api_version: Option<&Minecraft>) -> String {
+    let states = api_version.map_or_else(
+        || format!("{what} states no `api-version`"),
+        |api_version| format!("{what} states `api-version` {api_version}, older than 1.13"),
+    );
+    format!(
+        "{states}: the server runs it in legacy mode, as one for 1.12. It takes materials by their old names, and the server starts more slowly."
+    )
+}
+
+fn file_lacks(file: &str, plugin: &str, because: &Lacks) -> String {
+    let requires = format!("{file}, which is not managed here, requires {plugin} by its page");
+    match because {
+        Lacks::Proposed { project } => format!(
+            "{requires}, and that is not there: `spec.dependencies` is `Propose`. A `kind: Plugin` for {project} brings it."
+        ),
+        Lacks::Forbidden => format!("{requires}, and that is not there: `spec.dependencies` is `Forbid`."),
+        Lacks::Unread { because } => {
+            format!(
+                "{requires}, and that could not be read: {because}. If it is not there, it comes when it can be read."
+            )
+        }
+        Lacks::Elsewhere => format!("{requires}, which the source of that page does not have: believed to be there."),
+        Lacks::Unclear { file } => {
+            format!("{requires}. That is not installed, because {file} could not be read and may be it.")
+        }
+        Lacks::NoneGoes => {
+            format!(
+                "{requires}, and no release of that goes with the rest. Nothing waits for it: the file runs without it."
+            )
+        }
     }
 }
