@@ -51,6 +51,10 @@ fn instead(world: &World<'_>, decision: &Decision, at: usize, from: &str) -> Opt
     }
     match others(world, decision, at, place) {
         Because::Others { with, facts } => Some(Down::Others { with, facts }),
-        _ => None,
+        Because::Unusable { .. }
+        | Because::NotListed { .. }
+        | Because::Pinned
+        | Because::Needs { .. }
+        | Because::OneVersion { .. } => None,
     }
 }
