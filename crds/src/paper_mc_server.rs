@@ -33,8 +33,8 @@ pub use settings::{
     Rcon, SecretKey, ServiceKind, ServiceWish, Storage, UpdateSchedule,
 };
 pub use status::{
-    AvailableUpdate, Basis, BlockedBy, Crashes, LastHandled, LastUpdate, PaperMCServerStatus, PastSet, PlannedPlugin,
-    PluginState, PluginStateKind, RolloutFacts, StopSeen, UpdateBlocked,
+    AvailableUpdate, Basis, BlockedBy, Crashes, LastHandled, LastUpdate, LostFile, LostRelease, PaperMCServerStatus,
+    PastSet, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen, UpdateBlocked,
 };
 pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 

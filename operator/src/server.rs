@@ -190,12 +190,13 @@ async fn go_all_the_way(
     let before = status_before(ctx, server);
     let by_hand = plan::requested_by_hand(server, before.last_handled.as_ref(), &checked.windows, at);
     let whole_by_hand = by_hand.is_some() && scope::asked(server).is_none();
-    let request = match plan::request(server, &plugins, &runs, &ctx.config, &ctx.facts, whole_by_hand) {
+    let snapshot = ctx.catalog.newest();
+    let read = (&ctx.facts, snapshot.as_ref().map(|snapshot| &snapshot.catalog));
+    let request = match plan::request(server, &plugins, &runs, &ctx.config, read, whole_by_hand) {
         Ok(request) => request,
         Err(words) => return unread(ctx, server, in_trouble(Trouble::Spec(words))).await,
     };
     let together = company::join(ctx, &checked.namespace, &checked.name, &request);
-    let snapshot = ctx.catalog.newest();
     if snapshot.is_none() && !Plan::is_on_trial(&seen) {
         return in_trouble(Trouble::NoCatalog).await;
     }
@@ -383,7 +384,7 @@ async fn bring_files(
     runs: &WhatRuns,
     seen: &observe::Observed,
 ) -> Result<(Arc<record::LockRecord>, Option<String>), PassError> {
-    let brought = files::complete(ctx, &server.namespace, &server.name, lock).await;
+    let brought = files::complete(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
     // A first start and what is on trial are seen through to their end.
     let may_wait = runs.lock.is_some() && !Plan::is_on_trial(seen);
     let brought = brought.and_then(|record| match seen.report.as_deref().filter(|_| may_wait) {

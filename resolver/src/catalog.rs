@@ -280,6 +280,13 @@ pub struct Project {
     pub releases: Vec<Release>,
 }
 
+impl Project {
+    /// Whether its page has a release of this id.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.releases.iter().any(|release| release.id == id)
+    }
+}
+
 /// One published version of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

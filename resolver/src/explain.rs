@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Catalog, ProjectKey};
+use crate::catalog::Catalog;
 use crate::facts::UsedFact;
 use crate::passing_over::passing_over;
 use crate::shelf::World;
@@ -20,6 +20,7 @@ mod hint;
 mod holder;
 pub mod human;
 mod image;
+mod lost;
 pub(crate) mod no;
 mod one_version;
 mod refusal;
@@ -36,13 +37,14 @@ pub(crate) use hint::apply_to_others;
 #[cfg(feature = "cli")]
 pub(crate) use holder::last_release;
 pub(crate) use holder::up_to;
+pub use holder::{Holder, Lack, ListedRelease, Nearly};
 pub use image::{ChosenImage, ImageChoice};
 pub use one_version::{OneVersion, SharedPlugin, Takes};
 use refusal::is_zero;
 pub use refusal::{
     Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable,
 };
-pub use warning::{Lacks, Warning};
+pub use warning::{Kept, Lacks, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
 /// What every part of an explanation asks of.
@@ -69,20 +71,6 @@ pub enum Explanation {
     Unanswerable(Unanswerable),
     /// The search was given up.
     GaveUp(GaveUp),
-}
-
-impl Holder {
-    /// Whether all that is missing is that somebody lists it.
-    pub(crate) fn waits_for_a_list(&self) -> bool {
-        let overridden = self.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
-        self.pinned.is_none() && self.nearly.is_none() && self.together_with.is_empty() && !overridden
-    }
-
-    /// Whether the plugin of this name cannot be had because of it. Who holds only together with it is a holder too; who
-    /// does nothing but be there, in a version that this one does not take, is ready.
-    pub(crate) fn stops(&self, name: &str) -> bool {
-        self.name == name || self.needed_by.iter().any(|other| other == name)
-    }
 }
 
 impl Explanation {
@@ -176,9 +164,9 @@ pub struct Solved {
 
 impl Solved {
     /// Whether anything of what runs would be another.
+    #[cfg(feature = "cli")]
     pub(crate) fn is_change(&self) -> bool {
-        let changes = |plugin: &ChosenPlugin| !plugin.runs_now || plugin.instead_of.is_some();
-        !self.paper.runs_now || !self.removed.is_empty() || self.plugins.iter().any(changes)
+        is_change(&self.paper, &self.plugins, &self.removed)
     }
 
     /// What keeps the set from being brought: a plugin name that several files have, with those files.
@@ -188,6 +176,12 @@ impl Solved {
             Some((name.as_str(), files.as_slice()))
         })
     }
+}
+
+/// Whether anything of what runs would be another.
+fn is_change(paper: &ChosenPaper, plugins: &[ChosenPlugin], removed: &[(String, String)]) -> bool {
+    let changes = |plugin: &ChosenPlugin| !plugin.runs_now || plugin.instead_of.is_some();
+    !paper.runs_now || !removed.is_empty() || plugins.iter().any(changes)
 }
 
 /// The chosen Paper.
@@ -294,6 +288,8 @@ pub enum Listing {
     NoList,
     /// Not listed; it runs now and stays (strategy `latest`).
     RunsNow,
+    /// On its page no more; it runs now and stays.
+    Lost,
 }
 
 /// A newer release that was not chosen.
@@ -374,109 +370,6 @@ pub struct NewerPaper {
     pub ready: usize,
     /// Whether there is a way back: false when a world opened by it cannot return to the chosen one.
     pub one_way: bool,
-}
-
-/// A plugin that holds a Paper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Holder {
-    /// The name people know.
-    pub name: String,
-    /// The Plugin object, when somebody asked for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// Where it comes from.
-    pub key: ProjectKey,
-    /// Its newest release that may be used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub newest: Option<ListedRelease>,
-    /// A release that would do, were it not for this reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nearly: Option<Nearly>,
-    /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub both: Option<Nearly>,
-    /// Set when each would do alone: the names that it does not go together with here.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub together_with: Vec<String>,
-    /// What it would take of those, where they have nothing there that it takes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lacks: Vec<Lack>,
-    /// What says so that no page states.
-    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<UsedFact>,
-    /// Names of the plugins that it holds with it, because they need it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub needed_by: Vec<String>,
-    /// The version that the user pinned, when that is what holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<String>,
-    /// Real versions next to the pinned one, where that does not exist.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nearest: Vec<String>,
-    /// When its authors last published anything, where all that is missing is that they list something, or
-    /// have anything that may be used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub silent_since: Option<Timestamp>,
-    /// When its list was read.
-    pub read_at: Timestamp,
-}
-
-/// What a release would take of another plugin, and why that cannot be had on a Paper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Lack {
-    /// The other plugin, as people call it.
-    pub name: String,
-    /// Its Plugin object, when somebody asked for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub object: Option<String>,
-    /// The newest that would be taken: of those that list the Paper, else of those that may be used, else of all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub release: Option<ListedRelease>,
-    /// Why it may not be used; absent when all that is missing is that somebody lists it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unusable: Option<Unusable>,
-}
-
-/// A release and how far its list goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct ListedRelease {
-    /// Its version.
-    pub version: String,
-    /// When it was published, if anybody says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Timestamp>,
-    /// The newest Minecraft on its list; `None` when it has no list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub up_to: Option<Minecraft>,
-    /// Why the Paper in question refuses to load it, whatever is said about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refuses: Option<Unusable>,
-    /// A hotfix sibling of the Paper in question that its page lists, where `hotfixSiblings: Ask` does not let that count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sibling: Option<Minecraft>,
-    /// Set when its page lists the Paper in question, and the user's `compatibilityOverride` takes that away.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub overridden: bool,
-}
-
-/// A release that would do but may not be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Nearly {
-    /// Its version.
-    pub version: String,
-    /// When it was published, if anybody says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Timestamp>,
-    /// Why it may not be used.
-    pub unusable: Unusable,
 }
 
 /// A plugin that strategy `latest` could not take along.

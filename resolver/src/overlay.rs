@@ -231,7 +231,8 @@ pub(crate) fn is_module(project: &Project) -> bool {
 pub(crate) fn guesses(project: &Project, running: &Running) -> bool {
     let guessed = |pair: &Pair, release: &Release| pair.bound(&release.version) == Some(Bound::Guess);
     let mut pairs = PAIRS.iter().filter(|pair| pair.guess_from.is_some() && pair.dependent.is(project));
-    pairs.any(|pair| project.releases.iter().any(|release| running.has(release) && guessed(pair, release)))
+    let releases = || project.releases.iter().chain(running.lost_release(project));
+    pairs.any(|pair| releases().any(|release| running.has(release) && guessed(pair, release)))
 }
 
 impl Voices<'_> {

@@ -13,6 +13,10 @@ use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::version::Minecraft;
 use crate::version::range::Range;
 
+mod lost;
+
+pub use lost::{LostRelease, RunsOn};
+
 /// What one server wants, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -249,6 +253,9 @@ pub struct Running {
     /// What the releases of sites are called: a page that has lost one says it no more. Decides nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<RunningVersion>,
+    /// Those of the releases that their pages have lost, as far as they are known: they may be kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostRelease>,
     /// The image that runs, if it was chosen.
     #[serde(default)]
     pub image: Option<String>,
@@ -298,7 +305,8 @@ impl Running {
         self.releases.contains(&release.id)
     }
 
-    /// What a lock makes run. The image's Java may be newer than the one that was needed.
+    /// What a lock makes run. The image's Java may be newer than the one that was needed. What pages have lost of it only
+    /// [`Self::with_lost`] says.
     pub fn of(lock: &Lock) -> Self {
         let image_has = lock.image.as_deref().and_then(java_of_image);
         Self {
@@ -314,6 +322,7 @@ impl Running {
                 .filter(|plugin| plugin.key.source != Source::Url)
                 .map(|plugin| RunningVersion { project: plugin.key.clone(), version: plugin.version.clone() })
                 .collect(),
+            lost: Vec::new(),
             image: lock.image.clone(),
             java: Some(image_has.unwrap_or(lock.java)),
             since: None,

@@ -37,9 +37,7 @@ pub(crate) mod table;
 pub(crate) use closure::Gap;
 use companions::Companion;
 use jars::Jars;
-pub(crate) use judge::is_older;
-#[cfg(feature = "cli")]
-pub(crate) use judge::is_pinned;
+pub(crate) use judge::{is_older, is_pinned};
 use judgements::Judgements;
 use listing::{Known, Policy, Reader};
 use paper::Candidate;
@@ -286,6 +284,12 @@ impl<'a> World<'a> {
     /// The version of a project that runs although its page has it no more.
     pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
         self.request.running.as_ref()?.lost(project)
+    }
+
+    /// Whether a release is one that runs and that its page has lost.
+    pub(crate) fn has_lost(&self, project: &Project, release: &Release) -> bool {
+        let lost = self.request.running.as_ref().and_then(|running| running.lost_release(project));
+        lost.is_some_and(|lost| std::ptr::eq(lost, release))
     }
 
     /// Whether a release runs on the server now.

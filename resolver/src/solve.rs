@@ -232,17 +232,18 @@ pub(crate) struct BareAnswer {
 }
 
 /// What a request comes down to; `None` when there is nothing. Its world is made while there are steps to ask it with.
-pub(crate) fn outcome<'w>(world: impl FnOnce() -> Result<World<'w>, Gap>, meter: &Meter) -> Option<BareAnswer> {
+pub(crate) fn outcome<'w>(
+    world: impl FnOnce() -> Result<World<'w>, Gap>,
+    meter: &Meter,
+) -> Result<Option<BareAnswer>, GaveUp> {
     if meter.is_spent() {
-        return None;
+        return Err(meter.gave_up());
     }
-    let world = world().ok()?;
-    let decision = decide(&world, meter).ok()??;
-    Some(BareAnswer {
-        paper: world.paper_name(decision.chosen.paper)?,
-        plugins: decision.plugins(&world),
-        unfollowed: decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect(),
-    })
+    let Ok(world) = world() else { return Ok(None) };
+    let Some(decision) = decide(&world, meter)? else { return Ok(None) };
+    let unfollowed = decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect();
+    let answer = |paper| BareAnswer { paper, plugins: decision.plugins(&world), unfollowed };
+    Ok(world.paper_name(decision.chosen.paper).map(answer))
 }
 
 fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {

@@ -94,7 +94,10 @@ impl Scenario {
     /// What each server asks for, that of the scenario's own first.
     fn requests(&self) -> Vec<Request> {
         let others = self.server.iter().map(|(name, another)| self.request(name, &another.request));
-        std::iter::once(self.request("lobby", &self.request)).chain(others).collect()
+        let copies = self.server.iter().flat_map(|(name, another)| {
+            (2..=another.copies).map(move |copy| self.request(&format!("{name}-{copy}"), &another.request))
+        });
+        std::iter::once(self.request("lobby", &self.request)).chain(others).chain(copies).collect()
     }
 
     /// The answer for each server, checked.

@@ -425,6 +425,10 @@ pub struct Basis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 192)))]
     pub versions: Vec<String>,
+    /// Those of them that their pages have lost, as far as they are known: they may be kept. The first 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub lost: Vec<LostRelease>,
     /// The image that runs, when it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
@@ -436,4 +440,48 @@ pub struct Basis {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub image: Option<String>,
+}
+
+/// A release that runs and that its page has lost.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LostRelease {
+    /// Where it came from, `modrinth/vault`.
+    #[schemars(length(max = 128))]
+    pub project: String,
+    /// The id that its source gave it.
+    #[schemars(length(max = 80))]
+    pub release: String,
+    /// What it is called.
+    #[schemars(length(max = 192))]
+    pub version: String,
+    /// The Java that it needs at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
+    /// The projects that came for it, by the ids of its source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 60), inner(length(max = 128)))]
+    pub needs: Vec<String>,
+    /// Its files.
+    #[schemars(length(max = 16))]
+    pub files: Vec<LostFile>,
+}
+
+/// A file of a release that its page has lost. It lies on the server's volume.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LostFile {
+    /// Its name in `plugins/`.
+    #[schemars(length(max = 253))]
+    pub name: String,
+    /// Where it was downloaded.
+    #[schemars(length(max = 2048))]
+    pub url: String,
+    /// Its size in bytes, where the source said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub size: Option<i64>,
+    /// `sha256:<hex>` or `sha512:<hex>`.
+    #[schemars(length(max = 144))]
+    pub hash: String,
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use resolver::Unsolvable;
 use resolver::catalog::Catalog;
 use resolver::lock::{Lock, LockReason};
-use resolver::request::{Request, Running};
+use resolver::request::Request;
 use resolver::scope::{Delays, Narrowed, Present, Scope, narrow};
 
 use super::change::changes;
@@ -122,7 +122,8 @@ impl Question<'_> {
                 return Ok(Some((base, Early::Urgent(urgent))));
             };
             // What may not wait is there whatever its age, and what comes beside it is as old as in every set.
-            let request = Request { running: Some(Running::of(&base)), ..self.request.clone() };
+            let catalog = self.snapshot.as_ref().map(|snapshot| &snapshot.catalog);
+            let request = Request { running: Some(plan::running(&base, catalog)), ..self.request.clone() };
             let beside = Narrow { question: self, request: &request, runs: &base, shared };
             let both = beside.newer(&own.scope.and(&urgent), Delays::AsWritten).await?;
             return Ok(Some(match both.filter(|both| !self.has_to_wait(&base, both)) {

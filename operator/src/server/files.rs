@@ -45,12 +45,13 @@ pub(crate) enum FilesError {
 }
 
 /// A lock with its files. What an earlier pass wrote into a `ConfigMap` is taken from there, so that no upstream need be up
-/// for a lock that is known.
+/// for a lock that is known. `runs`: what runs on the server now.
 pub(crate) async fn complete(
     ctx: &Context,
     namespace: &str,
     server: &str,
     lock: &Lock,
+    runs: Option<&LockRecord>,
 ) -> Result<Arc<LockRecord>, FilesError> {
     let digest = lock.digest();
     if let Some(known) = kept(ctx, namespace, server, digest.as_str()).await? {
@@ -79,7 +80,15 @@ pub(crate) async fn complete(
     let mut plugins = Vec::new();
     for locked in lock.plugins.iter().flat_map(LockedPlugin::files) {
         let mut file = file_of(locked, format!("plugins/{}", locked.name));
-        let path = fetch(ctx, &file).await?;
+        let path = match (fetch(ctx, &file).await, there_already(locked, lock.java, runs)) {
+            (Ok(path), _) => path,
+            (Err(_), Some(there)) => {
+                (file.plugin, file.provides) = (there.plugin.clone(), there.provides.clone());
+                plugins.push(file);
+                continue;
+            }
+            (Err(error), None) => return Err(error),
+        };
         let facts = plugin::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
         if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > lock.java) {
             // The next reading of the catalog finds the JAR in the store, and what it says counts from then on.
@@ -103,6 +112,14 @@ pub(crate) async fn complete(
     };
     ctx.store.register(all(&files));
     Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
+}
+
+/// A plugin's file that runs already and is known from inside. It lies on the server's volume, where the agent takes it by its hash. What this
+/// replica lost of its own store it brings again, because what is inside counts when versions are chosen; but nothing has to answer at
+/// an address any more, for its page may have lost it. With an older Java than what runs has it would have to be looked at.
+fn there_already<'a>(locked: &LockedFile, java: u32, runs: Option<&'a LockRecord>) -> Option<&'a File> {
+    let runs = runs.filter(|runs| runs.lock.java <= java)?;
+    runs.files.plugins.iter().find(|file| file.hash.0 == locked.hash && file.plugin.is_some())
 }
 
 /// Of two files that declare or provide one name the server loads one, and nobody knows which.
@@ -172,6 +189,39 @@ mod tests {
             plugin: Some(name.to_owned()),
             provides: provides.iter().map(|&name| name.to_owned()).collect(),
         }
+    }
+
+    #[test]
+    fn a_file_that_runs_is_taken_as_it_is_known_unless_it_would_get_an_older_java() {
+        let lock: Lock = serde_json::from_value(serde_json::json!({
+            "server": "games/lobby", "minecraft": "1.21.10", "build": 7, "java": 21,
+            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
+        }))
+        .unwrap();
+        let hash = |hash: &str| FileHash(format!("sha256:{hash}"));
+        let files = FileSet {
+            lock: String::new(),
+            minecraft: "1.21.10".to_owned(),
+            build: 7,
+            data_version: None,
+            server: jar("paper.jar", "", &[]),
+            support: Vec::new(),
+            plugins: vec![
+                File { hash: hash("aa"), ..jar("warps.jar", "Warps", &["Homes"]) },
+                File { hash: hash("bb"), plugin: None, ..jar("old.jar", "", &[]) },
+            ],
+        };
+        let runs = LockRecord { lock, files };
+        let there = |of: &str, java, runs| {
+            let locked = LockedFile { name: "w.jar".to_owned(), url: String::new(), size: None, hash: hash(of).0 };
+            there_already(&locked, java, runs).and_then(|file: &File| file.plugin.clone())
+        };
+        assert_eq!(there("aa", 21, Some(&runs)).as_deref(), Some("Warps"));
+        assert_eq!(there("aa", 25, Some(&runs)).as_deref(), Some("Warps"));
+        assert_eq!(there("aa", 17, Some(&runs)), None, "it may need the newer one");
+        assert_eq!(there("bb", 21, Some(&runs)), None, "nobody has read it");
+        assert_eq!(there("cc", 21, Some(&runs)), None);
+        assert_eq!(there("aa", 21, None), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::Unsolvable;
+use resolver::catalog::Catalog;
 use resolver::explain::Explanation;
 use resolver::facts::Facts;
 use resolver::lock::Lock;
@@ -66,10 +67,21 @@ impl WhatRuns {
 }
 
 /// What is known of a server beside the specs. It goes into the status as it is, for `resolver explain` to ask the same.
-pub(crate) fn known(runs: &WhatRuns, config: &Config) -> Known {
-    let running = runs.lock.as_ref().map(|record| Running::of(&record.lock));
+///
+/// `catalog`: what tells which releases pages have lost; None: nothing has been read yet.
+pub(crate) fn known(runs: &WhatRuns, config: &Config, catalog: Option<&Catalog>) -> Known {
+    let running = runs.lock.as_ref().map(|record| running(&record.lock, catalog));
     let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());
     Known { floor: runs.floor.clone(), running, image }
+}
+
+/// What a lock makes run. What pages have lost of it can be kept: its files lie on the server's volume.
+pub(super) fn running(lock: &Lock, catalog: Option<&Catalog>) -> Running {
+    let running = Running::of(lock);
+    match catalog {
+        Some(catalog) => running.with_lost(lock, catalog),
+        None => running,
+    }
 }
 
 /// The request of one server; `Err` holds the complaints in words.
@@ -78,10 +90,10 @@ pub(crate) fn request(
     plugins: &[Arc<Plugin>],
     runs: &WhatRuns,
     config: &Config,
-    facts: &Facts,
+    (facts, catalog): (&Facts, Option<&Catalog>),
     by_hand: bool,
 ) -> Result<Request, String> {
-    let mut request = known(runs, config)
+    let mut request = known(runs, config, catalog)
         .ask(server, plugins.iter().map(AsRef::as_ref))
         .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     if let Some(seen) = &runs.strangers {

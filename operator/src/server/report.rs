@@ -239,7 +239,8 @@ pub(crate) async fn note_handled(
 }
 
 fn basis(ctx: &Context, seen: &Observed) -> Option<Basis> {
-    plan::known(&WhatRuns::of(seen), &ctx.config).basis()
+    let snapshot = ctx.catalog.newest();
+    plan::known(&WhatRuns::of(seen), &ctx.config, snapshot.as_ref().map(|snapshot| &snapshot.catalog)).basis()
 }
 
 /// A pass that failed half-way: the condition says why, and everything else stays as it was said last.

@@ -98,7 +98,8 @@ fn awaited(world: &World<'_>, plugin: &str, newest: Option<&ListedRelease>, mine
         return None;
     }
     let is_open = |newest: &&ListedRelease| {
-        newest.refuses.is_none() && !overruled.is_some_and(|says| says.is_about(&newest.version))
+        // What its page has lost nobody lists.
+        newest.refuses.is_none() && !newest.lost && !overruled.is_some_and(|says| says.is_about(&newest.version))
     };
     let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());
     Some(match newest.filter(is_open) {

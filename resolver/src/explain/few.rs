@@ -132,6 +132,7 @@ fn listing(newest: Option<&ListedRelease>, target: Option<&Minecraft>) -> String
     let Some(newest) = newest else { return "no release that may be used".to_owned() };
     match (&newest.refuses, &newest.sibling, &newest.up_to) {
         (Some(refuses), _, _) => unusable(refuses),
+        (None, _, _) if newest.lost => "its page has lost what runs".to_owned(),
         (None, _, _) if newest.overridden => "your compatibilityOverride takes it away".to_owned(),
         (None, Some(sibling), _) => format!("listed for its sibling {sibling}"),
         (None, None, Some(up_to)) if target.is_some_and(|target| target <= up_to) => "not listed for it".to_owned(),

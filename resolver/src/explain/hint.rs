@@ -8,17 +8,19 @@ use super::{
     PaperPin, Reason, Unfollowed, WhyNot,
 };
 use crate::request::{PaperWish, Request};
-use crate::solve::joint::company::MOST_PROVEN;
-use crate::solve::{BareAnswer, outcome};
+use crate::solve::BareAnswer;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 mod against;
 mod applied;
+mod trials;
 
 use against::{against_one_version, against_paper, blockers_of, blockers_of_reason, correct_server, propose};
 use applied::apply;
 pub(crate) use applied::apply_to_others;
+pub(super) use trials::Ways;
+use trials::{Trials, beside, combinations};
 
 /// No answer lists more: the first ones carry the least risk.
 const MOST_HINTS: usize = 5;
@@ -32,18 +34,22 @@ pub(super) fn for_newer(
     plugins: &[ChosenPlugin],
     newer: &[NewerPaper],
     unfollowed: &[Unfollowed],
-) -> (Vec<Hint>, usize) {
-    let request = asked.world.request;
+) -> Ways {
+    let (request, trials) = (asked.world.request, Trials::of(asked));
     let mut hints = Vec::new();
     for newer in newer {
+        if newer.gave_up.is_some() {
+            // Who holds it was not found out, so nobody knows a way around it.
+            trials.untried.note(HintsLeftOut::BudgetUsedUp);
+        }
         let mut blockers: Vec<Vec<HintStep>> = Vec::new();
         blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &newer.minecraft)));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
         blockers.extend(newer.held_by.iter().flat_map(|holder| blockers_of(asked, holder, &newer.minecraft)));
         blockers.extend(newer.one_version.iter().map(|one| against_one_version(asked, one)));
-        for steps in combinations(&blockers) {
+        for steps in combinations(&blockers, &trials.untried) {
             let better = |then: &BareAnswer| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
-            hints.extend(proven(asked, request, steps, Some(&chosen.minecraft), better));
+            hints.extend(trials.proven(request, steps, Some(&chosen.minecraft), better));
         }
     }
     for (plugin, newer) in ChosenPlugin::newer(plugins) {
@@ -57,24 +63,24 @@ pub(super) fn for_newer(
             continue;
         };
         let taken = |then: &BareAnswer| then.plugins.contains(&(plugin.name.clone(), version.clone()));
-        hints.extend(proven(asked, request, vec![step], None, taken));
+        hints.extend(trials.proven(request, vec![step], None, taken));
     }
     for left in unfollowed {
-        for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft)) {
+        for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft), &trials.untried) {
             // It follows then, and nobody is left behind for it.
             let better = |then: &BareAnswer| {
                 let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
                 then.unfollowed.iter().all(before)
             };
-            hints.extend(proven(asked, request, steps, None, better));
+            hints.extend(trials.proven(request, steps, None, better));
         }
     }
-    tidy(hints)
+    trials.end(hints)
 }
 
 /// What would make an impossible request possible.
-pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> (Vec<Hint>, usize) {
-    let request = asked.world.request;
+pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> Ways {
+    let (request, trials) = (asked.world.request, Trials::of(asked));
     let blockers: Vec<Vec<HintStep>> = impossible
         .reasons
         .iter()
@@ -82,24 +88,31 @@ pub(super) fn for_impossible(asked: &Asked<'_, '_>, impossible: &Impossible) -> 
         .filter(|steps| !steps.is_empty())
         .collect();
     let floor = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
-    let prove = |steps: Vec<HintStep>| proven(asked, request, steps, floor, |then| then.unfollowed.is_empty());
+    let prove = |steps: Vec<HintStep>| trials.proven(request, steps, floor, |then| then.unfollowed.is_empty());
     let mut hints: Vec<Hint> = blockers.iter().flat_map(|steps| alone(steps, prove)).collect();
     if hints.is_empty() {
-        hints.extend(combinations(&blockers).into_iter().filter_map(prove));
+        hints.extend(combinations(&blockers, &trials.untried).into_iter().filter_map(prove));
     }
     // The proof of a no ends with the pin: what else stands against a real one is found out only where it is needed.
     if hints.is_empty() {
-        hints.extend(impossible.reasons.iter().flat_map(|reason| to_a_real_pin(asked, reason)).filter_map(prove));
+        hints.extend(impossible.reasons.iter().flat_map(|reason| to_a_real_pin(&trials, reason)).filter_map(prove));
     }
-    tidy(hints)
+    trials.end(hints)
 }
 
 /// The ways to the nearest real version that a pin to nothing real can be corrected to, against all that stands against that one.
-fn to_a_real_pin(asked: &Asked<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+fn to_a_real_pin(trials: &Trials<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+    let asked = trials.asked;
     let Reason::NoSuchPaper { nearest, .. } = reason else { return Vec::new() };
-    let Some(Ok(why)) = nearest.first().map(|nearest| found_out(asked, nearest)) else { return Vec::new() };
-    let moved = correct_server(asked, &why.target);
-    moved.map_or_else(Vec::new, |moved| beside(combinations(&against_target(asked, &why)), &moved))
+    let Some(nearest) = nearest.first() else { return Vec::new() };
+    let Some(moved) = correct_server(asked, nearest) else { return Vec::new() };
+    match found_out(asked, nearest) {
+        Ok(why) => beside(combinations(&against_target(asked, &why), &trials.untried), &moved, &trials.untried),
+        Err(_) => {
+            trials.untried.note(HintsLeftOut::BudgetUsedUp);
+            Vec::new()
+        }
+    }
 }
 
 /// The steps that do by themselves; of the real versions that a pin can be corrected to, the nearest one.
@@ -125,11 +138,12 @@ fn against_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
 }
 
 /// What would make a certain Paper possible.
-pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
-    let request = asked.world.request;
+pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
+    let (request, trials) = (asked.world.request, Trials::of(asked));
     let blockers = against_target(asked, why);
     if let Some(pin) = &why.pinned {
-        return tidy(against_pin(asked, why, pin, &blockers));
+        let hints = against_pin(&trials, why, pin, &blockers);
+        return trials.end(hints);
     }
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
@@ -138,38 +152,30 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usi
     if !matches!(pinned.paper, PaperWish::BuildPin { .. }) {
         pinned.paper = PaperWish::Pin { version: why.target.clone() };
     }
-    let steps = combinations(&blockers).into_iter();
-    tidy(steps.filter_map(|steps| proven(asked, &pinned, steps, from, exactly)).collect())
+    let steps = combinations(&blockers, &trials.untried).into_iter();
+    let hints = steps.filter_map(|steps| trials.proven(&pinned, steps, from, exactly)).collect();
+    trials.end(hints)
 }
 
 /// What would make a certain Paper possible that the server's pin stands against, and these besides.
-fn against_pin(asked: &Asked<'_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
+fn against_pin(trials: &Trials<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
+    let asked = trials.asked;
     let request = asked.world.request;
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
     let moved = correct_server(asked, &why.target);
     if !blockers.is_empty() {
         // Without any pin it may be another version that is chosen.
-        let steps = moved.map_or_else(Vec::new, |moved| beside(combinations(blockers), &moved));
-        return steps.into_iter().filter_map(|steps| proven(asked, request, steps, from, exactly)).collect();
+        let steps = moved
+            .map_or_else(Vec::new, |moved| beside(combinations(blockers, &trials.untried), &moved, &trials.untried));
+        return steps.into_iter().filter_map(|steps| trials.proven(request, steps, from, exactly)).collect();
     }
     let better = |then: &BareAnswer| then.paper.minecraft >= why.target;
-    let unpinned = proven(asked, request, vec![HintStep::UnpinServer], from, better);
+    let unpinned = trials.proven(request, vec![HintStep::UnpinServer], from, better);
     // One that means something stands on purpose.
     let corrected = moved.filter(|_| !is_real(asked, pin));
-    let corrected = corrected.and_then(|step| proven(asked, request, vec![step], from, exactly));
+    let corrected = corrected.and_then(|step| trials.proven(request, vec![step], from, exactly));
     unpinned.into_iter().chain(corrected).collect()
-}
-
-/// These ways, each with another step; those that only wait are none together with it.
-fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep) -> Vec<Vec<HintStep>> {
-    let acts = |steps: &Vec<HintStep>| !steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. }));
-    let with = |mut steps: Vec<HintStep>| {
-        steps.push(step.clone());
-        steps.sort();
-        steps
-    };
-    ways.into_iter().filter(|steps| acts(steps) && steps.len() < MOST_STEPS).map(with).collect()
 }
 
 /// Whether there is what the server's pin names.
@@ -181,13 +187,13 @@ fn is_real(asked: &Asked<'_, '_>, pin: &PaperPin) -> bool {
 
 /// What would bring a real Paper where the server's pin stands against it and the one that was asked about cannot be had: the pin to
 /// the first of those next to it that can, or none, where that brings one as new as the first of them.
-pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, usize) {
-    let request = asked.world.request;
+pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
+    let (request, trials) = (asked.world.request, Trials::of(asked));
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let had = |paper: &Minecraft| from == Some(paper);
     let corrected = |real: &Minecraft| {
         let step = correct_server(asked, real)?;
-        proven(asked, request, vec![step], from, |then| then.paper.minecraft == *real)
+        trials.proven(request, vec![step], from, |then| then.paper.minecraft == *real)
     };
     let is_upwards = from.is_none_or(|from| why.target > *from);
     let mut hints = Vec::new();
@@ -197,9 +203,9 @@ pub(super) fn for_real_pin(asked: &Asked<'_, '_>, why: &WhyNot) -> (Vec<Hint>, u
     // What is asked for is not below what the pin gives.
     if let Some(real) = why.nearest.first().filter(|_| is_upwards) {
         let better = |then: &BareAnswer| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
-        hints.extend(proven(asked, request, vec![HintStep::UnpinServer], from, better));
+        hints.extend(trials.proven(request, vec![HintStep::UnpinServer], from, better));
     }
-    tidy(hints)
+    trials.end(hints)
 }
 
 /// Whether a real version lies where the one that was asked about does: from what is had, nobody goes the other way to come near,
@@ -227,97 +233,6 @@ pub(super) fn out_of_the_way(
         apply(&mut request, &mut now, waits.or(ways.last())?);
     }
     Some((request, now))
-}
-
-/// The hints in order, none that contains another, and how many more there are.
-fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
-    hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
-    let mut kept: Vec<Hint> = Vec::new();
-    for hint in hints {
-        // Who does more is to get further by it.
-        let contains = |less: &Hint| less.steps.iter().all(|step| hint.steps.contains(step));
-        if !kept.iter().any(|less| contains(less) && less.gives.minecraft >= hint.gives.minecraft) {
-            kept.push(hint);
-        }
-    }
-    let more = kept.len().saturating_sub(MOST_HINTS);
-    kept.truncate(MOST_HINTS);
-    (kept, more)
-}
-
-/// One way around each blocker, together: all the waiting there is; each way around a lone one; else the first that is
-/// no waiting.
-fn combinations(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
-    if blockers.is_empty() || blockers.len() > MOST_STEPS || blockers.iter().any(Vec::is_empty) {
-        return Vec::new();
-    }
-    if let [alone] = blockers {
-        return alone.iter().map(|step| vec![step.clone()]).collect();
-    }
-    let wait = |steps: &Vec<HintStep>| {
-        steps.iter().find_map(|step| if let HintStep::WaitUntil { at } = step { Some(*at) } else { None })
-    };
-    let mut found = Vec::new();
-    // Also where not all of them have one: what a plugin's date opens may open the others, too. The proof says whether it does.
-    if let Some(at) = blockers.iter().filter_map(wait).max() {
-        found.push(vec![HintStep::WaitUntil { at }]);
-    }
-    let acts = |steps: &Vec<HintStep>| steps.iter().find(|step| !matches!(step, HintStep::WaitUntil { .. })).cloned();
-    let together: Option<Vec<HintStep>> = blockers.iter().map(acts).collect();
-    found.extend(together.map(|mut steps| {
-        steps.sort();
-        steps.dedup();
-        steps
-    }));
-    found
-}
-
-/// The hint with these steps, less those that it does as well without: who follows it changes as little as possible.
-fn proven(
-    asked: &Asked<'_, '_>,
-    request: &Request,
-    steps: Vec<HintStep>,
-    from: Option<&Minecraft>,
-    better: impl Fn(&BareAnswer) -> bool,
-) -> Option<Hint> {
-    let prove = |steps: &[HintStep]| followed(asked, request, steps).filter(&better);
-    let (mut then, mut steps) = (prove(&steps)?, steps);
-    let mut place = 0;
-    while steps.len() > 1 && place < steps.len() {
-        let left_out = steps.remove(place);
-        if let Some(without) = prove(&steps) {
-            then = without;
-        } else {
-            steps.insert(place, left_out);
-            place += 1;
-        }
-    }
-    let gives = then.paper;
-    let no_way_back = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
-    Some(Hint { steps, no_way_back_to: from.filter(no_way_back).cloned(), gives })
-}
-
-/// Why not every way was tried, as far as that has been gone.
-pub(super) fn left_out(asked: &Asked<'_, '_>) -> Option<HintsLeftOut> {
-    let servers = asked.company.map_or(0, |company| company.seats.len());
-    if servers > MOST_PROVEN {
-        Some(HintsLeftOut::GroupTooLarge { servers })
-    } else {
-        asked.meter.is_spent().then_some(HintsLeftOut::BudgetUsedUp)
-    }
-}
-
-/// What the request comes down to when these steps are taken.
-fn followed(asked: &Asked<'_, '_>, request: &Request, steps: &[HintStep]) -> Option<BareAnswer> {
-    let mut changed = request.clone();
-    let mut now = asked.world.now;
-    for step in steps {
-        apply(&mut changed, &mut now, step);
-    }
-    match asked.company {
-        Some(company) => company.outcome(&changed, steps, now, asked.meter),
-        None => outcome(|| asked.world.changed(&changed, now), asked.meter),
-    }
 }
 
 #[cfg(test)]

@@ -4,17 +4,139 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use pubgrub::VersionSet;
+use serde::{Deserialize, Serialize};
 
+use super::Asked;
 use super::no::nearest_releases;
-use super::{Asked, Holder, Lack, ListedRelease, Nearly};
-use crate::catalog::{Project, Release};
+use crate::catalog::{Project, ProjectKey, Release};
 use crate::facts::UsedFact;
+use crate::passing_over::passing_over;
 use crate::shelf::{Link, LinkKind, World};
 use crate::solve::GaveUp;
 use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
+
+/// A plugin that holds a Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Holder {
+    /// The name people know.
+    pub name: String,
+    /// The Plugin object, when somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Where it comes from.
+    pub key: ProjectKey,
+    /// Its newest release that may be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<ListedRelease>,
+    /// A release that would do, were it not for this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearly: Option<Nearly>,
+    /// Where nothing is left that a list alone could let run: its newest release that this reason and its list both keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both: Option<Nearly>,
+    /// Set when each would do alone: the names that it does not go together with here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together_with: Vec<String>,
+    /// What it would take of those, where they have nothing there that it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Lack>,
+    /// What says so that no page states.
+    #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<UsedFact>,
+    /// Names of the plugins that it holds with it, because they need it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_by: Vec<String>,
+    /// The version that the user pinned, when that is what holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<String>,
+    /// Real versions next to the pinned one, where that does not exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
+    /// When its authors last published anything, where all that is missing is that they list something, or
+    /// have anything that may be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_since: Option<Timestamp>,
+    /// When its list was read.
+    pub read_at: Timestamp,
+}
+
+/// What a release would take of another plugin, and why that cannot be had on a Paper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Lack {
+    /// The other plugin, as people call it.
+    pub name: String,
+    /// Its Plugin object, when somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The newest that would be taken: of those that list the Paper, else of those that may be used, else of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ListedRelease>,
+    /// Why it may not be used; absent when all that is missing is that somebody lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<Unusable>,
+}
+
+/// A release and how far its list goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ListedRelease {
+    /// Its version.
+    pub version: String,
+    /// When it was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
+    /// Set when it runs and its page has lost it: nothing is said of it any more, and it stays where nothing else will do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+    /// The newest Minecraft on its list; `None` when it has no list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to: Option<Minecraft>,
+    /// Why the Paper in question refuses to load it, whatever is said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refuses: Option<Unusable>,
+    /// A hotfix sibling of the Paper in question that its page lists, where `hotfixSiblings: Ask` does not let that count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sibling: Option<Minecraft>,
+    /// Set when its page lists the Paper in question, and the user's `compatibilityOverride` takes that away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overridden: bool,
+}
+
+/// A release that would do but may not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Nearly {
+    /// Its version.
+    pub version: String,
+    /// When it was published, if anybody says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Timestamp>,
+    /// Why it may not be used.
+    pub unusable: Unusable,
+}
+
+impl Holder {
+    /// Whether all that is missing is that somebody lists it.
+    pub(crate) fn waits_for_a_list(&self) -> bool {
+        let overridden = self.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
+        self.pinned.is_none() && self.nearly.is_none() && self.together_with.is_empty() && !overridden
+    }
+
+    /// Whether the plugin of this name cannot be had because of it. Who holds only together with it is a holder too; who
+    /// does nothing but be there, in a version that this one does not take, is ready.
+    pub(crate) fn stops(&self, name: &str) -> bool {
+        self.name == name || self.needed_by.iter().any(|other| other == name)
+    }
+}
 
 /// Who holds one Paper (by place) as if the Paper itself could be used; nobody, if all that are asked for have it together.
 ///
@@ -306,16 +428,20 @@ pub(super) fn bare(world: &World<'_>, at: usize, paper: usize) -> Holder {
 /// `at` is its place; `papers` are those in question.
 pub(super) fn listed(world: &World<'_>, shelf: usize, at: usize, papers: &[usize]) -> ListedRelease {
     let release = world.shelves[shelf].releases[at].release;
+    let lost = world.has_lost(world.shelves[shelf].project, release);
     ListedRelease {
         version: release.version.clone(),
         published: release.published,
-        up_to: up_to(release),
+        lost,
+        // A page that has lost it lists nothing for it.
+        up_to: up_to(release).filter(|_| !lost),
         // Of several Papers the newest counts: it refuses the least.
         refuses: papers.iter().max().and_then(|&paper| world.refuses(shelf, at, paper)),
         sibling: papers.iter().find_map(|&paper| world.left_open(shelf, at, paper)),
         overridden: papers
             .iter()
-            .any(|&paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some()),
+            .any(|&paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some())
+            && !lost,
     }
 }
 

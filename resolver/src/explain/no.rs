@@ -39,8 +39,8 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, question: &Question, proof: &Proof)
         waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
-    (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
-    impossible.hints_left_out = hint::left_out(asked);
+    let hint::Ways { hints, more, left_out } = hint::for_impossible(asked, &impossible);
+    (impossible.hints, impossible.more_hints, impossible.hints_left_out) = (hints, more, left_out);
     impossible.waits = awaited::by_reasons(world, &impossible.reasons);
     // What is not shown has ways around it all the same.
     impossible.more = impossible.reasons.len().saturating_sub(MOST_REASONS);
@@ -101,7 +101,8 @@ pub(super) fn running(world: &World<'_>) -> Option<RunningNow> {
         .shelves
         .iter()
         .flat_map(|stock| {
-            let runs = stock.releases.iter().filter(|stocked| world.runs(stocked.release));
+            let on_page = |release| world.runs(release) && !world.has_lost(stock.project, release);
+            let runs = stock.releases.iter().filter(move |stocked| on_page(stocked.release));
             let runs = runs.map(|stocked| stocked.release.version.as_str()).chain(world.lost(stock.project));
             runs.map(|version| (stock.name().to_owned(), version.to_owned()))
         })
@@ -246,13 +247,15 @@ impl Facts<'_, '_> {
                 let limit = stock.releases.len();
                 let Some(newest) = would_do.highest(limit).and_then(|index| index.checked_sub(1)) else { return };
                 let release = stock.releases[newest].release;
+                let lost = self.world.has_lost(stock.project, release);
                 let reason = Reason::ReleasesUnusable {
                     plugin: stock.name().to_owned(),
                     object: stock.object().map(str::to_owned),
                     version: release.version.clone(),
                     published: release.published,
                     older: would_do.members(1, limit).count() - 1,
-                    up_to: up_to(release),
+                    up_to: up_to(release).filter(|_| !lost),
+                    lost,
                     unusable: why.clone(),
                 };
                 self.add(3, &format!("{}+", stock.name()), reason);

@@ -175,6 +175,16 @@ pub enum Down {
         /// Why.
         unusable: Unusable,
     },
+    /// What runs is on its page no more, and `compatibilityOverride` of its Plugin has it not run there either.
+    Overridden,
+    /// What runs is on its page no more, and does not go together with these either.
+    Others {
+        /// Names people know, with the chosen versions.
+        with: Vec<String>,
+        /// What says so that no page states.
+        #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
+        facts: Vec<UsedFact>,
+    },
 }
 
 /// A Plugin that is proposed: the manifest to apply.
@@ -221,6 +231,11 @@ pub enum HintsLeftOut {
     },
     /// What the question may cost was used up.
     BudgetUsedUp,
+    /// So much stands in the way at once that nobody would follow: ways with so many steps were not tried.
+    TooManyAtOnce {
+        /// The fewest steps of such a way.
+        steps: usize,
+    },
 }
 
 /// The no: why nothing meets the request.
@@ -363,6 +378,9 @@ pub enum Reason {
         older: usize,
         /// What the newest of them is listed up to.
         up_to: Option<Minecraft>,
+        /// Set when the newest of them runs and its page has lost it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        lost: bool,
         /// Why.
         unusable: Unusable,
     },

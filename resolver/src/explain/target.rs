@@ -5,7 +5,7 @@ use pubgrub::VersionSet;
 use super::holder::holders;
 use super::together::Besides;
 use super::yes::paper_pin;
-use super::{Asked, PluginState, WhyNot, awaited, hint, together};
+use super::{Asked, HintsLeftOut, PluginState, WhyNot, awaited, hint, together};
 use crate::shelf::World;
 use crate::shelf::paper::Candidate;
 use crate::solve::provider::Question;
@@ -18,14 +18,14 @@ use crate::version::Minecraft;
 pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
     let mut why = found_out(asked, target)?;
     if has_a_build(asked.world, target) {
-        (why.hints, why.more_hints) = hint::for_target(asked, &why);
+        let ways = hint::for_target(asked, &why);
+        (why.hints, why.more_hints, why.hints_left_out) = (ways.hints, ways.more, ways.left_out);
         if why.pinned.is_none() && awaited::may_pass(why.unusable.as_ref()) {
             why.waits = awaited::by_holders(asked.world, &why.holders, target);
         }
     } else {
         instead(asked, &mut why);
     }
-    why.hints_left_out = hint::left_out(asked).filter(|_| !why.possible);
     Ok(why)
 }
 
@@ -77,7 +77,8 @@ fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) {
     let Some(nearest) = why.nearest.first().cloned() else { return };
     let is_pinned = paper_pin(asked.world).is_some();
     if is_pinned {
-        (why.hints, why.more_hints) = hint::for_real_pin(asked, why);
+        let ways = hint::for_real_pin(asked, why);
+        (why.hints, why.more_hints, why.hints_left_out) = (ways.hints, ways.more, ways.left_out);
     }
     // Without a pin the newest is had that can be: only a newer one has somebody who holds it. With one, who holds the nearest is
     // in the way where no pin alone leads on.
@@ -86,8 +87,16 @@ fn instead(asked: &Asked<'_, '_>, why: &mut WhyNot) {
     } else {
         why.nearest_possible.as_ref().is_none_or(|had| had.minecraft < nearest)
     };
-    if is_held && let Ok(about_it) = explain(asked, &nearest) {
-        (why.hints, why.more_hints, why.waits) = (about_it.hints, about_it.more_hints, about_it.waits);
+    if !is_held {
+        return;
+    }
+    match explain(asked, &nearest) {
+        Ok(about_it) => {
+            (why.hints, why.more_hints, why.waits) = (about_it.hints, about_it.more_hints, about_it.waits);
+            why.hints_left_out = why.hints_left_out.or(about_it.hints_left_out);
+        }
+        // Nobody knows what would have to be tried.
+        Err(_) => why.hints_left_out = Some(HintsLeftOut::BudgetUsedUp),
     }
 }
 

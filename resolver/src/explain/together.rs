@@ -6,10 +6,11 @@ use super::holder::smallest;
 use super::no::running;
 use super::yes::lists_read_later;
 use super::{Asked, Holder, Impossible, OneVersion, PaperPin, Reason, SharedPlugin, Span, Takes, hint};
+use crate::shelf::Shelf;
 use crate::shelf::table::Listing;
 use crate::solve::GaveUp;
 use crate::solve::joint::Verdict;
-use crate::solve::joint::company::{Apart, Company, Could};
+use crate::solve::joint::company::{Apart, Clash, Company, Could, MOST_PROVEN};
 use crate::solve::set::IndexSet;
 use crate::unusable::Unusable;
 
@@ -34,8 +35,8 @@ pub(crate) fn aside(asked: &Asked<'_, '_>, company: &Company<'_, '_>) -> Impossi
         waits: Vec::new(),
         lists_read_later: lists_read_later(asked),
     };
-    (impossible.hints, impossible.more_hints) = hint::for_impossible(asked, &impossible);
-    impossible.hints_left_out = hint::left_out(asked);
+    let hint::Ways { hints, more, left_out } = hint::for_impossible(asked, &impossible);
+    (impossible.hints, impossible.more_hints, impossible.hints_left_out) = (hints, more, left_out);
     // What is not shown has ways around it all the same.
     impossible.more = impossible.reasons.len().saturating_sub(MOST_PLUGINS);
     impossible.reasons.truncate(MOST_PLUGINS);
@@ -66,7 +67,8 @@ impl Besides<'_> {
 }
 
 /// What keeps a server from a Paper (by its place), if its group does, as if nothing besides did. `or_newer`: nothing does where the
-/// server would have a newer one then. Nobody is named in a group that is too large to try.
+/// server would have a newer one then. In a group that is too large to try, those are named who have no release of a plugin in common
+/// with it whatever Paper they run: two alone show it.
 pub(super) fn behind(
     asked: &Asked<'_, '_>,
     place: usize,
@@ -95,7 +97,18 @@ pub(super) fn behind(
     let Some((mut request, now)) = hint::out_of_the_way(asked, *unusable, *pin, minecraft) else {
         return Ok(Vec::new());
     };
-    for shelf in world.shelves.iter().filter(|shelf| holders.iter().any(|holder| holder.stops(shelf.name()))) {
+    let stops = |shelf: &Shelf<'_>| holders.iter().any(|holder| holder.stops(shelf.name()));
+    if company.seats.len() > MOST_PROVEN {
+        let Some(paper) = company.papers(company.me).iter().position(|paper| paper == minecraft) else {
+            return Ok(Vec::new());
+        };
+        let gone: Vec<usize> = (0..world.shelves.len()).filter(|&shelf| stops(&world.shelves[shelf])).collect();
+        let is_free = or_newer && company.has_reached(paper + 1);
+        let clashes =
+            if is_free { Vec::new() } else { company.clashes_without(&gone, &IndexSet::of([paper + 1]), false) };
+        return Ok(clashes.iter().map(|clash| one_version(company, &[clash.shelf], &clash.could)).collect());
+    }
+    for shelf in world.shelves.iter().filter(|shelf| stops(shelf)) {
         let objects = shelf.asked.as_ref().map_or(&[][..], |asked| &asked.objects);
         request.plugins.retain(|wish| !objects.contains(&wish.object.as_str()));
         request.unmanaged.retain(|jar| !shelf.kept_for.contains(&jar.file));
@@ -111,7 +124,7 @@ fn stands_against(
 ) -> Vec<OneVersion> {
     let clashes = company.clashes(papers, settled);
     if !clashes.is_empty() {
-        let tell = |clash: &crate::solve::joint::company::Clash| one_version(company, &[clash.shelf], &clash.could);
+        let tell = |clash: &Clash| one_version(company, &[clash.shelf], &clash.could);
         return clashes.iter().map(tell).collect();
     }
     // No two alone show it: several plugins, or more servers, have to come together.

@@ -173,6 +173,15 @@ pub enum Warning {
         /// What lets it.
         reason: Down,
     },
+    /// The page of a plugin has lost the release that runs, and it stays.
+    RunningReleaseKept {
+        /// Plugin name.
+        plugin: String,
+        /// The version that runs.
+        version: String,
+        /// Why nothing else comes.
+        because: Kept,
+    },
     /// The page of a plugin has lost the release that runs, and what comes in its place is no newer: it may not read what that one
     /// has written.
     RunningReleaseGone {
@@ -195,4 +204,17 @@ pub enum Warning {
         /// What the server allows.
         allowed: BuildChannel,
     },
+}
+
+/// Why a release stays that runs and that its page has lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Kept {
+    /// Somebody holds the plugin (`spec.hold`).
+    Held,
+    /// Its version is pinned.
+    Pinned,
+    /// Nothing that its page has would do.
+    NothingElse,
 }

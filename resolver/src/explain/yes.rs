@@ -6,7 +6,7 @@ use super::holder::{bare, holders, smallest, up_to};
 use super::together::Besides;
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Lacks, Listing, NewerBuild, NewerPaper, NewerRelease,
-    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, together,
+    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, is_change, lost, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::declared::{Clash, clashes};
@@ -33,36 +33,27 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, decision: &Decision) -> Solved {
     let newer_paper = newer_papers(asked, decision);
     let unfollowed: Vec<Unfollowed> =
         decision.unfollowed.iter().map(|&(shelf, stays)| left_behind(asked, decision, shelf, stays)).collect();
-    let (hints, more_hints) = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
-    // A build or a date that is waited for has no way around it that would have to be tried.
-    let may_be_more = !newer_paper.is_empty() || !unfollowed.is_empty();
+    let ways = hint::for_newer(asked, &paper, &plugins, &newer_paper, &unfollowed);
+    let removed = removed(asked, decision);
+    let changes = is_change(&paper, &plugins, &removed);
     let waits = awaited::by_newer(world, &paper.minecraft, &newer_paper, &unfollowed);
-    let mut solved = Solved {
+    Solved {
         server: world.request.server.clone(),
         software: world.request.software,
         paper,
         image: image::explain(asked, decision),
         plugins,
-        removed: removed(asked, decision),
+        removed,
         newer_paper,
         unfollowed,
         bounds: used_facts(world, decision),
-        warnings: warnings(world, decision),
-        hints,
-        more_hints,
-        hints_left_out: may_be_more.then(|| hint::left_out(asked)).flatten(),
+        warnings: warnings(world, decision, changes),
+        hints: ways.hints,
+        more_hints: ways.more,
+        hints_left_out: ways.left_out,
         waits,
         lists_read_later: lists_read_later(asked),
-    };
-    if !solved.is_change() {
-        // Nothing is brought, so nothing is stopped.
-        for warning in &mut solved.warnings {
-            if let Warning::SharedName { stops, .. } = warning {
-                *stops = false;
-            }
-        }
     }
-    solved
 }
 
 /// Why one plugin does not follow: beside all that do, nothing of it would go.
@@ -137,10 +128,12 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
         version: release.version.clone(),
         published: release.published,
         listing: match world.known(at, place, decision.chosen.paper) {
+            Some(Known::Listed | Known::Sibling(_)) if world.has_lost(shelf.project, release) => Listing::Lost,
             Some(Known::Listed) => Listing::Listed,
             Some(Known::Sibling(of)) => Listing::Sibling { of: of.clone() },
             Some(Known::Override) => Listing::Override,
             Some(Known::NoList) => Listing::NoList,
+            None if world.has_lost(shelf.project, release) => Listing::Lost,
             None => Listing::RunsNow,
         },
         instead_of: match runs {
@@ -164,8 +157,13 @@ fn newer_releases(
     let shelf = &asked.world.shelves[at];
     let is_newer = |than: usize, newer: usize| {
         let Stocked { release, unusable, .. } = &shelf.releases[newer];
+        let older = shelf.releases[than].release;
+        // Of what its page has lost there is no date, and only the version can tell.
+        if asked.world.has_lost(shelf.project, older) && lenient::compare(&release.version, &older.version).is_le() {
+            return false;
+        }
         let never = matches!(unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }));
-        !never && is_older(shelf.releases[than].release, release)
+        !never && is_older(older, release)
     };
     // The release itself is made for this server: only a date or what others take keeps it back.
     let may_come = |newer: usize| {
@@ -208,7 +206,7 @@ fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize
 }
 
 /// With whom a release does not go together, in the chosen set.
-fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Because {
+pub(super) fn others(world: &World<'_>, decision: &Decision, at: usize, place: usize) -> Because {
     let chosen = |shelf: usize| decision.chosen.releases[shelf];
     let index = |shelf: usize| chosen(shelf).map_or(0, |place| place + 1);
     let named = |shelf: usize| {
@@ -254,7 +252,8 @@ fn removed(asked: &Asked<'_, '_>, decision: &Decision) -> Vec<(String, String)> 
     let mut removed: Vec<(String, String)> = gone
         .flat_map(|project| {
             let runs = project.releases.iter().filter(|release| world.runs(release));
-            runs.map(|release| (project.name.clone(), release.version.clone()))
+            let versions = runs.map(|release| release.version.as_str()).chain(world.lost(project));
+            versions.map(|version| (project.name.clone(), version.to_owned()))
         })
         .collect();
     removed.sort();
@@ -321,7 +320,7 @@ pub(super) fn paper_pin(world: &World<'_>) -> Option<PaperPin> {
     }
 }
 
-fn warnings(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
+fn warnings(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
     let mut warnings = world.warnings.clone();
     let candidate = &world.papers[decision.chosen.paper];
     if candidate.version.unsupported {
@@ -336,13 +335,13 @@ fn warnings(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
         let Some(place) = *place else { continue };
         plugin_warnings(world, decision, at, place, &mut warnings);
     }
-    warnings.extend(own_files(world, decision));
+    warnings.extend(own_files(world, decision, changes));
     warnings.sort();
     warnings
 }
 
-/// What is to be said about JARs of one's own.
-fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
+/// What is to be said about JARs of one's own. `changes`: something would be brought, and not only what runs stay.
+fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warning> {
     let paper = &world.papers[decision.chosen.paper];
     let mut warnings = Vec::new();
     let Strangers { unknown, refused, .. } = &paper.strangers;
@@ -395,8 +394,8 @@ fn own_files(world: &World<'_>, decision: &Decision) -> Vec<Warning> {
     let mut shared = clashes(read);
     shared.extend(shared_names(world.request, &beside_own));
     warnings.extend(shared.into_iter().map(|Clash { name, files }| {
-        // Whether it runs or not: the operator brings no set that has such a file.
-        let stops = files.iter().any(|file| known.contains(&file.as_str()));
+        // Whether it runs or not: the operator brings no set that has such a file. Where nothing is brought, nothing is stopped.
+        let stops = changes && files.iter().any(|file| known.contains(&file.as_str()));
         Warning::SharedName { name, files, stops }
     }));
     warnings
@@ -415,13 +414,7 @@ fn plugin_warnings(world: &World<'_>, decision: &Decision, at: usize, place: usi
             allowed: shelf.rules.channel,
         });
     }
-    warnings.extend(goes_down(world, at, place));
-    // One that is newer replaces it as ever.
-    if let Some(from) = world.lost(shelf.project)
-        && lenient::compare(&stocked.release.version, from).is_le()
-    {
-        warnings.push(Warning::RunningReleaseGone { plugin: plugin(), from: from.to_owned(), to: version() });
-    }
+    warnings.extend(goes_down(world, at, place).or_else(|| lost::warning(world, decision, at, place)));
     // Of a list that no page can have, nothing is to be said.
     let can_have_one = world.request.software.is_listed_at(shelf.project.key.source);
     if can_have_one && world.known(at, place, decision.chosen.paper) == Some(Known::NoList) {
@@ -465,7 +458,7 @@ fn goes_down(world: &World<'_>, at: usize, place: usize) -> Option<Warning> {
     let shelf = &world.shelves[at];
     let chosen = shelf.releases[place].release;
     let runs = shelf.releases.iter().rfind(|stocked| world.runs(stocked.release))?;
-    if !is_older(chosen, runs.release) {
+    if !is_older(chosen, runs.release) || world.has_lost(shelf.project, runs.release) {
         return None;
     }
     let reason = match &runs.unusable {

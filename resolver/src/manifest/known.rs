@@ -1,12 +1,12 @@
 //! Pure. What is known of a server beside the specs, and its way through the status: the operator writes there what it asked
 //! with, and the `resolver` command asks with the same.
 
-use crds::paper_mc_server::{Basis, Eula};
+use crds::paper_mc_server::{Basis, Eula, LostFile, LostRelease as Lost};
 use crds::{PaperMCServer, Plugin};
 
 use super::{Complaint, request};
-use crate::catalog::ProjectKey;
-use crate::request::{Request, Running, RunningVersion};
+use crate::catalog::{Artifact, ProjectKey};
+use crate::request::{LostRelease, Request, Running, RunningVersion, RunsOn};
 use crate::software::Software;
 use crate::version::Minecraft;
 
@@ -15,6 +15,9 @@ const MOST_UNASKED: usize = 60;
 /// As many versions as the status takes, and as long.
 const MOST_VERSIONS: usize = 200;
 const LONGEST_VERSION: usize = 192;
+/// As many releases that pages have lost as the status takes, and as many files of each.
+const MOST_LOST: usize = 8;
+const MOST_FILES: usize = 16;
 
 /// What is known of a server beside the specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +36,7 @@ impl Known {
     pub fn of(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
-        let Some(Basis { floor, version, build, releases, unasked, versions, running_image, java, image }) =
+        let Some(Basis { floor, version, build, releases, unasked, versions, lost, running_image, java, image }) =
             &status.basis
         else {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
@@ -41,14 +44,15 @@ impl Known {
         let running = minecraft(version).zip(*build).map(|(minecraft, build)| Running {
             // It is the operator that writes it.
             software: Software::Paper,
-            minecraft,
             build,
             releases: releases.clone(),
             unasked: unasked.iter().filter_map(|key| ProjectKey::of_site(key)).collect(),
             versions: versions.iter().filter_map(|text| running_version(text)).collect(),
+            lost: lost.iter().filter_map(|lost| lost_release(lost, &minecraft)).collect(),
             image: running_image.clone(),
             java: *java,
             since: None,
+            minecraft,
         });
         Self { floor: minecraft(floor), running, image: image.clone() }
     }
@@ -58,9 +62,9 @@ impl Known {
         let Self { floor, running, image } = self;
         let mut basis =
             Basis { floor: floor.as_ref().map(ToString::to_string), image: image.clone(), ..Basis::default() };
-        if let Some(Running { software: _, minecraft, build, releases, unasked, versions, image, java, since: _ }) =
-            running
-        {
+        if let Some(running) = running {
+            let Running { software: _, minecraft, build, releases, unasked, versions, lost, image, java, since: _ } =
+                running;
             basis.version = Some(minecraft.to_string());
             basis.build = Some(*build);
             basis.running_image.clone_from(image);
@@ -76,6 +80,9 @@ impl Known {
             basis.versions.retain(|text| text.chars().count() <= LONGEST_VERSION);
             basis.versions.sort();
             basis.versions.truncate(MOST_VERSIONS);
+            basis.lost = lost.iter().filter_map(lost_in_status).collect();
+            basis.lost.sort();
+            basis.lost.truncate(MOST_LOST);
         }
         (basis != Basis::default()).then_some(basis)
     }
@@ -104,6 +111,54 @@ fn running_version(text: &str) -> Option<RunningVersion> {
     Some(RunningVersion { project: ProjectKey::of_site(project)?, version: version.to_owned() })
 }
 
+/// A release that its page has lost, as the status has it.
+fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<LostRelease> {
+    let Lost { project, release, version, java, needs, files } = lost;
+    let files = files.iter().map(|LostFile { name, url, size, hash }| Artifact {
+        name: name.clone(),
+        url: url.clone(),
+        size: size.and_then(|size| size.try_into().ok()),
+        hash: Some(hash.clone()),
+    });
+    LostRelease::new(
+        ProjectKey::of_site(project)?,
+        (release.clone(), version.clone()),
+        RunsOn { software: Software::Paper, minecraft, java: *java },
+        needs.iter().cloned(),
+        files,
+    )
+}
+
+/// The same for the status. What would not fit is as good as not known.
+fn lost_in_status(LostRelease { project, release }: &LostRelease) -> Option<Lost> {
+    let lost = Lost {
+        project: project.to_string(),
+        release: release.id.clone(),
+        version: release.version.clone(),
+        java: release.java,
+        needs: release.dependencies.iter().filter_map(|needs| needs.project_id.clone()).collect(),
+        files: release
+            .jars()
+            .map(|jar| LostFile {
+                name: jar.file.name.clone(),
+                url: jar.file.url.clone(),
+                size: jar.file.size.and_then(|size| size.try_into().ok()),
+                hash: jar.file.hash.clone().unwrap_or_default(),
+            })
+            .collect(),
+    };
+    let fits = |text: &str, longest: usize| text.chars().count() <= longest;
+    let file_fits = |file: &LostFile| fits(&file.name, 253) && fits(&file.url, 2048) && fits(&file.hash, 144);
+    let is_short = fits(&lost.project, 128)
+        && fits(&lost.release, 80)
+        && fits(&lost.version, LONGEST_VERSION)
+        && lost.needs.len() <= MOST_UNASKED
+        && lost.needs.iter().all(|needs| fits(needs, 128))
+        && lost.files.len() <= MOST_FILES
+        && lost.files.iter().all(file_fits);
+    is_short.then_some(lost)
+}
+
 /// Whether a server of a cluster has a say in what others get that share a plugin with it: one that is on its way out, or
 /// may not be started, has none.
 pub fn has_a_say(server: &PaperMCServer) -> bool {
@@ -126,6 +181,32 @@ mod tests {
         .unwrap()
     }
 
+    fn vault() -> LostRelease {
+        let file = Artifact {
+            name: "vault-1.7.3.jar".to_owned(),
+            url: "https://cdn.example/vault-1.7.3.jar".to_owned(),
+            size: Some(4711),
+            hash: Some(format!("sha512:{:0>128}", "a")),
+        };
+        let minecraft = "1.21.10".parse().unwrap();
+        LostRelease::new(
+            ProjectKey { source: Source::Modrinth, project: "vault".to_owned() },
+            ("aaa".to_owned(), "1.7.3 (build 131)".to_owned()),
+            RunsOn { software: Software::Paper, minecraft: &minecraft, java: Some(21) },
+            ["id-of-economy".to_owned()],
+            [file],
+        )
+        .expect("it has a file")
+    }
+
+    #[test]
+    fn what_is_too_long_for_the_status_is_left_out_of_it_and_not_cut() {
+        let mut lost = vault();
+        lost.release.file.as_mut().unwrap().url = "x".repeat(2049);
+        assert_eq!(lost_in_status(&lost), None);
+        assert_eq!(lost_release(&lost_in_status(&vault()).unwrap(), &"1.21.10".parse().unwrap()), Some(vault()));
+    }
+
     fn known() -> Known {
         Known {
             floor: Some("1.21.11".parse().unwrap()),
@@ -139,6 +220,7 @@ mod tests {
                     project: ProjectKey { source: Source::Modrinth, project: "vault".to_owned() },
                     version: "1.7.3 (build 131)".to_owned(),
                 }],
+                lost: vec![vault()],
                 image: Some("docker.io/itzg/minecraft-server:2026.8.1-java21@sha256:0".to_owned()),
                 java: Some(21),
                 since: None,

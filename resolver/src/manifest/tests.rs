@@ -112,6 +112,7 @@ fn a_server_and_its_plugins_become_a_request() {
         image: None,
         unasked: Vec::new(),
         versions: Vec::new(),
+        lost: Vec::new(),
         java: None,
         since: None,
     };

@@ -229,7 +229,9 @@ fn pin(wish: &PluginWish) -> Option<&str> {
 
 /// Whether the server runs a release of a project.
 pub(crate) fn runs_any(request: &Request, project: &Project) -> bool {
-    let runs = |running: &Running| project.releases.iter().any(|release| running.has(release));
+    let runs = |running: &Running| {
+        running.lost_release(project).is_some() || project.releases.iter().any(|release| running.has(release))
+    };
     request.running.as_ref().is_some_and(runs)
 }
 

@@ -25,16 +25,19 @@ pub(super) fn judge<'a>(
     rules: &Rules<'_>,
     offer: Offer<'_>,
     now: Timestamp,
-    running: Option<&Running>,
+    running: Option<&'a Running>,
 ) -> Verdicts<'a> {
     let runs = |release: &Release| running.is_some_and(|running| running.has(release));
-    let releases = listed(project, now, runs);
+    let lost = running.and_then(|running| running.lost_release(project));
+    let releases = listed(project, now, runs, lost);
     // A project that has nothing on the channel is used at its most stable one.
     let source = project.key.source;
     let loads: Vec<Loads> = releases.iter().map(|release| rules.jars.loads(release, source)).collect();
     let fault = |(release, loads): (&&Release, &Loads)| material_fault(release, *loads, rules, offer);
     let faults: Vec<Option<Unusable>> = releases.iter().zip(&loads).map(fault).collect();
-    let sound = releases.iter().zip(&faults).filter(|(_, fault)| fault.is_none());
+    // What the project has lost says nothing of how stable what it has is.
+    let on_page = releases.iter().zip(&faults).skip(usize::from(lost.is_some()));
+    let sound = on_page.filter(|(_, fault)| fault.is_none());
     let best = sound.map(|(release, _)| release.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
     let superseded = superseded(&releases, &faults, channel, rules);
@@ -51,7 +54,7 @@ pub(super) fn judge<'a>(
 
 /// The release (its place, and its version) below which a plugin does not go: the newest that runs, or the first that was
 /// put up as that version at the same instant. None where it may go down, and where what runs can be used nowhere any
-/// more; one that its page has lost is not among the releases at all.
+/// more; one that its page has lost is the first of all, because nobody knows what came before it.
 pub(super) fn floor(verdicts: &Verdicts<'_>, rules: &Rules<'_>, running: Option<&Running>) -> Option<(usize, String)> {
     let running = running.filter(|_| !rules.may_go_down)?;
     let runs = verdicts
@@ -63,8 +66,14 @@ pub(super) fn floor(verdicts: &Verdicts<'_>, rules: &Rules<'_>, running: Option<
     Some((first, floor.version.clone()))
 }
 
-/// The releases of a project that count at `now`, oldest first: those that were out, and those that run.
-pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) -> bool) -> Vec<&Release> {
+/// The releases of a project that count at `now`, oldest first: those that were out, and those that run. Before all of them stand those that
+/// run and that its page has lost: whatever else will do is taken instead.
+pub(super) fn listed<'a>(
+    project: &'a Project,
+    now: Timestamp,
+    runs: impl Fn(&Release) -> bool,
+    lost: impl IntoIterator<Item = &'a Release>,
+) -> Vec<&'a Release> {
     let mut ordered: Vec<(bool, &Release)> = project
         .releases
         .iter()
@@ -77,6 +86,7 @@ pub(super) fn listed(project: &Project, now: Timestamp, runs: impl Fn(&Release) 
     if releases.len() > MOST_RELEASES {
         releases.drain(..releases.len() - MOST_RELEASES);
     }
+    releases.splice(0..0, lost);
     releases
 }
 

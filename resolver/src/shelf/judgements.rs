@@ -16,7 +16,7 @@ use super::names::{Meaning, Names, Spoken};
 use super::{Rules, Stocked};
 use crate::catalog::{Catalog, Channel, ProjectKey, Release};
 use crate::facts::Facts;
-use crate::request::{Dependencies, Request};
+use crate::request::{Dependencies, Request, Running};
 use crate::unusable::Unusable;
 
 /// One project under one set of rules.
@@ -38,6 +38,8 @@ struct Basis<'a> {
     offer: Offer<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
+    /// The one that runs and that its page has lost: each server's own, so that no two have one judgement for it.
+    lost: Option<*const Release>,
     /// With `dependencies: Forbid` or `Propose`, that and what is asked for.
     forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
     /// With facts about it that are not built in, those and what is asked for: names mean something there first.
@@ -161,12 +163,14 @@ impl<'a> Judgements<'a> {
         (names, spoken): (&Names, &Spoken),
     ) -> Rc<Judged<'a>> {
         let offer = Offer::of(request, self.published);
+        let (project, running) = (&self.catalog.projects[place], request.running.as_ref());
         let facing = Facing::of(request, requested, rules.requires).beside(files);
-        let facts = !files.is_empty() || facing.mentions(&self.catalog.projects[place]);
+        let facts = !files.is_empty() || facing.mentions(project);
         let basis = Basis {
             rules: rules.clone(),
             offer,
             runs: self.runs(place, request),
+            lost: running.and_then(|running| running.lost_release(project)).map(std::ptr::from_ref),
             forbidden_but: (request.dependencies != Dependencies::Install)
                 .then(|| (request.dependencies, requested.clone())),
             facts: facts.then(|| (&request.facts, requested.clone())),
@@ -179,7 +183,7 @@ impl<'a> Judgements<'a> {
             return Rc::clone(judged);
         }
         let at = At { request, requested, files, names, offer, facing };
-        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, at));
+        let judged = Rc::new(judge_one(self.catalog, self.now, place, (rules, running), at));
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -196,12 +200,18 @@ struct At<'x> {
     facing: Facing<'x>,
 }
 
-fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_>) -> Judged<'a> {
+fn judge_one<'a>(
+    catalog: &'a Catalog,
+    now: Timestamp,
+    place: usize,
+    (rules, running): (&Rules<'_>, Option<&'a Running>),
+    at: At<'_>,
+) -> Judged<'a> {
     let At { request, requested, files, names, offer, facing } = at;
-    let verdicts = judge(&catalog.projects[place], rules, offer, now, request.running.as_ref());
+    let verdicts = judge(&catalog.projects[place], rules, offer, now, running);
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
-    let floor = floor(&verdicts, rules, request.running.as_ref());
-    let runs_now = |release: &Release| request.running.as_ref().is_some_and(|running| running.has(release));
+    let floor = floor(&verdicts, rules, running);
+    let runs_now = |release: &Release| running.is_some_and(|running| running.has(release));
     // Few plugins are held, and only of those the one that runs has to be looked for.
     let held = rules.hold.and_then(|(object, by)| {
         let (at, _) = verdicts.releases.iter().rfind(|(release, _)| runs_now(release))?;

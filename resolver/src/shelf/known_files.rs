@@ -96,7 +96,7 @@ impl<'x> Beside<'x> {
             catalog,
             place,
             own,
-            theirs: listed(file.project, now, |release| facing.runs(release)),
+            theirs: listed(file.project, now, |release| facing.runs(release), None),
             lines: (in_order(file.release).into_iter().filter(about))
                 .map(|line| (line.kind, line.version_id.as_deref()))
                 .collect(),

@@ -239,7 +239,9 @@ fn bounded(peers: &Peers<'_>, release: &Release, bound: &Bound) -> (IndexSet, Op
 /// The index of the oldest of these (oldest first) that a release is taken to need: the newest of its channel on its day.
 pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<usize> {
     let until = release.published.map(|published| ripe_at(published, overlay::SAME_RELEASE_NIGHT));
-    let on_its_day = |other: &&Release| other.channel == release.channel && other.published <= until;
+    // Of one without a date nobody knows the day.
+    let on_its_day =
+        |other: &&Release| other.channel == release.channel && other.published.is_some() && other.published <= until;
     others.iter().rposition(on_its_day).map(|at| at + 1)
 }
 

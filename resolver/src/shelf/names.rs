@@ -114,7 +114,8 @@ impl Names {
         let mut claims = Vec::new();
         for Bearer { place, requested, spoken } in bearers {
             let project = &catalog.projects[*place];
-            if !project.releases.iter().any(|release| software.is_kin_of(release)) {
+            let lost = request.running.as_ref().and_then(|running| running.lost_release(project));
+            if !project.releases.iter().chain(lost).any(|release| software.is_kin_of(release)) {
                 continue;
             }
             let mut claim = |second: bool, name: String| claims.push((second, !requested, &project.key, name, *place));

@@ -22,7 +22,7 @@ use super::{Link, Stocked, paper};
 use crate::catalog::{Catalog, Release};
 use crate::facts::{UsedFact, VersionFact};
 use crate::overlay::Own;
-use crate::request::{PaperWish, Request};
+use crate::request::{PaperWish, Request, Running};
 use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
@@ -125,6 +125,8 @@ struct Desk<'a> {
     now: Timestamp,
     judgements: Judgements<'a>,
     running: HashSet<&'a str>,
+    /// What runs where pages have lost some of it.
+    losers: Vec<&'a Running>,
     projects: BTreeMap<usize, Listing<'a>>,
     sheets: Vec<(usize, Sheet)>,
     /// By the address of the judgement, which `judgements` keeps alive, and the list of Papers.
@@ -143,6 +145,7 @@ impl<'a> Tables<'a> {
             catalog,
             now,
             judgements: Judgements::of_many(catalog, requests, now),
+            losers: running.clone().filter(|running| !running.lost.is_empty()).collect(),
             running: running.flat_map(|running| &running.releases).map(String::as_str).collect(),
             projects: BTreeMap::new(),
             sheets: Vec::new(),
@@ -236,11 +239,13 @@ impl<'a> Desk<'a> {
         if let Some(&sheet) = self.sheet_of.get(&key) {
             return sheet;
         }
-        let running = &self.running;
-        let listing = self.projects.entry(member.place).or_insert_with(|| Listing {
-            name: &member.project.name,
-            releases: listed(member.project, self.now, |release| running.contains(release.id.as_str())),
-            links: Vec::new(),
+        let (running, losers) = (&self.running, &self.losers);
+        let listing = self.projects.entry(member.place).or_insert_with(|| {
+            let runs = |release: &Release| running.contains(release.id.as_str());
+            // Of each server its own, also where several run the same: no other one may use it.
+            let lost = losers.iter().filter_map(|running| running.lost_release(member.project));
+            let releases = listed(member.project, self.now, runs, lost);
+            Listing { name: &member.project.name, releases, links: Vec::new() }
         });
         let judged = &member.judged.releases;
         let (_, _, reader) = &self.papers[papers];
@@ -312,7 +317,9 @@ impl<'a> Desk<'a> {
                     continue;
                 }
                 let basis = facts.then(|| {
-                    let running = facing.running(self.catalog, place.project);
+                    let mut running = facing.running(self.catalog, place.project);
+                    let lost = request.running.iter().flat_map(|running| &running.lost);
+                    running.extend(lost.map(|lost| lost.release.id.as_str()));
                     (place.requires, request.facts.all(), asked.clone(), running)
                 });
                 let known = shared.entry(place.sheet).or_default();

@@ -146,10 +146,41 @@ proptest! {
                 image: None,
                 unasked: Vec::new(),
                 versions: Vec::new(),
+                lost: Vec::new(),
                 java: None,
                 since: None,
             });
             prop_assert_eq!(solved(&again).unwrap().lock.digest(), first.lock.digest());
+        }
+    }
+
+    #[test]
+    fn what_is_held_stays_although_its_page_has_lost_it_and_nobody_else_gets_it(problem in problems(), held in any::<u8>()) {
+        let Ok(first) = solved(&problem) else { return Ok(()) };
+        let mut after = problem.clone();
+        after.request.paper = PaperWish::Pin { version: first.lock.minecraft.clone() };
+        let holds = |at: usize| held >> (at % 8) & 1 == 1;
+        for (at, wish) in after.request.plugins.iter_mut().enumerate() {
+            wish.hold = holds(at).then_some(crate::request::Hold::Plugin);
+        }
+        let wishes: Vec<_> = after.request.plugins.iter().filter(|wish| wish.hold.is_some()).cloned().collect();
+        let is_held = |locked: &&crate::lock::LockedPlugin| wishes.iter().any(|wish| wish.key == locked.key);
+        let kept: Vec<_> = first.lock.plugins.iter().filter(is_held).collect();
+        for project in &mut after.catalog.projects {
+            project.releases.retain(|release| kept.iter().all(|locked| locked.release_id != release.id));
+        }
+        let running = crate::request::Running::of(&first.lock).with_lost(&first.lock, &after.catalog);
+        prop_assert_eq!(running.lost.len(), kept.len());
+        let another = Problem { request: Request { running: None, ..after.request.clone() }, ..after.clone() };
+        after.request.running = Some(running);
+        // What runs goes together, so there is an answer.
+        let lock = solved(&after).unwrap().lock;
+        for locked in kept {
+            prop_assert_eq!(lock.plugins.iter().find(|other| other.key == locked.key), Some(locked));
+        }
+        prop_assert_eq!(crate::verify::unmet(&lock, &after.catalog, &after.request, after.now), Ok(Vec::new()));
+        if let Ok(Resolution { lock, .. }) = solved(&another) {
+            prop_assert_eq!(crate::verify::broken_facts(&lock, &after.catalog, after.now), Vec::new());
         }
     }
 
@@ -164,6 +195,21 @@ proptest! {
         }
         prop_assert!(text.lines().count() < 60, "{text}");
     }
+}
+
+#[test]
+fn where_no_way_is_left_to_try_a_budget_that_is_used_up_left_nothing_out() {
+    let Problem { catalog, request, now } = small::a_newer_paper_without_a_build();
+    let answer = |steps| {
+        let resolution = resolve_within(&catalog, &request, now, Budget { steps, ..Budget::default() }).ok()?;
+        let Explanation::Solved(solved) = resolution.explanation else { panic!("a set was found") };
+        Some(solved)
+    };
+    let is_whole = |solved: &crate::explain::Solved| solved.newer_paper.iter().all(|newer| newer.gave_up.is_none());
+    let whole = (1..200).filter_map(answer).find(is_whole).expect("200 steps are plenty");
+    assert_eq!((whole.newer_paper.len(), whole.hints.len(), whole.hints_left_out), (1, 0, None));
+    let part = (1..200).filter_map(answer).find(|solved| !is_whole(solved)).expect("one step less is too few");
+    assert_eq!(part.hints_left_out, Some(crate::explain::HintsLeftOut::BudgetUsedUp));
 }
 
 #[test]

@@ -97,6 +97,7 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
         releases: catalog.projects.iter().map(|project| dice.one(&project.releases).id.clone()).collect(),
         unasked: Vec::new(),
         versions: Vec::new(),
+        lost: Vec::new(),
         image: None,
         java: None,
         since: None,

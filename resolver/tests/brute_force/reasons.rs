@@ -134,7 +134,16 @@ impl<'p> Judged<'p> {
                 })?;
                 is_newest(member, newest.as_ref())
             }
-            Reason::ReleasesUnusable { plugin, version, published, older, unusable, up_to: told, object: _ } => {
+            Reason::ReleasesUnusable {
+                plugin,
+                version,
+                published,
+                older,
+                unusable,
+                up_to: told,
+                object: _,
+                lost: _,
+            } => {
                 let (at, member) = self.member(plugin)?;
                 let listed = |asked: &Asked<'_>, paper: &usize| {
                     self.book.papers[*paper].build.is_some() && self.book.listed(at, asked.release, *paper)

@@ -63,6 +63,7 @@ pub(super) fn request(dice: &mut Dice, catalog: &Catalog, named: &[&str]) -> Req
                 releases,
                 unasked,
                 versions: Vec::new(),
+                lost: Vec::new(),
                 image,
                 java,
                 since: None,

@@ -104,7 +104,7 @@ pub(crate) fn day(text: Option<&str>) -> Timestamp {
     text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
 }
 
-fn artifact(name: &str, hash: bool) -> Artifact {
+pub(crate) fn artifact(name: &str, hash: bool) -> Artifact {
     Artifact {
         name: format!("{name}.jar"),
         url: format!("https://files.example/{name}.jar"),

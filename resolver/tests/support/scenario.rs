@@ -10,15 +10,15 @@ use resolver::catalog::{
 };
 use resolver::facts::{Facts, Requirement};
 use resolver::request::{
-    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperWish, PluginWish,
-    Request, Running, RunningVersion, Unlisted, VersionWish,
+    CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, LostRelease, OverrideMode, PaperWish,
+    PluginWish, Request, Running, RunningVersion, RunsOn, Unlisted, VersionWish,
 };
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 use serde::Deserialize;
 
-use super::published::{ReleaseFields, day, papers};
+use super::published::{ReleaseFields, artifact, day, papers};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +74,9 @@ struct Limits {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Another {
+    /// How many servers ask for this, where it is not one: of the others only the answer is not shown.
+    #[serde(default = "one")]
+    pub(crate) copies: usize,
     pub(crate) request: Wanted,
     pub(crate) expect: Expect,
 }
@@ -112,6 +115,9 @@ pub(crate) struct Wanted {
     running: Option<Vec<String>>,
     #[serde(default)]
     running_software: Software,
+    /// Those of `running` that are on no page any more and are known from the lock; and who came for each, by slug.
+    #[serde(default)]
+    running_lost: BTreeMap<String, Vec<String>>,
     /// The tag of the image that runs.
     running_image: Option<String>,
     /// The plugins that run and nobody asked for, by slug.
@@ -127,6 +133,10 @@ pub(crate) struct Wanted {
     hold: Vec<String>,
     /// `*`, `latest` (one version on all servers), or `=version`.
     plugins: BTreeMap<String, String>,
+}
+
+fn one() -> usize {
+    1
 }
 
 fn auto() -> String {
@@ -330,6 +340,17 @@ impl Scenario {
                     .iter()
                     .filter_map(|text| text.split_once(' '))
                     .map(|(slug, version)| RunningVersion { project: self.key(slug), version: version.to_owned() })
+                    .collect(),
+                lost: (wanted.running_lost.iter())
+                    .map(|(text, needs)| {
+                        let (slug, version) = text.split_once(' ').unwrap();
+                        let minecraft: Minecraft = minecraft.parse().unwrap();
+                        let on = RunsOn { software: wanted.running_software, minecraft: &minecraft, java: None };
+                        let ids = (text.replace(' ', "-"), version.to_owned());
+                        let file = artifact(&ids.0, true);
+                        LostRelease::new(self.key(slug), ids, on, needs.iter().map(|slug| self.id(slug)), [file])
+                            .unwrap()
+                    })
                     .collect(),
                 unasked: wanted.running_unasked.iter().map(|slug| self.key(slug)).collect(),
                 image: wanted.running_image.as_deref().map(|tag| {

@@ -1,6 +1,7 @@
 //! Pure. Which steps are tried together, and which of the hints that were proven are shown.
 
 use super::super::PaperName;
+use super::trials::{Untried, tidy};
 use super::*;
 use crate::software::Software;
 
@@ -12,6 +13,11 @@ fn wait(hour: i64) -> HintStep {
     HintStep::WaitUntil { at: Timestamp::from_second(3600 * hour).unwrap() }
 }
 
+/// As where all is tried.
+fn combine(blockers: &[Vec<HintStep>]) -> Vec<Vec<HintStep>> {
+    combinations(blockers, &Untried::default())
+}
+
 /// One blocker for each, in the order of the names.
 fn blockers(count: usize) -> Vec<Vec<HintStep>> {
     (0..count).map(|at| vec![delay(&format!("p{at}"))]).collect()
@@ -19,19 +25,36 @@ fn blockers(count: usize) -> Vec<Vec<HintStep>> {
 
 #[test]
 fn one_way_around_each_blocker_is_tried_together_and_the_longest_wait_alone() {
-    assert_eq!(combinations(&[]), Vec::<Vec<HintStep>>::new());
-    assert_eq!(combinations(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "a lone one: each way");
+    assert_eq!(combine(&[]), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combine(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "a lone one: each way");
     let two = [vec![wait(1), delay("b"), delay("c")], vec![wait(3), delay("a")]];
-    assert_eq!(combinations(&two), [vec![wait(3)], vec![delay("a"), delay("b")]]);
+    assert_eq!(combine(&two), [vec![wait(3)], vec![delay("a"), delay("b")]]);
     let same = [vec![delay("a")], vec![delay("a")]];
-    assert_eq!(combinations(&same), [vec![delay("a")]], "one step may be the way around two");
+    assert_eq!(combine(&same), [vec![delay("a")]], "one step may be the way around two");
 }
 
 #[test]
 fn a_blocker_without_a_way_around_it_and_more_than_six_lead_to_no_hint() {
-    assert_eq!(combinations(&[vec![delay("a")], Vec::new()]), Vec::<Vec<HintStep>>::new());
-    assert_eq!(combinations(&blockers(MOST_STEPS)), [blockers(MOST_STEPS).concat()]);
-    assert_eq!(combinations(&blockers(MOST_STEPS + 1)), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combine(&[vec![delay("a")], Vec::new()]), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combine(&blockers(MOST_STEPS)), [blockers(MOST_STEPS).concat()]);
+    assert_eq!(combine(&blockers(MOST_STEPS + 1)), Vec::<Vec<HintStep>>::new());
+}
+
+#[test]
+fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all_is_short() {
+    let told = |blockers: &[Vec<HintStep>]| {
+        let untried = Untried::default();
+        (combinations(blockers, &untried), untried.told())
+    };
+    let left_out = Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 });
+    assert_eq!(told(&blockers(MOST_STEPS)).1, None);
+    assert_eq!(told(&blockers(MOST_STEPS + 1)), (Vec::new(), left_out));
+    let no_way = [blockers(MOST_STEPS), vec![Vec::new()]].concat();
+    assert_eq!(told(&no_way), (Vec::new(), None), "where one has no way around it, none is left to try");
+    let waits = vec![vec![wait(1)]; MOST_STEPS + 1];
+    assert_eq!(told(&waits), (vec![vec![wait(1)]], None));
+    let same = vec![vec![delay("a")]; MOST_STEPS + 1];
+    assert_eq!(told(&same), (vec![vec![delay("a")]], None), "one step may be the way around many");
 }
 
 #[test]
@@ -40,9 +63,17 @@ fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
     let unpin = HintStep::UnpinPlugin { object: "a".to_owned() };
     let correct = HintStep::PinPlugin { object: "a".to_owned(), version: "2".to_owned() };
     let ways = vec![vec![wait(1)], vec![correct.clone()], vec![unpin.clone()]];
-    assert_eq!(beside(ways, &pin), [vec![pin.clone(), correct], vec![unpin, pin.clone()]], "in order, and no waiting");
-    let of = |count: usize| beside(vec![blockers(count).concat()], &pin).len();
-    assert_eq!([of(MOST_STEPS - 1), of(MOST_STEPS)], [1, 0]);
+    assert_eq!(
+        beside(ways, &pin, &Untried::default()),
+        [vec![pin.clone(), correct], vec![unpin, pin.clone()]],
+        "in order, and no waiting"
+    );
+    let of = |count: usize| {
+        let untried = Untried::default();
+        (beside(vec![blockers(count).concat()], &pin, &untried).len(), untried.told())
+    };
+    assert_eq!(of(MOST_STEPS - 1), (1, None));
+    assert_eq!(of(MOST_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 })), "and it is said");
 }
 
 /// What comes first, what comes after it, and why.

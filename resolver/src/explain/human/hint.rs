@@ -1,6 +1,6 @@
 //! Pure. Hints as text: the exact field and value.
 
-use super::super::words::{build_channel, channel, in_a_shell, instant, list, sentence};
+use super::super::words::{build_channel, channel, count, in_a_shell, instant, list, sentence};
 use super::super::{Allowance, Awaited, Hint, HintStep, HintsLeftOut, PaperName, Proposal};
 use super::{Page, named, short};
 use crate::catalog::Channel;
@@ -39,6 +39,10 @@ fn not_tried(left_out: HintsLeftOut) -> String {
             "Not every way was tried: all that this question may cost was used up. There may be more that you can do."
                 .to_owned()
         }
+        HintsLeftOut::TooManyAtOnce { steps } => format!(
+            "Ways with {} steps or more at once were not tried, because so much is in the way. There may be one.",
+            count(steps)
+        ),
     }
 }
 

@@ -57,12 +57,14 @@ pub(super) fn holder_lines(holder: &Holder, minecraft: &Minecraft, on: &Page) ->
             let missing = if holder.nearest.is_empty() { "" } else { "does not exist; " };
             format!("{missing}pinned by you (Plugin {object}, `spec.version`){}.", words::nearest_are(&holder.nearest))
         }
+        (None, Some(newest)) if newest.lost => "runs now, and its page has lost it.".to_owned(),
         (None, Some(newest)) => format!("newest, {}.", of(newest.published)),
         (None, None) => format!("has no release that may be used ({read})."),
     };
     let refuses = holder.newest.as_ref().and_then(|newest| newest.refuses.as_ref());
     let listing = holder.newest.as_ref().map(|newest| match (&newest.refuses, &newest.up_to) {
         (Some(unusable), _) => format!(" It {}.", words::unusable(unusable)),
+        (None, _) if newest.lost => format!(" Nobody says that it runs on {minecraft}."),
         (None, _) if holder.key.source == Source::Url => {
             format!(" Your compatibilityOverride does not name {minecraft}.")
         }
@@ -105,6 +107,7 @@ fn lack_line(lack: &Lack, minecraft: &Minecraft) -> String {
             let on = object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"));
             format!("your compatibilityOverride{on} takes {minecraft} away")
         }
+        (None, _) if release.lost => "its page has lost it".to_owned(),
         (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, and not for {minecraft}"),
         (None, None) => match &release.up_to {
             Some(up_to) if up_to < minecraft => format!("it is listed up to {up_to}"),

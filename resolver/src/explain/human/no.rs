@@ -136,14 +136,15 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
         Reason::NotListed { plugin, papers, newest, read_at, .. } => {
             not_listed(plugin, papers, newest.as_ref(), &read(*read_at, now))
         }
-        Reason::ReleasesUnusable { plugin, version, published, older, up_to, unusable, .. } => {
+        Reason::ReleasesUnusable { plugin, version, published, older, up_to, lost, unusable, .. } => {
             let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
             let older = match older {
                 0 => String::new(),
                 1 => " (so is 1 older one)".to_owned(),
                 n => format!(" (so are {n} older ones)"),
             };
-            let head = format!("{plugin} {version}, {}{listed}", of(*published));
+            let of = if *lost { "which runs and is on its page no more".to_owned() } else { of(*published) };
+            let head = format!("{plugin} {version}, {of}{listed}");
             (head, format!("{}{older}", words::unusable(unusable)))
         }
         Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed, optional, fact } => {
@@ -177,6 +178,13 @@ fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, rea
     match newest {
         Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
             (format!("{plugin} {version}"), words::unusable(unusable))
+        }
+        Some(newest) if newest.lost => {
+            let papers = spans(papers);
+            (
+                format!("{plugin} {}", newest.version),
+                format!("runs now, and its page has lost it: nobody says that it runs on {papers}"),
+            )
         }
         Some(newest) => {
             let oldest_asked = papers.first().map(|span| &span.from);

@@ -3,8 +3,8 @@
 use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Down, Lacks, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed,
-    Warning,
+    Because, ChosenPaper, ChosenPlugin, Down, Kept, Lacks, Listing, NewerBuild, NewerPaper, OneVersion, Solved,
+    Unfollowed, Warning,
 };
 use super::holders::{but, holder_lines, holder_name, holder_table};
 use super::no::{one_version_row, one_version_rule, takes};
@@ -175,7 +175,16 @@ fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
         Listing::Sibling { of } => line = format!("{line}, listed for {of}, which Paper never built"),
         Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
         Listing::NoList => line = format!("{line}, lists no {} version at all", software.numbered_as()),
+        Listing::Lost => "on its page no more; stays because it runs now".clone_into(&mut line),
         Listing::RunsNow => line = format!("{line}, not listed for this {software}; stays because it runs now"),
+    }
+    // Where Paper stays, the first line tells what changes.
+    if on.paper.instead_of.is_some() {
+        match &plugin.instead_of {
+            Some(runs) => line = format!("{line} (runs {runs})"),
+            None if !plugin.runs_now => line.push_str(" (new)"),
+            None => {}
+        }
     }
     (format!("{} {}", plugin.name, plugin.version), vec![line])
 }
@@ -403,9 +412,23 @@ fn warned(warning: &Warning, software: Software) -> String {
                 Down::Allowed => "as `spec.allowDowngrade` lets it".to_owned(),
                 Down::Pinned => "as its pin says".to_owned(),
                 Down::Unusable { unusable } => format!("because {from} {}", words::unusable(unusable)),
+                Down::Overridden => "as `compatibilityOverride` of its Plugin says".to_owned(),
+                Down::Others { with, facts } => {
+                    format!("because {from} does not go together with {}{}", list(with, 4), words::because(facts))
+                }
             };
             format!(
                 "{plugin} goes down from {from}, which runs, to {to}, {lets}. It may not read what {from} has written: keep a copy of its folder."
+            )
+        }
+        Warning::RunningReleaseKept { plugin, version, because } => {
+            let because = match because {
+                Kept::Held => "because you hold it",
+                Kept::Pinned => "because you pinned it",
+                Kept::NothingElse => "because nothing else of it would do",
+            };
+            format!(
+                "{plugin} stays at {version}, which runs and which its page no longer has, {because}. Nobody says any more what else it runs on."
             )
         }
         Warning::RunningReleaseGone { plugin, from, to } if from == to => format!(

@@ -115,6 +115,7 @@ fn listing(plugin: &ChosenPlugin, on: &Minecraft) -> String {
         Listing::Sibling { of } => format!("listed for {of}, which is as good"),
         Listing::Override => "allowed by you".to_owned(),
         Listing::NoList => "has no list".to_owned(),
+        Listing::Lost => "on its page no more; it runs now and stays".to_owned(),
         Listing::RunsNow => "not listed; it runs now and stays".to_owned(),
     }
 }

@@ -106,10 +106,14 @@ impl<'c, 'a> Company<'c, 'a> {
         }
     }
 
-    /// The server alone on these Papers; `None`: nothing.
-    fn alone(&self, at: usize, papers: IndexSet, known: &mut Known) -> Option<Party<'c, 'a>> {
+    /// The server alone on these Papers, without some of its shelves; `None`: nothing.
+    fn alone(&self, at: usize, papers: IndexSet, gone: &[usize], known: &mut Known) -> Option<Party<'c, 'a>> {
         let mut party = Party::of(self.tables, vec![self.seat(at)]);
         party.papers[0] = papers;
+        for &shelf in gone {
+            let slot = party.slot_of[0][shelf];
+            party.slots[slot].domain = IndexSet::absent();
+        }
         party.narrow(known)?;
         Some(party)
     }
@@ -117,13 +121,18 @@ impl<'c, 'a> Company<'c, 'a> {
     /// Who shares a plugin with the server and has no release of it in common with it: on `mine` (Papers) of the server
     /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`.
     pub(crate) fn clashes(&self, mine: &IndexSet, settled: bool) -> Vec<Clash> {
+        self.clashes_without(&[], mine, settled)
+    }
+
+    /// The same as if some shelves of the server were not there.
+    pub(crate) fn clashes_without(&self, gone: &[usize], mine: &IndexSet, settled: bool) -> Vec<Clash> {
         let mut known = Known::default();
-        let Some(me) = self.alone(self.me, mine.clone(), &mut known) else { return Vec::new() };
+        let Some(me) = self.alone(self.me, mine.clone(), gone, &mut known) else { return Vec::new() };
         let mut clashes: Vec<Clash> = Vec::new();
         for other in self.others() {
             let papers = if settled { self.papers_before(other) } else { self.seat(other).open.clone() };
-            let Some(them) = self.alone(other, papers, &mut known) else { continue };
-            for shelf in 0..me.seats[0].shelves.len() {
+            let Some(them) = self.alone(other, papers, &[], &mut known) else { continue };
+            for shelf in (0..me.seats[0].shelves.len()).filter(|shelf| !gone.contains(shelf)) {
                 let Some(theirs) = self.shared(shelf, other) else { continue };
                 let could = |seat: usize, party: &Party<'_, '_>, shelf: usize| Could {
                     seat,
@@ -276,19 +285,19 @@ impl<'c, 'a> Company<'c, 'a> {
     }
 
     /// What the server would run if its request were `mine`, and the steps that led to it were taken by all; `None` when
-    /// there is nothing for it, or when the group is too large to try.
+    /// there is nothing for it. Not for a group that is too large to try.
     pub(crate) fn outcome(
         &self,
         mine: &Request,
         steps: &[HintStep],
         now: Timestamp,
         meter: &Meter,
-    ) -> Option<BareAnswer> {
+    ) -> Result<Option<BareAnswer>, GaveUp> {
         let tell = |company: Option<&Company<'_, '_>>| match company {
-            Some(company) => company.bare_answer(now),
+            Some(company) => Ok(company.bare_answer(now)),
             None => outcome(|| World::build(self.catalog, mine, now), meter),
         };
-        self.imagine(mine, steps, now, meter, tell)?
+        self.imagine(mine, steps, now, meter, tell).unwrap_or_else(|| Err(meter.gave_up()))
     }
 
     /// The server and its group (none, if it has none then) as they would be if its request were `mine`, and the steps that led to it

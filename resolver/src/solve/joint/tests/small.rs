@@ -189,6 +189,7 @@ pub(super) fn fleet(seed: u64) -> Small {
                 .collect(),
             unasked: Vec::new(),
             versions: Vec::new(),
+            lost: Vec::new(),
             image: None,
             java: None,
             since: None,
