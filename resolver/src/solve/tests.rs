@@ -198,21 +198,6 @@ proptest! {
 }
 
 #[test]
-fn where_no_way_is_left_to_try_a_budget_that_is_used_up_left_nothing_out() {
-    let Problem { catalog, request, now } = small::a_newer_paper_without_a_build();
-    let answer = |steps| {
-        let resolution = resolve_within(&catalog, &request, now, Budget { steps, ..Budget::default() }).ok()?;
-        let Explanation::Solved(solved) = resolution.explanation else { panic!("a set was found") };
-        Some(solved)
-    };
-    let is_whole = |solved: &crate::explain::Solved| solved.newer_paper.iter().all(|newer| newer.gave_up.is_none());
-    let whole = (1..200).filter_map(answer).find(is_whole).expect("200 steps are plenty");
-    assert_eq!((whole.newer_paper.len(), whole.hints.len(), whole.hints_left_out), (1, 0, None));
-    let part = (1..200).filter_map(answer).find(|solved| !is_whole(solved)).expect("one step less is too few");
-    assert_eq!(part.hints_left_out, Some(crate::explain::HintsLeftOut::BudgetUsedUp));
-}
-
-#[test]
 fn a_class_of_unusable_releases_is_one_fact_of_the_proof() {
     // Guards the trick of `set::Index::Bulk`: should pubgrub stop building custom facts with `singleton`, the reason
     // would cover one release, the search would go on with the next, and this would count them.

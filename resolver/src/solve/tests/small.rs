@@ -227,20 +227,6 @@ pub(super) fn strangers() -> Problem {
     }
 }
 
-/// One plugin asked for, and a newer Paper that nobody can have.
-pub(super) fn a_newer_paper_without_a_build() -> Problem {
-    let newer = PaperVersion { builds: Vec::new(), ..paper(1, true) };
-    Problem {
-        catalog: Catalog {
-            paper: vec![paper(0, true), newer],
-            projects: vec![project("a", vec![release("a", 0, 1, &[0, 1])])],
-            ..Catalog::unread_at(day(0))
-        },
-        request: request(vec![wish("a")], PaperWish::Auto),
-        now: day(22),
-    }
-}
-
 /// One plugin asked for, with this many betas for the only Paper and one release for another.
 pub(super) fn many_betas(betas: usize) -> Problem {
     let mut releases = vec![release("a", 0, 1, &[1])];
