@@ -11,7 +11,7 @@ use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
 use super::{
-    Report, backup, crashes, drain, images, in_words, is_open, last_stop, new_volume, plugin_data, replaced, status,
+    Report, backup, blocked, crashes, drain, images, is_open, last_stop, new_volume, plugin_data, replaced, status,
 };
 use crate::chain::cut;
 use crate::k8s::events::Note;
@@ -38,9 +38,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
             notes.push(normal("UpdateStaged", staged(report)));
         }
     }
-    if plan.is_impossible() {
-        notes.push(warning("NoSolution", in_words(&plan.explanation)));
-    }
+    notes.extend(blocked::note(plan, before));
     notes.extend(of_the_schedule(server, report, before));
     notes.extend(called_off(report, before));
     notes.extend(refused_by_agent(report));
