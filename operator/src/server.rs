@@ -384,6 +384,11 @@ async fn bring_files(
     runs: &WhatRuns,
     seen: &observe::Observed,
 ) -> Result<(Arc<record::LockRecord>, Option<String>), PassError> {
+    if let Some(running) = runs.record_of(lock) {
+        // Nothing has to be brought, so nothing stands in the way of that: not a file of people's own either, beside which it runs.
+        files::offer(ctx, running);
+        return Ok((running.clone(), None));
+    }
     let brought = files::complete(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
     // A first start and what is on trial are seen through to their end.
     let may_wait = runs.lock.is_some() && !Plan::is_on_trial(seen);

@@ -24,6 +24,7 @@ mod lost;
 pub(crate) mod no;
 mod one_version;
 mod refusal;
+mod shared_name;
 pub mod svg;
 pub(crate) mod target;
 pub(crate) mod together;
@@ -44,6 +45,7 @@ use refusal::is_zero;
 pub use refusal::{
     Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable,
 };
+pub use shared_name::SharedName;
 pub use warning::{Kept, Lacks, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
@@ -90,6 +92,14 @@ impl Explanation {
             Self::Solved(solved) => solved.newer_paper.first()?.gave_up.as_ref(),
             Self::GaveUp(gave_up) => Some(gave_up),
             Self::WhyNot(_) | Self::Impossible(_) | Self::Unanswerable(_) => None,
+        }
+    }
+
+    /// What keeps a chosen set from being brought, see [`Solved::stopped_by`].
+    pub fn stopped_by(&self) -> Option<(&str, &[String])> {
+        match self {
+            Self::Solved(solved) => solved.stopped_by(),
+            Self::WhyNot(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => None,
         }
     }
 

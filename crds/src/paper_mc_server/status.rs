@@ -366,7 +366,7 @@ pub struct RolloutFacts {
     pub failed: Vec<String>,
 }
 
-/// A newer Paper that is held back.
+/// A newer Paper that is held back, or a whole set that does not come.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateBlocked {
@@ -376,7 +376,7 @@ pub struct UpdateBlocked {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text1024")]
     pub reason: Option<String>,
-    /// By whom, the first 10.
+    /// Who holds Paper back, the first 10; nobody where two files of one plugin name keep the whole set away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub blocked_by: Vec<BlockedBy>,

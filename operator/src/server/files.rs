@@ -152,9 +152,14 @@ pub(crate) async fn kept(
     let name = lock_map_name(server, digest);
     let known = record::read_lock(&ctx.client, &ctx.memory, namespace, &name).await?;
     if let Some(known) = &known {
-        ctx.store.register(all(&known.files));
+        offer(ctx, known);
     }
     Ok(known)
+}
+
+/// Lets the store have the files of a set for the agents, which ask it for them.
+pub(crate) fn offer(ctx: &Context, record: &LockRecord) {
+    ctx.store.register(all(&record.files));
 }
 
 async fn fetch(ctx: &Context, file: &File) -> Result<std::path::PathBuf, FilesError> {

@@ -64,6 +64,11 @@ impl WhatRuns {
             .or_else(|| seen.settled_lock.as_ref().map(|record| record.lock.minecraft.clone()));
         Self { lock, floor, strangers: seen.report.as_deref().map(strangers) }
     }
+
+    /// What is kept of a lock that is what runs; None: it is another one.
+    pub(crate) fn record_of(&self, lock: &Lock) -> Option<&Arc<LockRecord>> {
+        self.lock.as_ref().filter(|record| record.lock.digest() == lock.digest())
+    }
 }
 
 /// What is known of a server beside the specs. It goes into the status as it is, for `resolver explain` to ask the same.
@@ -133,8 +138,8 @@ pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
 pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &WhatRuns) -> Answer {
     match resolved {
         Ok(resolution) => {
-            let same = runs.lock.as_ref().filter(|record| record.lock.digest() == resolution.lock.digest());
             // The same set read again later differs in dates only; the record that runs is kept, byte for byte.
+            let same = runs.record_of(&resolution.lock);
             let lock = same.map_or_else(|| with_image_of(resolution.lock, runs), |record| record.lock.clone());
             Answer { lock: Some(lock), explanation: resolution.explanation, solved: true }
         }

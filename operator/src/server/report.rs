@@ -27,6 +27,7 @@ use crate::memory::Key;
 use crate::requeue::Outcome;
 
 mod backup;
+mod blocked;
 mod conditions;
 mod cost;
 mod crashes;

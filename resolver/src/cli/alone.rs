@@ -37,16 +37,25 @@ impl Alone {
     }
 }
 
-/// All that would be changed on a server.
+/// A server, and what was chosen for it.
 pub(super) struct Whole<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) requests: &'a [Request],
-    pub(super) resolution: &'a Resolution,
-    pub(super) solved: &'a Solved,
-    pub(super) changes: &'a [Change],
+    pub(super) server: &'a str,
+    /// None: there is no set for all that is asked for.
+    pub(super) chosen: Option<Chosen<'a>>,
     pub(super) runs: &'a Runs,
     /// What runs, where that is known file by file.
     pub(super) lock: Option<&'a Lock>,
+}
+
+/// The set that was chosen for all that is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen<'a> {
+    pub(super) resolution: &'a Resolution,
+    pub(super) solved: &'a Solved,
+    /// All that would be another.
+    pub(super) changes: &'a [Change],
 }
 
 /// When all of it comes, which `when` says of what has no way of its own; and what of it also comes alone.
@@ -57,8 +66,27 @@ pub(super) fn alone(
     now: Timestamp,
     at: Timestamp,
 ) -> (When, Vec<Alone>) {
+    let mut all = parts(whole, schedule, &when, now, at);
+    // Where nothing else would be changed, it is all of it that comes then.
+    let is_all = |it: &Alone| {
+        let changes = whole.chosen.map(|chosen| chosen.changes);
+        changes == Some(it.changes.as_slice()) && it.when.is_known()
+    };
+    match all.iter().position(is_all) {
+        Some(place) => (all.remove(place).when, all),
+        None => (when, all),
+    }
+}
+
+/// What comes alone where nothing comes as a whole: there is no set for all of it, or it is not brought.
+pub(super) fn alone_only(whole: &Whole<'_>, schedule: Option<&Schedule>, now: Timestamp, at: Timestamp) -> Vec<Alone> {
+    parts(whole, schedule, &When::of((false, false), schedule, now, at), now, at)
+}
+
+/// What comes alone, if the whole comes by itself `when` that is said.
+fn parts(whole: &Whole<'_>, schedule: Option<&Schedule>, when: &When, now: Timestamp, at: Timestamp) -> Vec<Alone> {
     let Some((schedule, question)) = schedule.filter(|_| when.is_by_itself_later()).zip(Question::of(whole, at)) else {
-        return (when, Vec::new());
+        return Vec::new();
     };
     let tell = |own: Option<&[String]>, changes: Vec<Change>| {
         let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
@@ -74,13 +102,7 @@ pub(super) fn alone(
         let changes = question.newer(&Scope::of_plugins(plugins)?, Delays::AsWritten)?;
         Some(tell(Some(windows), changes))
     });
-    let mut all: Vec<Alone> = urgent.into_iter().chain(own).collect();
-    // Where nothing else would be changed, it is all of it that comes then.
-    let is_all = |it: &Alone| it.changes == whole.changes && it.when.is_known();
-    match all.iter().position(is_all) {
-        Some(place) => (all.remove(place).when, all),
-        None => (when, all),
-    }
+    urgent.into_iter().chain(own).collect()
 }
 
 /// What is asked about a part of it.
@@ -94,8 +116,9 @@ struct Question<'a> {
 impl<'a> Question<'a> {
     /// None: nothing would be changed, or nobody knows what runs.
     fn of(whole: &'a Whole<'a>, at: Timestamp) -> Option<Self> {
-        let request = whole.requests.iter().find(|request| request.server == whole.solved.server)?;
-        let running = request.running.as_ref().filter(|_| !whole.changes.is_empty())?;
+        let request = whole.requests.iter().find(|request| request.server == whole.server)?;
+        let is_news = whole.chosen.is_none_or(|chosen| !chosen.changes.is_empty());
+        let running = request.running.as_ref().filter(|_| is_news)?;
         let present = match whole.lock {
             Some(lock) => Present::of(lock),
             None => Present {
@@ -107,24 +130,29 @@ impl<'a> Question<'a> {
         Some(Self { whole, request, present, at })
     }
 
-    /// Which of these Plugins would get another release.
+    /// Which of these Plugins would get another release. Without a set for all of it each of them may.
     fn due<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
-        let changes = |name: &String| self.whole.changes.iter().any(|change| change.name == *name);
         let is_due = |object: &&String| {
-            self.whole.solved.plugins.iter().any(|plugin| plugin.objects.contains(object) && changes(&plugin.name))
+            self.whole.chosen.is_none_or(|Chosen { solved, changes, .. }| {
+                let is_changed = |name: &String| changes.iter().any(|change| change.name == *name);
+                solved.plugins.iter().any(|plugin| plugin.objects.contains(object) && is_changed(&plugin.name))
+            })
         };
         objects.into_iter().filter(is_due).cloned().collect()
     }
 
-    /// What would be another if nothing but `scope` may change; None: nothing, or there is no such set.
+    /// What would be another if nothing but `scope` may change; None: nothing, or there is no such set, or it is not brought.
     fn newer(&self, scope: &Scope, delays: Delays) -> Option<Vec<Change>> {
-        let Whole { catalog, requests, resolution, runs, lock, .. } = *self.whole;
+        let Whole { catalog, requests, chosen, runs, lock, .. } = *self.whole;
         let together = |group: &Vec<usize>| group.iter().any(|&place| requests[place].server == self.request.server);
         let is_shared = groups(requests).iter().find(|group| together(group)).is_some_and(|group| group.len() > 1);
-        let shared = is_shared.then_some(&resolution.lock);
+        let shared = chosen.filter(|_| is_shared).map(|chosen| &chosen.resolution.lock);
         let narrowed = narrow(self.request, &self.present, scope, shared, delays);
         let resolution = resolve(catalog, &narrowed.request, self.at).ok()?;
         let Explanation::Solved(solved) = &resolution.explanation else { return None };
+        if solved.stopped_by().is_some() {
+            return None;
+        }
         let mut changes = changes(solved, &resolution, runs, lock);
         // What nobody asks for any more is in no such question, and stays.
         changes.retain(|change| change.to.is_some() || narrowed.may_change(&self.present, &change.name));

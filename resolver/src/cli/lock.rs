@@ -34,8 +34,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Said, Said> {
             continue;
         }
         if let Ok(Resolution { explanation, .. }) = answer
-            && let Explanation::Solved(solved) = explanation
-            && solved.stopped_by().is_some()
+            && explanation.stopped_by().is_some()
         {
             no_lock(&mut said, lock, server, explanation, at);
             said.end = said.end.max(End::NoSolution);

@@ -19,6 +19,9 @@ use crate::explain::{ChosenPlugin, Explanation, Holder, Solved, few, human};
 pub(super) struct Board {
     /// The server.
     server: String,
+    /// Why nothing of what was chosen comes, in few words for people; absent when it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<String>,
     /// What is not at its newest, Paper first.
     pub(super) behind: Vec<Row>,
     /// How many packages there are, Paper among them.
@@ -34,7 +37,7 @@ pub(super) struct Row {
     /// What runs, as the object's status tells it; absent when it tells nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) runs: Option<String>,
-    /// What would run; absent when strategy `latest` leaves it out.
+    /// What would run; absent when strategy `latest` leaves it out, or when the set that it is new in does not come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) would_run: Option<String>,
     /// The newest there is.
@@ -59,7 +62,11 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
         match answer.as_ref().map(|resolution| &resolution.explanation) {
             Ok(Explanation::Solved(solved)) => {
                 let runs = running.get(server).cloned().unwrap_or_default();
-                boards.push(board(&gathered.catalog, solved, &runs, at));
+                let board = board(&gathered.catalog, solved, &runs, at);
+                if board.stopped.is_some() {
+                    said.end = said.end.max(End::NoSolution);
+                }
+                boards.push(board);
             }
             Ok(other) => said.notes.push(human::render(other, at).trim_end().to_owned()),
             Err(unsolvable) => {
@@ -89,8 +96,14 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Said, Said> {
 
 /// What is behind on a server.
 pub(super) fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timestamp) -> Board {
-    let mut behind: Vec<Row> = paper(catalog, solved, runs).into_iter().collect();
-    behind.extend(solved.plugins.iter().filter_map(|one| plugin(one, runs)));
+    let is_stopped = solved.stopped_by().is_some();
+    let of_paper = paper(catalog, solved, runs);
+    let of_paper = if is_stopped { paper_that_stays(solved, of_paper, runs) } else { of_paper };
+    let mut behind: Vec<Row> = of_paper.into_iter().collect();
+    behind.extend(solved.plugins.iter().filter_map(|one| {
+        let row = plugin(one, runs);
+        if is_stopped { plugin_that_stays(one, row, runs) } else { row }
+    }));
     let left_out = solved.unfollowed.iter().filter_map(|left| {
         let name = &left.name;
         let own = left.holder.name == *name;
@@ -107,7 +120,49 @@ pub(super) fn board(catalog: &Catalog, solved: &Solved, runs: &Runs, at: Timesta
     });
     behind.extend(left_out);
     let of = 1 + solved.plugins.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count();
-    Board { server: solved.server.clone(), behind, of }
+    let stopped = solved.stopped_by().map(|(name, files)| few::files_of_one_name(name, files));
+    Board { server: solved.server.clone(), stopped, behind, of }
+}
+
+/// Why a release that was chosen does not come, in a row of it; what the files are stands above.
+const STOPPED: &str = "the set is stopped";
+
+/// The row of something that stays as it is, because the set that has another release of it does not come.
+fn that_stays(row: Row, stays: Option<String>) -> Row {
+    let why: Vec<String> = row.why_not.into_iter().chain([STOPPED.to_owned()]).collect();
+    Row { would_run: stays, why_not: Some(why.join("; ")), ..row }
+}
+
+fn paper_that_stays(solved: &Solved, row: Option<Row>, runs: &Runs) -> Option<Row> {
+    let chosen = &solved.paper;
+    if chosen.runs_now {
+        return row;
+    }
+    let stays = chosen.instead_of.as_ref().map(|name| format!("{}-{}", name.minecraft, name.build));
+    let row = row.unwrap_or_else(|| Row {
+        name: solved.software.to_string(),
+        runs: runs.paper.clone(),
+        would_run: None,
+        newest: format!("{}-{}", chosen.minecraft, chosen.build),
+        why_not: None,
+        since: Some(chosen.published),
+    });
+    Some(that_stays(row, stays))
+}
+
+fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<Row>, runs: &Runs) -> Option<Row> {
+    if chosen.runs_now && chosen.instead_of.is_none() {
+        return row;
+    }
+    let row = row.unwrap_or_else(|| Row {
+        name: chosen.name.clone(),
+        runs: runs.plugins.get(&chosen.name).cloned(),
+        would_run: None,
+        newest: chosen.version.clone(),
+        why_not: None,
+        since: chosen.published,
+    });
+    Some(that_stays(row, chosen.instead_of.clone()))
 }
 
 /// The newest release that could be taken, were it listed; with a pin the newest of all, for only the pinned one could.
@@ -184,7 +239,7 @@ fn plugin(chosen: &ChosenPlugin, runs: &Runs) -> Option<Row> {
 }
 
 fn human_board(board: &Board) -> String {
-    let Board { server, behind, of } = board;
+    let Board { server, stopped, behind, of } = board;
     if behind.is_empty() {
         return format!("{server}: everything is at its newest\n");
     }
@@ -209,5 +264,6 @@ fn human_board(board: &Board) -> String {
         ]);
         rows.push(cells);
     }
-    format!("{server}: {} of {of} not at the newest\n{}", behind.len(), table("  ", &rows))
+    let stopped = stopped.as_ref().map(|why| format!("  nothing comes: {why}\n")).unwrap_or_default();
+    format!("{server}: {} of {of} not at the newest\n{stopped}{}", behind.len(), table("  ", &rows))
 }

@@ -6,19 +6,23 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::alone::{self, Alone, Whole};
+use super::alone::{self, Alone, Chosen, Whole};
 use super::arguments::{Format, Plan as Asked};
 use super::change::{self, Change, changes};
 use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::outdated::{self, Row};
+use super::running::Runs;
 use super::schedule::Schedule;
 use super::table::table;
 use super::when::When;
 use super::{End, Said, diff};
-use crate::explain::{Explanation, human};
+use crate::catalog::Catalog;
+use crate::explain::words::date;
+use crate::explain::{Explanation, Solved, few, human};
 use crate::lock::Lock;
-use crate::request::Running;
+use crate::request::{Request, Running};
 use crate::upstream::in_words;
+use crate::{Resolution, Unsolvable};
 
 /// What would be changed on one server.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -26,9 +30,12 @@ use crate::upstream::in_words;
 pub(super) struct Plan {
     /// The server.
     server: String,
+    /// Why nothing comes but what comes alone, in few words for people: there is no set for all that is asked for, or it is not brought.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<String>,
     /// Whether it would be restarted, or started for the first time.
     restart: bool,
-    /// When that would be.
+    /// When that would be, of all that would be changed together.
     when: When,
     /// How long it is down for that, and how long for the copy before it, as the operator told it of what it plans.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,6 +66,9 @@ struct Wait {
     version: String,
     /// Why it waits, in few words.
     why: String,
+    /// When it was published, if anybody says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
 }
 
 /// `resolver plan`.
@@ -84,43 +94,107 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
     let gathered = gather_answers(&plan.from, start, None, &mut notes)?;
     let mut said = Said { answer: String::new(), notes, end: End::Solved };
     for (server, answer) in &gathered.answer {
-        let resolution = match answer {
-            Ok(resolution) => resolution,
+        let runs = runs.get(server).cloned().unwrap_or_default();
+        let planned = Planned {
+            catalog: &gathered.catalog,
+            requests: &gathered.requests,
+            server,
+            runs: &runs,
+            lock: locks.get(server),
+            schedule: schedules.get(server),
+            now,
+            at,
+        };
+        let plan_of_server = match answer {
+            Ok(resolution) => {
+                let Explanation::Solved(solved) = &resolution.explanation else { continue };
+                match solved.stopped_by() {
+                    Some((name, files)) => {
+                        said.notes.push(human::render(&resolution.explanation, at).trim_end().to_owned());
+                        said.end = said.end.max(End::NoSolution);
+                        let changes = changes(solved, resolution, &runs, planned.lock);
+                        let chosen = Chosen { resolution, solved, changes: &changes };
+                        planned.only_alone(Some(chosen), few::files_of_one_name(name, files))
+                    }
+                    None => Some(planned.whole(resolution, solved)),
+                }
+            }
             Err(unsolvable) => {
-                said.notes.push(human::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                let explanation = unsolvable.explanation();
+                said.notes.push(human::render(&explanation, at).trim_end().to_owned());
                 said.end = said.end.max(end_of(unsolvable));
-                continue;
+                planned.only_alone(None, why_there_is_no_set(unsolvable))
             }
         };
-        let Explanation::Solved(solved) = &resolution.explanation else { continue };
-        if solved.stopped_by().is_some() {
-            // None of it comes.
-            said.notes.push(human::render(&resolution.explanation, at).trim_end().to_owned());
-            said.end = said.end.max(End::NoSolution);
-            continue;
+        if let Some(plan_of_server) = plan_of_server {
+            say(&mut said, &plan_of_server, plan.format);
         }
-        let (runs, schedule) = (runs.get(server).cloned().unwrap_or_default(), schedules.get(server));
-        let mut changes = changes(solved, resolution, &runs, locks.get(server));
+    }
+    gathered.say_problems(&mut said);
+    Ok(said)
+}
+
+/// Adds the plan of a server.
+fn say(said: &mut Said, plan: &Plan, format: Format) {
+    match format {
+        Format::Human => {
+            if !said.answer.is_empty() {
+                said.answer.push('\n');
+            }
+            said.answer.push_str(&in_sentences(plan));
+        }
+        Format::Json => {
+            said.answer.push_str(&serde_json::to_string_pretty(plan).expect("a plan has string keys only"));
+            said.answer.push('\n');
+        }
+    }
+}
+
+/// Why nothing comes as a whole where no set was chosen; the whole of it stands in the notes.
+fn why_there_is_no_set(unsolvable: &Unsolvable) -> String {
+    match unsolvable {
+        Unsolvable::NoSolution(_) => "no set meets all that is asked for".to_owned(),
+        Unsolvable::Unanswerable(_) => "not all that an answer needs is known".to_owned(),
+        Unsolvable::GaveUp(gave_up) => few::gave_up(gave_up),
+    }
+}
+
+/// What the plan of a server is made of, beside what was chosen for it.
+struct Planned<'a> {
+    catalog: &'a Catalog,
+    requests: &'a [Request],
+    server: &'a str,
+    runs: &'a Runs,
+    /// What runs, where that is known file by file.
+    lock: Option<&'a Lock>,
+    schedule: Option<&'a Schedule>,
+    now: Timestamp,
+    at: Timestamp,
+}
+
+impl<'a> Planned<'a> {
+    fn beside(&self, chosen: Option<Chosen<'a>>) -> Whole<'a> {
+        let &Self { catalog, requests, server, runs, lock, .. } = self;
+        Whole { catalog, requests, server, chosen, runs, lock }
+    }
+
+    /// The plan of a set that comes.
+    fn whole(&self, resolution: &Resolution, solved: &Solved) -> Plan {
+        let &Self { catalog, requests, server, runs, lock, schedule, now, at } = self;
+        let mut changes = changes(solved, resolution, runs, lock);
         for change in changes.iter_mut().filter(|change| change.one_way) {
             change.no_copy = schedule.is_some_and(|schedule| schedule.no_copy);
         }
         let is_new = runs.paper.is_none()
-            && gathered.requests.iter().any(|request| request.server == *server && request.running.is_none());
+            && requests.iter().any(|request| request.server == *server && request.running.is_none());
         let when = When::of((is_new, changes.is_empty()), schedule, now, at);
         let is_one_way = changes.iter().any(|change| change.one_way);
         let when = if is_one_way { when.in_windows_only() } else { when };
-        let whole = Whole {
-            catalog: &gathered.catalog,
-            requests: &gathered.requests,
-            resolution,
-            solved,
-            changes: &changes,
-            runs: &runs,
-            lock: locks.get(server),
-        };
-        let (when, alone) = alone::alone(&whole, schedule, when, now, at);
-        let plan_of_server = Plan {
-            server: server.clone(),
+        let chosen = Chosen { resolution, solved, changes: &changes };
+        let (when, alone) = alone::alone(&self.beside(Some(chosen)), schedule, when, now, at);
+        Plan {
+            server: server.to_owned(),
+            stopped: None,
             restart: !changes.is_empty(),
             when,
             alone,
@@ -128,24 +202,26 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Said, Said> {
             image_problem: schedule.and_then(|schedule| schedule.about_all().image_problem),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
-            waits: outdated::board(&gathered.catalog, solved, &runs, at).behind.into_iter().filter_map(wait).collect(),
-        };
-        match plan.format {
-            Format::Human => {
-                if !said.answer.is_empty() {
-                    said.answer.push('\n');
-                }
-                said.answer.push_str(&in_sentences(&plan_of_server));
-            }
-            Format::Json => {
-                let json = serde_json::to_string_pretty(&plan_of_server).expect("a plan has string keys only");
-                said.answer.push_str(&json);
-                said.answer.push('\n');
-            }
+            waits: outdated::board(catalog, solved, runs, at).behind.into_iter().filter_map(wait).collect(),
         }
     }
-    gathered.say_problems(&mut said);
-    Ok(said)
+
+    /// The plan where the whole does not come (`stopped` says why), of what comes alone; None: nothing does.
+    fn only_alone(&self, chosen: Option<Chosen<'_>>, stopped: String) -> Option<Plan> {
+        let alone = alone::alone_only(&self.beside(chosen), self.schedule, self.now, self.at);
+        (!alone.is_empty()).then(|| Plan {
+            server: self.server.to_owned(),
+            stopped: Some(stopped),
+            restart: true,
+            when: When::Never,
+            down: None,
+            image_problem: None,
+            by_the_clock: self.schedule.and_then(|schedule| schedule.by_the_clock.clone()),
+            changes: Vec::new(),
+            alone,
+            waits: Vec::new(),
+        })
+    }
 }
 
 /// What the operator said of its own plan holds for what is found here, if both or neither bring a newer Minecraft: that is what a copy and a
@@ -157,13 +233,14 @@ fn down(schedule: &Schedule, changes: &[Change], is_one_way: bool) -> Option<Str
 }
 
 fn wait(row: Row) -> Option<Wait> {
-    let Row { name, runs: _, would_run: _, newest, why_not, since: _ } = row;
-    Some(Wait { name, version: newest, why: why_not? })
+    let Row { name, runs: _, would_run: _, newest, why_not, since } = row;
+    Some(Wait { name, version: newest, why: why_not?, since })
 }
 
 fn in_sentences(plan: &Plan) -> String {
-    let Plan { server, restart: _, when, down, image_problem, by_the_clock, changes, alone, waits } = plan;
+    let Plan { server, stopped, restart: _, when, down, image_problem, by_the_clock, changes, alone, waits } = plan;
     let head = match when {
+        When::Never if stopped.is_some() => "only what comes alone is changed".to_owned(),
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
         When::FirstStart => "starts for the first time, at once".to_owned(),
@@ -182,6 +259,9 @@ fn in_sentences(plan: &Plan) -> String {
     let clock = by_the_clock.as_ref().map(|clock| format!("; restarted {how}: {clock}"));
     let down = down.as_ref().map(|down| format!("; down for {down}")).unwrap_or_default();
     let mut text = format!("{server}: {head}{down}{}\n", clock.unwrap_or_default());
+    if let Some(why) = stopped {
+        text.extend(["  nothing else comes: ", why, "\n"]);
+    }
     let rows: Vec<Vec<String>> =
         changes.iter().map(|change| vec![change.name.clone(), change::in_words(change)]).collect();
     text.push_str(&table("  ", &rows));
@@ -195,7 +275,10 @@ fn in_sentences(plan: &Plan) -> String {
     }
     if !waits.is_empty() {
         text.push_str("  waits\n");
-        let row = |Wait { name, version, why }: &Wait| vec![format!("{name} {version}"), why.clone()];
+        let row = |Wait { name, version, why, since }: &Wait| {
+            let since = since.map(|since| format!("out since {}", date(since))).unwrap_or_default();
+            vec![format!("{name} {version}"), why.clone(), since]
+        };
         let rows: Vec<Vec<String>> = waits.iter().map(row).collect();
         text.push_str(&table("    ", &rows));
     }
@@ -210,6 +293,7 @@ mod tests {
     fn an_image_that_the_servers_node_cannot_pull_is_told_with_the_plan() {
         let plan = Plan {
             server: "games/lobby".to_owned(),
+            stopped: None,
             restart: true,
             when: When::Open,
             down: None,
@@ -228,6 +312,7 @@ mod tests {
     fn a_server_that_nothing_changes_may_still_be_restarted_by_the_clock() {
         let plan = |when, by_the_clock: Option<&str>| Plan {
             server: "games/lobby".to_owned(),
+            stopped: None,
             restart: false,
             when,
             down: None,

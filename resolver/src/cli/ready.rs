@@ -195,6 +195,7 @@ fn server(why: &WhyNot, is_out: bool) -> Server {
         reasons.push(few::held_by(&names));
     }
     reasons.extend(why.one_version.iter().map(few::one_version));
+    reasons.extend(why.shared_name.as_ref().map(few::shared_name));
     let can = is_out && reasons.is_empty();
     if !is_out && reasons.is_empty() {
         reasons.push(format!("waits for {}", why.software));

@@ -2,7 +2,7 @@
 
 use super::human::paper;
 use super::words::{build_channel, channel, date, list, names, spans};
-use super::{Because, Holder, Lack, ListedRelease, OneVersion, Reason};
+use super::{Because, Holder, Lack, ListedRelease, OneVersion, Reason, SharedName, shared_name};
 use crate::software::Software;
 use crate::solve::{GaveUp, Limit};
 use crate::unusable::Unusable;
@@ -96,6 +96,16 @@ pub(super) fn shared(one_version: &OneVersion) -> (String, String) {
 /// Who holds: `held by A, B and 2 more`.
 pub fn held_by<S: AsRef<str>>(names: &[S]) -> String {
     format!("held by {}", list(names, 3))
+}
+
+/// That the operator does not bring a set, because these files of it have one plugin name; and the way out.
+pub fn files_of_one_name(name: &str, files: &[String]) -> String {
+    format!("{}: take one of them away", shared_name::in_words(name, files))
+}
+
+/// The same of the set for a Paper in question.
+pub(crate) fn shared_name(SharedName { name, files }: &SharedName) -> String {
+    files_of_one_name(name, files)
 }
 
 /// Why a plugin is not ready, from its own point of view, and who needs it.

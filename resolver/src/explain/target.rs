@@ -5,18 +5,23 @@ use pubgrub::VersionSet;
 use super::holder::holders;
 use super::together::Besides;
 use super::yes::paper_pin;
-use super::{Asked, HintsLeftOut, PluginState, WhyNot, awaited, hint, together};
+use super::{Asked, HintsLeftOut, PaperName, PluginState, WhyNot, awaited, hint, shared_name, together};
+use crate::request::Running;
 use crate::shelf::World;
 use crate::shelf::paper::Candidate;
-use crate::solve::provider::Question;
+use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
-use crate::solve::{GaveUp, decide};
+use crate::solve::{Decision, GaveUp, decide};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Explains why the server does not run `target`. Only hints are left out when the budget is used up.
 pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
     let mut why = found_out(asked, target)?;
+    if why.shared_name.is_some() {
+        // Which of the files is meant is for their owner to say.
+        return Ok(why);
+    }
     if has_a_build(asked.world, target) {
         let ways = hint::for_target(asked, &why);
         (why.hints, why.more_hints, why.hints_left_out) = (ways.hints, ways.more, ways.left_out);
@@ -33,7 +38,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
 pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
-    let nearest_possible = decide(world, asked.meter)?.and_then(|decision| world.paper_name(decision.chosen.paper));
+    let nearest_possible = decide(world, asked.meter)?.and_then(|decision| brought(world, &decision));
     let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
     // As if the Paper itself could be used: its own reason is told beside them.
     let holders = place.map_or_else(|| Ok(Vec::new()), |place| holders(asked, &whole, place))?;
@@ -55,6 +60,7 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
         holders,
         plugins: Vec::new(),
         one_version: Vec::new(),
+        shared_name: None,
         nearest_possible,
         hints: Vec::new(),
         more_hints: 0,
@@ -69,7 +75,22 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
             .or_else(|gave_up| if is_told_of { Ok(Vec::new()) } else { Err(gave_up) })?;
         why.possible &= why.one_version.is_empty();
     }
+    let runs = world.request.running.as_ref().is_some_and(|running| running.has_version(why.software, target));
+    if why.possible && !runs {
+        // With no steps left to find out, nothing is said.
+        let set = find(world, &whole, asked.meter).ok().flatten();
+        why.shared_name = set.and_then(|set| shared_name::refused(world, &set));
+        why.possible = why.shared_name.is_none();
+    }
     Ok(why)
+}
+
+/// The Paper of a set; what runs, where that is another one and the set is not brought.
+fn brought(world: &World<'_>, decision: &Decision) -> Option<PaperName> {
+    let chosen = world.paper_name(decision.chosen.paper);
+    let running = world.request.running.as_ref().map(Running::paper_name);
+    let is_news = chosen != running;
+    if is_news && shared_name::refused(world, &decision.chosen).is_some() { running } else { chosen }
 }
 
 /// What can be done where nothing brings the version itself: the way to the nearest real one that is another than what is had.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::refusal::is_zero;
-use super::{Awaited, Hint, HintsLeftOut, Holder, OneVersion, PaperName};
+use super::{Awaited, Hint, HintsLeftOut, Holder, OneVersion, PaperName, SharedName};
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
@@ -48,6 +48,10 @@ pub struct WhyNot {
     /// The plugins that are one version on several servers and hold it so; also where something else stands against it besides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_version: Vec<OneVersion>,
+    /// A plugin name that several files of the set for it have, where nothing else stands against it and it does not run: the operator does
+    /// not bring that set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_name: Option<SharedName>,
     /// The newest that can be had, if anything can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest_possible: Option<PaperName>,

@@ -6,10 +6,9 @@ use super::holder::{bare, holders, smallest, up_to};
 use super::together::Besides;
 use super::{
     Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Lacks, Listing, NewerBuild, NewerPaper, NewerRelease,
-    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, is_change, lost, together,
+    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, is_change, lost, shared_name, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
-use crate::declared::{Clash, clashes};
 use crate::facts::UsedFact;
 use crate::lock::Guess;
 use crate::request::{OverrideMode, PaperWish, Running};
@@ -20,7 +19,7 @@ use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::{Question, find};
 use crate::solve::set::IndexSet;
-use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins, shared_names};
+use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use crate::unusable::Unusable;
 use crate::version::{Minecraft, glob, lenient};
 
@@ -373,30 +372,9 @@ fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warni
         };
         shelf.kept_for.iter().map(lacks)
     }));
-    let mut known: Vec<&str> = Vec::new();
-    let managed: Vec<(&str, Option<Vec<&str>>, &str)> = chosen()
-        .filter_map(|(shelf, place)| {
-            let release = shelf.releases[(*place)?].release;
-            let jars = shelf.rules.jars.pick(release).ok()?;
-            known.extend(jars.iter().filter(|jar| jar.declared.is_some()).map(|jar| jar.file.name.as_str()));
-            Some(jars.into_iter().map(|jar| {
-                let declared = jar.declared.map(|declared| declared.names().collect());
-                (jar.file.name.as_str(), declared, shelf.project.name.as_str())
-            }))
-        })
-        .flatten()
-        .collect();
-    // Beside own files, one that nobody has read counts as what people call the project; that is no proof against another project.
-    let beside_own: Vec<_> = (managed.iter().cloned())
-        .map(|(file, names, project)| (file, names.unwrap_or_else(|| vec![project])))
-        .collect();
-    let read = managed.into_iter().filter_map(|(file, names, _)| Some((file, names?)));
-    let mut shared = clashes(read);
-    shared.extend(shared_names(world.request, &beside_own));
-    warnings.extend(shared.into_iter().map(|Clash { name, files }| {
+    warnings.extend(shared_name::of_set(world, &decision.chosen).into_iter().map(|(shared, is_refused)| {
         // Whether it runs or not: the operator brings no set that has such a file. Where nothing is brought, nothing is stopped.
-        let stops = changes && files.iter().any(|file| known.contains(&file.as_str()));
-        Warning::SharedName { name, files, stops }
+        Warning::SharedName { name: shared.name, files: shared.files, stops: changes && is_refused }
     }));
     warnings
 }

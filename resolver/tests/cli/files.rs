@@ -89,13 +89,19 @@ fn a_file_that_cannot_be_had_leaves_the_question_open() {
     shown("file-inside", &inside);
 }
 
-#[test]
-fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_lock() {
+/// Plugins of two files that are both called `HouseRules`; of the second one `more` of its spec.
+fn both(more: &str) -> String {
     let mut later = yml();
     later.version = "2.2".to_owned();
+    let other = file(&cached(&later)).replace("name: house-rules", "name: more-rules");
     let other =
-        file(&cached(&later)).replace("name: house-rules", "name: more-rules").replace("HouseRules", "MoreRules");
-    let with_both = |more: &str| server(&format!("  updateStrategy: auto\n{more}")) + &file(&cached(&yml())) + &other;
+        other.replace("HouseRules", "MoreRules").replace("instanceSelector", &format!("{more}instanceSelector"));
+    file(&cached(&yml())) + &other
+}
+
+#[test]
+fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_lock() {
+    let with_both = |more: &str| server(&format!("  updateStrategy: auto\n{more}")) + &both("");
     let manifests = [("lobby.yaml", with_both("")), ("runs.yaml", with_both(STATUS))];
     let [lobby, runs] = manifests.each_ref().map(|(name, text)| (*name, text.as_str()));
     let desk = Desk::new(&[lobby, runs, ("locks/games.lobby.lock.json", "{}")]);
@@ -118,4 +124,46 @@ fn two_files_of_one_plugin_name_are_the_first_thing_that_is_said_and_have_no_loc
     let (end, answer, said) = ran(&["plan", "-f", "lobby.yaml"]);
     assert_eq!((end, answer.as_str()), (Some(1), ""), "{said}");
     assert!(said.starts_with(clash), "{said}");
+}
+
+#[test]
+fn two_files_of_one_plugin_name_stand_on_every_board_with_the_way_out() {
+    let with_both = |more: &str| server(&format!("  updateStrategy: auto\n{more}")) + &both("");
+    let manifests = [("lobby.yaml", with_both("")), ("runs.yaml", with_both(STATUS))];
+    let desk = Desk::new(&manifests.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let shown = |name: &str, arguments: &[&str]| assert_shown(&format!("two-files-{name}"), &desk.run(arguments));
+    shown("outdated", &["outdated", "-f", "lobby.yaml"]);
+    shown("outdated-runs", &["outdated", "-f", "runs.yaml"]);
+    shown("outdated-json", &["outdated", "-f", "runs.yaml", "--format", "json"]);
+    shown("ready", &["ready", "1.21.11", "-f", "runs.yaml"]);
+    shown("why-not", &["explain", "--why-not", "1.21.11", "-f", "runs.yaml"]);
+    shown("why-not-json", &["explain", "--why-not", "1.21.11", "-f", "runs.yaml", "--format", "json"]);
+    // What runs can run.
+    assert!(desk.run(&["ready", "1.21.10", "-f", "runs.yaml"]).starts_with("exit 0\n"));
+    assert!(desk.run(&["explain", "--why-not", "1.21.10", "-f", "runs.yaml"]).starts_with("exit 0\n"));
+    assert!(desk.run(&["ready", "1.21.10", "-f", "lobby.yaml"]).starts_with("exit 1\n"));
+}
+
+#[test]
+fn what_comes_alone_is_planned_also_where_nothing_comes_as_a_whole() {
+    let auto = server("  updateStrategy: auto\n");
+    let urgent = plugin("discordsrv", ", urgent: true");
+    let before = auto.clone() + &urgent + &file(&cached(&yml()));
+    let two_files = auto.clone() + &urgent + &both("");
+    let none = auto.clone() + &urgent + &plugin("griefprevention", ", updateStrategy: pin, version: \"99\"");
+    // What makes the second file come alone makes it come beside the first.
+    let no_part = auto + &plugin("discordsrv", "") + &both("urgent: true\n  ");
+    let manifests =
+        [("before.yaml", &before), ("two-files.yaml", &two_files), ("none.yaml", &none), ("no-part.yaml", &no_part)];
+    let desk = Desk::new(&manifests.map(|(name, text)| (name, text.as_str())));
+    let lock = desk.command(&["lock", "-f", "before.yaml", "--at", "2026-01-11"]).output().unwrap();
+    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let plan = |file: &str, options: &[&str]| {
+        desk.run(&[&["plan", "-f", file, "--running", "running.lock.json"], options].concat())
+    };
+    assert_shown("plan-alone-two-files", &plan("two-files.yaml", &[]));
+    assert_shown("plan-alone-two-files-json", &plan("two-files.yaml", &["--format", "json"]));
+    assert_shown("plan-alone-no-solution", &plan("none.yaml", &[]));
+    let nothing = plan("no-part.yaml", &[]);
+    assert!(nothing.starts_with("exit 1\n-- stderr\n"), "{nothing}");
 }

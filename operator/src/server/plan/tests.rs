@@ -129,3 +129,26 @@ fn a_request_for_one_set_is_refused_by_a_blackout_too_and_nothing_outranks_the_w
     let unapproved = Consent { needs_approval: true, ..silence() };
     assert_eq!(gate(&checked, &unapproved, by_hand, at(1)), Gate::Shut { opens: None });
 }
+
+#[test]
+fn what_runs_need_not_be_brought_and_another_set_does() {
+    let lock = |build: u32, read_at: &str| -> Lock {
+        serde_json::from_value(json!({
+            "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21, "plugins": [],
+            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"},
+            "facts": [{"about": "Paper", "readAt": read_at}],
+        }))
+        .unwrap()
+    };
+    let files = json!({
+        "lock": "00", "minecraft": "1.21.10", "build": 130, "support": [], "plugins": [],
+        "server": {"path": "paper.jar", "hash": "sha256:00", "url": ""},
+    });
+    let files = serde_json::from_value(files).unwrap();
+    let record = Arc::new(LockRecord { lock: lock(130, "2026-11-20T12:00:00Z"), files });
+    let runs = WhatRuns { lock: Some(record), floor: None, strangers: None };
+    assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "the same, read again later");
+    assert!(runs.record_of(&lock(131, "2026-11-20T12:00:00Z")).is_none());
+    let nothing = WhatRuns { lock: None, floor: None, strangers: None };
+    assert!(nothing.record_of(&lock(130, "2026-11-20T12:00:00Z")).is_none());
+}

@@ -4,17 +4,18 @@ use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use resolver::explain::{Explanation, Warning, human};
+use resolver::explain::human;
 use scheduler::gate::Gate;
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::rollout::{Occasion, Step, WaitingOn};
-use scheduler::seen::{Door, Life, Verdict};
+use scheduler::seen::{Door, Life, Players, Verdict};
 
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
 use super::{
-    LONGEST_MESSAGE, Report, backup, condition, crashes, drain, images, in_words, is_open, new_volume, replaced,
+    LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, drain, images, in_words, is_open, new_volume,
+    replaced,
 };
 use crate::chain::cut;
 use crate::server::change;
@@ -73,8 +74,8 @@ pub(super) fn build_conditions(
     } else {
         of("UpdateAvailable", Some(false), "UpToDate", "what should run runs".to_owned())
     });
-    let (blocked, why) = update_blocked(plan.is_impossible(), &plan.explanation);
-    conditions.push(of("UpdateBlocked", blocked, why, words));
+    let (blocked, why) = blocked::reason(plan);
+    conditions.push(of(blocked::UPDATE_BLOCKED, blocked, why, words));
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
         let is_silent = holds.is_none() && reason == "AgentSilent";
@@ -99,8 +100,8 @@ pub(super) fn build_conditions(
     conditions.extend(of_own_jars(report, before, |message| {
         of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
     }));
-    if let Some(message) = shared_names(&plan.explanation) {
-        conditions.push(of("NamesShared", Some(true), "TwoFilesOneName", cut(&message, 1_024)));
+    if let Some(message) = blocked::shared_names(&plan.explanation) {
+        conditions.push(of("NamesShared", Some(true), blocked::TWO_FILES_ONE_NAME, cut(&message, 1_024)));
     }
     if let Some(undo) = &plan.undo {
         let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
@@ -140,23 +141,6 @@ pub(super) fn build_conditions(
     conditions
 }
 
-/// Whether something keeps a newer set back, and what.
-fn update_blocked(is_impossible: bool, explanation: &Explanation) -> (Option<bool>, &'static str) {
-    let is_stopped = matches!(explanation, Explanation::Solved(solved) if solved.stopped_by().is_some());
-    if is_impossible {
-        (Some(true), "NoSolution")
-    } else if is_stopped {
-        (Some(true), "TwoFilesOneName")
-    } else if explanation.gave_up().is_some() {
-        (None, "NotFoundOut")
-    } else if explanation.held_by().is_empty() {
-        // A newer Paper may wait for its age, for the image's Java, for a pin.
-        (Some(false), "NothingHolds")
-    } else {
-        (Some(true), "HeldByPlugin")
-    }
-}
-
 /// What the agent found that a person should mend; nothing is said while there is nothing.
 fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     let agent = report.seen.report.as_deref();
@@ -188,18 +172,6 @@ pub(super) fn agent_refuses<'a>(report: &Report<'a>) -> Option<(&'static str, &'
 
 fn not_staged(why: &str) -> String {
     format!("the files of the next set are not on the volume, and what runs stays: {why}; it is tried again by itself")
-}
-
-/// Files of one plugin name, of which the server loads one.
-fn shared_names(explanation: &Explanation) -> Option<String> {
-    let Explanation::Solved(solved) = explanation else { return None };
-    let lines: Vec<String> = (solved.warnings.iter())
-        .filter_map(|warning| {
-            let Warning::SharedName { name, files, stops: _ } = warning else { return None };
-            Some(format!("{} are both {name}; remove one", files.join(" and ")))
-        })
-        .collect();
-    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 fn first_line(words: &str) -> String {
@@ -308,7 +280,11 @@ fn waiting_in_words(
         }
         WaitingOn::Agent { until } => {
             let why = report.seen.refusal.as_ref().map_or(String::new(), |(_, words)| format!(": {words}"));
-            (true, "AgentSilent", cut(&format!("going on at {until}; nobody can be asked{why}"), 1_024))
+            let since = match report.plan.seen.players {
+                Players::Unknown { since } => format!(" since {since}"),
+                Players::Nobody | Players::Some(_) => String::new(),
+            };
+            (true, "AgentSilent", cut(&format!("going on at {until}; nobody can be asked{since}{why}"), 1_024))
         }
         WaitingOn::Controller => {
             (true, "WaitingForController", "the StatefulSet controller has the next move".to_owned())
@@ -443,15 +419,12 @@ fn waiting_for_window(
 }
 
 fn node_lost(report: &Report<'_>) -> String {
-    let node = report
-        .seen
-        .pod
-        .as_ref()
-        .and_then(|pod| pod.spec.as_ref())
-        .and_then(|spec| spec.node_name.clone())
-        .unwrap_or_default();
+    let pod = report.seen.pod.as_ref();
+    let node = pod.and_then(|pod| pod.spec.as_ref()).and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+    let asked = pod.and_then(|pod| pod.metadata.deletion_timestamp.as_ref());
+    let since = asked.map_or_else(String::new, |at| format!("; its pod had to end by {}", at.0));
     format!(
-        "node `{node}` does not answer. Make sure that the machine is off, then: kubectl taint nodes {node} \
+        "node `{node}` does not answer{since}. Make sure that the machine is off, then: kubectl taint nodes {node} \
          node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     )
 }

@@ -11,7 +11,7 @@ use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
 use super::{
-    Report, backup, crashes, drain, held_back, images, in_words, is_open, last_stop, new_volume, plugin_data, replaced,
+    Report, backup, blocked, crashes, drain, held_back, images, is_open, last_stop, new_volume, plugin_data, replaced,
     status,
 };
 use crate::chain::cut;
@@ -39,9 +39,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
             notes.push(normal("UpdateStaged", staged(report)));
         }
     }
-    if plan.is_impossible() {
-        notes.push(warning("NoSolution", in_words(&plan.explanation)));
-    }
+    notes.extend(blocked::note(plan, before));
     notes.extend(of_the_schedule(server, report, before));
     notes.extend(called_off(report, before));
     notes.extend(new_volume::notes(server, report, before));

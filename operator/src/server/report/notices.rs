@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
+use super::blocked::UPDATE_BLOCKED;
 use super::cost::behind;
 use super::failure::why_it_failed;
 use super::notes::downtime;
@@ -47,8 +48,8 @@ pub(super) struct Situation {
     /// What the update was that has come to its end.
     pub(super) was_planned: Option<String>,
     pub(super) down: Option<SignedDuration>,
-    /// Why a set failed, if one has.
-    pub(super) problem: String,
+    /// Why a set has failed since the last status.
+    pub(super) problem: Option<String>,
     /// What keeps the set that has settled from being proven.
     pub(super) unproven: Option<String>,
     /// A set that failed does not go back by itself.
@@ -94,7 +95,7 @@ impl Situation {
             opens_at: opens.map(|at| for_people(at, &server.zone, report.now)).unwrap_or_default(),
         });
         let of = |of: &str, holds: &str| status.conditions.iter().find(|it| it.type_ == of && it.status == holds);
-        let blocked = of("UpdateBlocked", "True");
+        let blocked = of(UPDATE_BLOCKED, "True");
         let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
         Self {
             planned,
@@ -107,14 +108,22 @@ impl Situation {
 
     /// From a pass that planned nothing and took a step of the set on trial.
     pub(super) fn of_a_trial(report: &Report<'_>, before: &PaperMCServerStatus) -> Self {
+        let end = Self::of_the_end(report.seen, before);
         Self {
-            problem: why_it_failed(report),
+            problem: end.newly_failed().map(|_| why_it_failed(report)),
             is_stuck: matches!(
                 report.step,
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
             ),
-            ..Self::of_the_end(report.seen, before)
+            ..end
         }
+    }
+
+    /// The revision that has failed since the last status.
+    fn newly_failed(&self) -> Option<&String> {
+        let (before, now) = self.rollout_before.as_ref().zip(self.rollout.as_ref())?;
+        let is_new = |revision: &&String| !before.failed.contains(revision);
+        now.failed.iter().rfind(is_new).filter(|_| now.settled.is_some())
     }
 
     /// From a pass that planned nothing: what has come to an end is told all the same.
@@ -199,15 +208,11 @@ fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> 
         // A first start is no update.
         (Some(_) | None, Some(_) | None) => None,
     });
-    let failed = both.and_then(|(before, now)| {
-        let is_new = |revision: &&String| !before.failed.contains(revision);
-        now.failed.iter().rfind(is_new).filter(|_| now.settled.is_some()).cloned()
-    });
     let occasion = if *is_stuck { Occasion::Failed } else { Occasion::RolledBack };
-    let why = if problem.is_empty() { "see `status.lastUpdate`".to_owned() } else { cut(problem, LONGEST) };
-    let failed = failed.map(|revision| Notice {
+    let why = problem.as_deref().map_or_else(|| "see `status.lastUpdate`".to_owned(), |problem| cut(problem, LONGEST));
+    let failed = situation.newly_failed().map(|revision| Notice {
         why: Some(why),
-        ..notice(occasion, at_instant(&revision, now), &what, now, now + WORTH_TELLING)
+        ..notice(occasion, at_instant(revision, now), &what, now, now + WORTH_TELLING)
     });
     let down = down.map(|down| cut(&duration_in_words(down), SHORT));
     let done = settled.map(|revision| Notice {

@@ -1,8 +1,7 @@
 //! Pure. The status of a server.
 
 use crds::paper_mc_server::{
-    AvailableUpdate, BlockedBy, LastHandled, LastUpdate, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
-    UpdateBlocked,
+    AvailableUpdate, LastHandled, LastUpdate, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
 };
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::tz::TimeZone;
@@ -16,7 +15,7 @@ use scheduler::seen::{Facts, Verdict};
 use super::cost::{Cost, down_without_copy};
 use super::failure::why_it_failed;
 use super::notes::{downtime, interrupted};
-use super::{Report, backup, held_back, images, in_words as in_words_of, is_open, last_stop, plugin_data};
+use super::{Report, backup, blocked, held_back, images, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
 use crate::server::change::{Change, in_words};
@@ -100,7 +99,7 @@ pub(super) fn build_status(
             staged: plan.seen.staged,
             image_problem: images::problem(report),
         }),
-        update_blocked: blocked(report),
+        update_blocked: blocked::build_status(report.plan),
         last_update: last_update(report, before),
         history: history(
             &before.history,
@@ -194,35 +193,6 @@ fn planned_plugins(changes: &[Change]) -> Vec<PlannedPlugin> {
         })
         .take(200)
         .collect()
-}
-
-/// Everyone who keeps Paper from being newer, with the Minecraft versions their newest release is listed for.
-fn blocked(report: &Report<'_>) -> Option<UpdateBlocked> {
-    let held = report.plan.explanation.held_by();
-    if held.is_empty() && !report.plan.is_impossible() {
-        return None;
-    }
-    Some(UpdateBlocked {
-        blocked: true,
-        reason: Some(in_words_of(&report.plan.explanation)),
-        blocked_by: holders(&report.plan.explanation),
-    })
-}
-
-fn holders(explanation: &Explanation) -> Vec<BlockedBy> {
-    let Explanation::Solved(solved) = explanation else { return Vec::new() };
-    let Some(newer) = solved.newer_paper.first() else { return Vec::new() };
-    let holders = newer.held_by.iter().map(|holder| BlockedBy {
-        plugin: cut(&holder.name, 64),
-        version: holder.newest.as_ref().map(|newest| cut(&newest.version, 64)).unwrap_or_default(),
-        supported_versions: holder
-            .newest
-            .iter()
-            .flat_map(|newest| newest.up_to.iter().map(ToString::to_string))
-            .collect(),
-    });
-    // As many as the schema lets in.
-    holders.take(10).collect()
 }
 
 /// Plugins that strategy `latest` could not take along.

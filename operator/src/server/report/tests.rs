@@ -5,7 +5,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::{GaveUp, Limit};
-use scheduler::seen::{DataVersion, Door, Images, Revision, Set, Settled, Verdict};
+use scheduler::rollout::WaitingOn;
+use scheduler::seen::{DataVersion, Door, Images, Players, Revision, Set, Settled, Verdict};
 use serde_json::{Value, json};
 
 use super::*;
@@ -94,7 +95,7 @@ impl Pass {
         Report { seen: &self.seen, plan: &self.plan, step: self.step, done: &self.done, now: at(0) }
     }
 
-    fn status(&self) -> PaperMCServerStatus {
+    pub(super) fn status(&self) -> PaperMCServerStatus {
         let report = self.report();
         let mut status = status::build_status(&self.server, &self.checked, &report, &self.before);
         status.conditions = conditions::build_conditions(&self.server, &self.checked, &report, &self.before);
@@ -102,13 +103,13 @@ impl Pass {
     }
 
     /// What Events of a reason say.
-    fn said(&self, reason: &str) -> Vec<String> {
+    pub(super) fn said(&self, reason: &str) -> Vec<String> {
         let notes = notes::build_notes(&self.checked, &self.report(), &self.before);
         notes.into_iter().filter(|note| note.reason == reason).map(|note| note.text).collect()
     }
 
     /// The next pass, which sees the status of this one.
-    fn next(mut self) -> Self {
+    pub(super) fn next(mut self) -> Self {
         (self.before, self.step, self.done) = (self.status(), Step::Settled, Done::Nothing);
         self
     }
@@ -184,6 +185,23 @@ fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
     assert_eq!(pass.said("UpdateFailed"), [why]);
     pass.done = Done::RolledBack { unasked: false };
     assert_eq!(pass.status().last_update.unwrap().message, why);
+}
+
+#[test]
+fn what_does_not_answer_is_told_with_since_when() {
+    let mut pass = Pass::new();
+    pass.step = Step::Wait(WaitingOn::Agent { until: at(9) });
+    pass.plan.seen.players = Players::Unknown { since: at(-3) };
+    let wanted = format!("going on at {}; nobody can be asked since {}", at(9), at(-3));
+    assert_eq!(message(&pass.status(), "Updating"), Some(("AgentSilent", wanted.as_str())));
+    pass.step = Step::Wait(WaitingOn::NodeLost);
+    let ended =
+        json!({"metadata": {"deletionTimestamp": at(-2).to_string()}, "spec": {"nodeName": "a", "containers": []}});
+    pass.seen.pod = Some(serde_json::from_value(ended).unwrap());
+    let status = pass.status();
+    let (reason, words) = message(&status, "Updating").unwrap();
+    assert_eq!(reason, "NodeLost");
+    assert!(words.starts_with(&format!("node `a` does not answer; its pod had to end by {}. Make", at(-2))), "{words}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ const MOST_HOLDERS: usize = 8;
 pub(super) fn holder_table(page: &mut Page, holders: &[Holder], minecraft: &Minecraft) {
     let row = |holder: &Holder| (holder_name(holder), holder_lines(holder, minecraft, page));
     let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
-    holder_rows(page, &rows, holders.len());
+    holder_rows(page, &rows, holders);
 }
 
 /// The same, and since when their authors have been silent.
@@ -25,13 +25,14 @@ pub(super) fn silent_holder_table(page: &mut Page, holders: &[Holder], minecraft
         (holder_name(holder), lines)
     };
     let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
-    holder_rows(page, &rows, holders.len());
+    holder_rows(page, &rows, holders);
 }
 
-fn holder_rows(page: &mut Page, rows: &[(String, Vec<String>)], of: usize) {
+fn holder_rows(page: &mut Page, rows: &[(String, Vec<String>)], holders: &[Holder]) {
     page.table(rows);
-    if of > rows.len() {
-        page.line(&format!("  and {} more", of - rows.len()));
+    let others: Vec<String> = holders.iter().skip(rows.len()).map(holder_name).collect();
+    if !others.is_empty() {
+        page.line(&format!("  and {} more: {}", others.len(), list(&others, usize::MAX)));
     }
 }
 

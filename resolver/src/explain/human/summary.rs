@@ -2,9 +2,10 @@
 //!
 //! It depends on no clock: a status is not written again because a list was read again.
 
+use super::super::awaited::may_pass;
 use super::super::few;
-use super::super::words::{UNSEEN, list, nearest_are, sentence, silent_since};
-use super::super::{Explanation, Hint, Holder, Impossible, OneVersion, Solved, Unanswerable, WhyNot};
+use super::super::words::{UNSEEN, date, list, nearest_are, sentence, silent_since};
+use super::super::{Explanation, Hint, Holder, Impossible, NewerPaper, OneVersion, Solved, Unanswerable, WhyNot};
 use super::no::cannot_be_met;
 use super::yes::{about_it, headline, kept_back, newest, stopped};
 use super::{gave_up, hint, named, paper, short};
@@ -32,9 +33,24 @@ const SIZES: [Size; 4] = [
 impl Explanation {
     /// The answer on one line of whole sentences, at most [`LONGEST_SUMMARY`] bytes but for names that alone are longer.
     pub fn summary(&self) -> String {
-        let of_size = |size| visible(&self.in_sentences(size)).into_owned();
+        self.sized().1
+    }
+
+    /// The sentence of the [summary](Self::summary) about the next newer Paper, where that waits for somebody: a pin, a plugin, a file, an
+    /// image. None: nothing newer is known, it comes by itself, or nobody has found out; or the whole set is stopped, whatever it has.
+    pub fn paper_held_back(&self) -> Option<String> {
+        let Self::Solved(solved) = self else { return None };
+        let newer = solved.newer_paper.first().filter(|_| solved.stopped_by().is_none())?;
+        let nobody = newer.held_by.is_empty() && newer.one_version.is_empty() && newer.pinned.is_none();
+        let comes_by_itself = nobody && may_pass(newer.unusable.as_ref());
+        let is_held = newer.gave_up.is_none() && !comes_by_itself;
+        is_held.then(|| visible(&waits(solved, newer, self.sized().0)).into_owned())
+    }
+
+    fn sized(&self) -> (Size, String) {
+        let of_size = |size| (size, visible(&self.in_sentences(size)).into_owned());
         let shortest = || of_size(SIZES[SIZES.len() - 1]);
-        SIZES.into_iter().map(of_size).find(|line| line.len() <= LONGEST_SUMMARY).unwrap_or_else(shortest)
+        SIZES.into_iter().map(of_size).find(|(_, line)| line.len() <= LONGEST_SUMMARY).unwrap_or_else(shortest)
     }
 
     fn in_sentences(&self, size: Size) -> String {
@@ -57,11 +73,16 @@ fn yes(solved: &Solved, size: Size) -> String {
         return format!("{stopped}{}", ending(&[], server, "", size));
     }
     let Some(newer) = newer_paper.first() else { return format!("{} {}", headline(solved), newest(solved)) };
+    let runs = paper(*software, &chosen.minecraft, chosen.build);
+    let what = format!("The newest for {} is {runs}. {}", short(server), waits(solved, newer, size));
+    format!("{what}{}", ending(hints, server, "", size))
+}
+
+/// What keeps a newer Paper back.
+fn waits(solved: &Solved, newer: &NewerPaper, size: Size) -> String {
     let held_by = who_holds(&newer.held_by, &[], &newer.minecraft, size);
     let kept = kept_back(newer, held_by.as_deref(), size.names);
-    let runs = paper(*software, &chosen.minecraft, chosen.build);
-    let what = format!("The newest for {} is {runs}. {software} {} {kept}.", short(server), newer.minecraft);
-    format!("{what}{}", ending(hints, server, "", size))
+    format!("{} {}, out since {}, {kept}.", solved.software, newer.minecraft, date(newer.since))
 }
 
 fn no(impossible: &Impossible, size: Size) -> String {
@@ -103,6 +124,7 @@ fn why_not(why: &WhyNot, size: Size) -> String {
     clauses.extend(why.unusable.as_ref().map(|reason| format!("it {}{}", about_it(reason), nearest_are(&instead))));
     clauses.extend(why.pinned.as_ref().map(|pin| format!("you pinned {software} {} (`spec.version`)", pin.version)));
     clauses.extend(held_by.map(|names| format!("it is held by {names}")));
+    clauses.extend(why.shared_name.as_ref().map(few::shared_name));
     let nearest = why.nearest_possible.as_ref().filter(|nearest| nearest.minecraft != *target);
     let nearest =
         nearest.map(|nearest| format!(" The nearest you can have is {}.", named(nearest))).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Pure. The text of "why not this Paper?".
 
 use super::super::words::{self, nearest_are, of};
-use super::super::{PluginState, WhyNot};
+use super::super::{PluginState, WhyNot, shared_name};
 use super::holders::silent_holder_table;
 use super::yes::one_versions;
 use super::{Page, hint, named, short};
@@ -40,6 +40,10 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNot) {
     }
     silent_holder_table(page, &why.holders, target);
     one_versions(page, &why.one_version);
+    if let Some(shared) = &why.shared_name {
+        let both = shared_name::in_words(&shared.name, &shared.files);
+        page.line(&format!("  {both}, and a server loads only one of them: take one of them away"));
+    }
     ready_table(page, &why.plugins);
     what_can_be_done(page, why);
 }

@@ -4,7 +4,7 @@ use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::{
     Because, ChosenPaper, ChosenPlugin, Down, Kept, Lacks, Listing, NewerBuild, NewerPaper, OneVersion, Solved,
-    Unfollowed, Warning,
+    Unfollowed, Warning, shared_name,
 };
 use super::holders::{but, holder_lines, holder_name, holder_table};
 use super::no::{one_version_row, one_version_rule, takes};
@@ -105,8 +105,8 @@ pub(super) fn stopped(solved: &Solved) -> Option<String> {
     } else {
         format!("{} is not started", short(&solved.server))
     };
-    let both = list(files, 4);
-    Some(format!("{both} are both {name}, and a server loads only one of them: {keeps} until one of them goes."))
+    let both = shared_name::in_words(name, files);
+    Some(format!("{both}, and a server loads only one of them: {keeps} until one of them goes."))
 }
 
 /// What runs, or can run.
@@ -237,7 +237,7 @@ pub(super) fn one_versions(page: &mut Page, one_versions: &[OneVersion]) {
 fn newest_paper(page: &mut Page, newer: &NewerPaper) {
     let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
     let held_by = (!names.is_empty()).then(|| list(&names, 5));
-    let newest = format!("{} {}, the newest,", page.software, newer.minecraft);
+    let newest = format!("{} {}, the newest and out since {},", page.software, newer.minecraft, month(newer.since));
     page.line(&format!("{newest} {}.", kept_back(newer, held_by.as_deref(), 5)));
 }
 

@@ -77,6 +77,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         ready,
         holders,
         one_version,
+        shared_name,
         ..
     } = why;
     let can = if *possible { "can run" } else { "cannot run" };
@@ -89,7 +90,10 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         (Some(unusable), _) => few::unusable(unusable),
         (None, Some(pin)) => format!("you pinned {software} {}", pin.version),
         (None, None) if *possible => "nothing speaks against it".to_owned(),
-        (None, None) => one_version.first().map(few::one_version).unwrap_or_default(),
+        (None, None) => {
+            let shared = shared_name.as_ref().map(few::shared_name);
+            shared.or_else(|| one_version.first().map(few::one_version)).unwrap_or_default()
+        }
     };
     let asked = picture.right(Card::new(Kind::Waits, format!("{software} {target}"), note));
     picture.wait_for_files(asked, unusable.as_ref());

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::server::report::tests::Pass;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -152,9 +153,21 @@ fn the_end_of_an_update_is_seen_in_the_facts_once_and_a_first_start_is_none() {
 }
 
 #[test]
+fn why_a_set_failed_is_worded_where_one_has_failed_since_the_last_status_only() {
+    let mut pass = Pass::new();
+    let problem = |pass: &Pass| Situation::of(&pass.checked, &pass.report(), &pass.before, &pass.status()).problem;
+    assert_eq!(problem(&pass), None, "nothing is known of what was before");
+    pass = pass.next();
+    assert_eq!(problem(&pass), None, "nothing failed");
+    pass.seen.facts.failed.push(scheduler::seen::Revision(3));
+    assert!(problem(&pass).is_some_and(|why| !why.is_empty()));
+    assert_eq!(problem(&pass.next()), None, "it was told");
+}
+
+#[test]
 fn a_set_that_fails_is_told_as_taken_back_or_as_a_decision_for_a_person() {
     let mut failed = between(("a", &["x"]), ("a", &["x", "b"]));
-    failed.problem = "CoreProtect 23.1 did not enable".to_owned();
+    failed.problem = Some("CoreProtect 23.1 did not enable".to_owned());
     let back = next_notices(&[], &team(), &failed, now());
     assert_eq!(pending(&back), to_team(&[Occasion::RolledBack]));
     assert_eq!(back[0].why.as_deref(), Some("CoreProtect 23.1 did not enable"));
