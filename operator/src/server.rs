@@ -154,10 +154,10 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
-    let is_on_trial = Plan::is_on_trial(&seen);
+    let has_to_end = trial::has_to_end(&seen, &status_before(ctx, server));
     match Box::pin(go_all_the_way(server, ctx, seen, ahead, at)).await {
         // One that may be over at the next try ends no countdown.
-        Err(error) if error.is_before_the_step() && (is_on_trial || error.blame() == Blame::User) => {
+        Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == Blame::User) => {
             Box::pin(trial::see_through_after(ctx, server, error, ahead)).await
         }
         ended => ended,
