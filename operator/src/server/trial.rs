@@ -40,7 +40,7 @@ pub(super) async fn see_through(
     if !is_under_way(seen, &status_before(ctx, server)) {
         return Ok(None);
     }
-    let Some(checked) = check_on_trial(server) else { return Ok(None) };
+    let Some(checked) = read_with_consent(server) else { return Ok(None) };
     let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
     let hand = Hand {
@@ -78,6 +78,11 @@ pub(super) async fn see_through_after(
         }
         None => Err(error),
     }
+}
+
+/// What is read of the spec. Not without consent, also where a second mistake is what is told: a way back starts a server.
+fn read_with_consent(server: &PaperMCServer) -> Option<CheckedServer> {
+    check_on_trial(server).filter(|checked| checked.eula)
 }
 
 /// Whether a pass that fails for what may be over at the next try goes on with the trial all the same. It ends no countdown and takes no commit
