@@ -215,7 +215,7 @@ async fn go_all_the_way(
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let followed = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
+    let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
     let (solver, follows) = (&ctx.solver, followed.as_ref());
     let question = Question { solver, snapshot, request: &request, together, runs: &runs, follows, at };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
