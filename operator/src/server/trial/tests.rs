@@ -143,6 +143,7 @@ fn a_failure_that_may_be_over_at_the_next_try_ends_no_countdown_and_no_commit_an
 #[test]
 fn nothing_goes_on_without_consent_whatever_else_is_wrong_with_the_spec() {
     let mut server = wrong_spec();
+    server.spec.eula = Some(crds::paper_mc_server::Eula::Accepted);
     assert!(read_with_consent(&server).is_some());
     server.spec.eula = None;
     assert!(read_with_consent(&server).is_none());
