@@ -154,14 +154,19 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
     let at = now();
     let seen = observe::observe(server, ctx, at).await?;
-    let is_on_trial = Plan::is_on_trial(&seen);
-    match Box::pin(go_all_the_way(server, ctx, seen, ahead, at)).await {
+    let has_to_end = trial::has_to_end(&seen, &status_before(ctx, server));
+    let keeps_its_turn = turn::is_needed(&seen, at);
+    let ended = match Box::pin(go_all_the_way(server, ctx, seen, ahead, at)).await {
         // One that may be over at the next try ends no countdown.
-        Err(error) if error.is_before_the_step() && (is_on_trial || error.blame() == Blame::User) => {
+        Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == Blame::User) => {
             Box::pin(trial::see_through_after(ctx, server, error, ahead)).await
         }
         ended => ended,
+    };
+    if !keeps_its_turn && ended.as_ref().is_err_and(PassError::is_before_the_step) {
+        turn::give_up(ctx, server);
     }
+    ended
 }
 
 /// From what was seen to the next step, or to why nothing can be planned.
@@ -210,7 +215,7 @@ async fn go_all_the_way(
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
-    let followed = follows::look::look(ctx, &checked, at).await.map_err(observe::ObserveError::from)?;
+    let followed = follows::look::look(ctx, &checked, at).await.map_err(PassError::Follow)?;
     let (solver, follows) = (&ctx.solver, followed.as_ref());
     let question = Question { solver, snapshot, request: &request, together, runs: &runs, follows, at };
     let (answer, undo, alone) = choose(ctx, server, &checked, &plugins, &question, undo, by_hand.is_some()).await?;
@@ -488,6 +493,9 @@ async fn trouble(
         && let Some(outcome) = trial::see_through(ctx, server, seen, what.in_the_way(), ahead, at).await?
     {
         return Ok(outcome);
+    }
+    if !what.is_over_in_a_moment() {
+        turn::give_up(ctx, server);
     }
     report::report_trouble(ctx, server, seen, &what, at).await.map_err(PassError::Report)?;
     Ok(what.outcome())

@@ -1,5 +1,6 @@
 //! Pure. Why a pass ended without having done its job, and whose fault that is.
 
+use super::record::RecordError;
 use super::{apply, files, observe, rollout};
 use crate::requeue::Blame;
 use crate::solver;
@@ -11,6 +12,8 @@ pub(crate) enum PassError {
     Solve(#[from] solver::Gone),
     #[error("could not look at the server")]
     Observe(#[from] observe::ObserveError),
+    #[error("could not look at the server that it follows")]
+    Follow(#[source] RecordError),
     #[error("could not bring the files of the lock")]
     Files(#[from] files::FilesError),
     #[error("could not bring the server's objects to where they should be")]
@@ -41,7 +44,7 @@ impl PassError {
     /// Nothing has been decided yet: what the spec leads to could not be found out, or not be brought to the cluster.
     pub(super) fn is_before_the_step(&self) -> bool {
         match self {
-            Self::Solve(_) | Self::Files(_) | Self::Apply(_) => !self.is_about_the_end(),
+            Self::Solve(_) | Self::Follow(_) | Self::Files(_) | Self::Apply(_) => !self.is_about_the_end(),
             Self::Observe(_) | Self::Act { .. } | Self::Report(_) => false,
         }
     }
@@ -55,6 +58,7 @@ impl PassError {
             Self::Files(files::FilesError::Record(_))
             | Self::Observe(_)
             | Self::Solve(_)
+            | Self::Follow(_)
             | Self::Apply(_)
             | Self::Act { .. }
             | Self::Report(_) => Blame::Cluster,
@@ -62,5 +66,21 @@ impl PassError {
                 files::FilesError::Fetch { .. } | files::FilesError::Read { .. } | files::FilesError::Java { .. },
             ) => Blame::Upstream,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn garbled() -> RecordError {
+        let source = serde_json::from_str::<bool>("?").unwrap_err();
+        RecordError::Garbled { name: "lobby-lock-1".to_owned(), source }
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_server_that_is_followed_keeps_no_trial_from_its_end() {
+        assert!(PassError::Follow(garbled()).is_before_the_step());
+        assert!(!PassError::Observe(garbled().into()).is_before_the_step(), "of its own nothing is known");
     }
 }

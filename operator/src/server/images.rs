@@ -30,7 +30,8 @@ use when::{is_announced, is_near, would_be_stopped};
 impl Plan {
     /// When a node is asked again for what it could not pull.
     pub(super) fn in_time_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
-        let next = self.images.as_ref().and_then(Pull::next_look);
+        // One that has passed is not waited for: nothing is asked any more where players were told.
+        let next = self.images.as_ref().and_then(Pull::next_look).filter(|next| *next > now);
         next.map_or(outcome, |next| outcome.no_later_than(next, now))
     }
 }
@@ -57,7 +58,7 @@ pub(super) async fn look(
     let told = is_announced(&plan.goal, &plan.seen);
     let near = !told && is_near(&plan.goal, &plan.seen, plan.gate, plan.comes_when_empty(server), now);
     let pull = match known.filter(|known| known.question == question) {
-        Some(known) if known.stands(near, now) => known,
+        Some(known) if is_kept(&known, told, near, now) => known,
         None if told => return Ok(()),
         known => ask(ctx, server, plan, known.unwrap_or_else(|| Pull::new(question)), now).await?,
     };
@@ -65,6 +66,12 @@ pub(super) async fn look(
     plan.seen.images = pull.seen();
     plan.images = Some(pull);
     Ok(())
+}
+
+/// Whether nothing is asked in this pass. Where players were told, a node that could not be asked until then is not asked in their countdown: it
+/// would end for nothing if an image could not be had, and begin unannounced when it could.
+fn is_kept(known: &Pull, told: bool, near: bool, now: Timestamp) -> bool {
+    told || known.stands(near, now)
 }
 
 /// Looks at the pod that pulls, makes it, or deletes it when it has answered.
@@ -156,6 +163,18 @@ mod tests {
     use crate::server::check::tests::server;
     use crate::server::images::answer::Answer;
     use crate::server::images::question::tests::{goal, pod};
+
+    #[test]
+    fn a_node_that_could_not_be_asked_is_asked_again_in_time_but_not_once_players_were_told() {
+        let goal = goal(("game:2", "IfNotPresent"), "agent:1");
+        let question = Question::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let (once, _) = Pull::new(question).next(Found::Foreign, at(0));
+        let (pull, _) = once.next(Found::Foreign, at(30));
+        assert_eq!((pull.seen(), pull.next_look()), (scheduler::seen::Images::Unknown, Some(at(90))));
+        assert!(is_kept(&pull, false, true, at(89)) && !is_kept(&pull, false, true, at(90)));
+        assert!(is_kept(&pull, true, false, at(90)), "the countdown goes on");
+    }
 
     #[test]
     fn only_a_pod_that_we_made_for_this_question_answers_it_and_a_strangers_is_never_touched() {

@@ -128,14 +128,14 @@ impl Trouble {
             Self::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
             Self::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
         };
-        InTheWay { of: "Resolved", reason, message, is_worth_an_event: self.is_worth_an_event() }
+        InTheWay { of: "Resolved", reason, message, is_worth_an_event: !self.is_over_in_a_moment() }
     }
 
-    /// What is read a moment later is not.
-    fn is_worth_an_event(&self) -> bool {
+    /// What is missing is being read. All else is worth an Event, and takes no turn.
+    pub(crate) fn is_over_in_a_moment(&self) -> bool {
         match self {
-            Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => true,
-            Self::NoCatalog | Self::Unanswerable(_) => false,
+            Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => false,
+            Self::NoCatalog | Self::Unanswerable(_) => true,
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn see_through(
     if !is_under_way(seen, &status_before(ctx, server)) {
         return Ok(None);
     }
-    let Some(checked) = check_on_trial(server) else { return Ok(None) };
+    let Some(checked) = read_with_consent(server) else { return Ok(None) };
     let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
     let hand = Hand {
@@ -80,13 +80,36 @@ pub(super) async fn see_through_after(
     }
 }
 
+/// What is read of the spec. Not without consent, also where a second mistake is what is told: a way back starts a server.
+fn read_with_consent(server: &PaperMCServer) -> Option<CheckedServer> {
+    check_on_trial(server).filter(|checked| checked.eula)
+}
+
+/// Whether a pass that fails for what may be over at the next try goes on with the trial all the same. It ends no countdown and takes no commit
+/// back for that, which is a second old: only what another set has really begun goes on, and what is at rest is told of.
+pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool {
+    let Some(settled) = seen.facts.settled.map(|settled| settled.revision) else { return false };
+    let stands = seen.shape.is_some_and(|set| set.template == settled);
+    if Plan::is_on_trial(seen) {
+        return stands || seen.pod_revision != Some(settled);
+    }
+    let facts = &seen.facts;
+    let is_at_rest = facts.announced.is_none() && facts.draining.is_none() && facts.restarted.is_none();
+    stands && is_at_rest && is_untold(seen, before)
+}
+
 /// A set is on trial, or how that ended has not been told yet. A first start is none of it: nothing was there before.
 fn is_under_way(seen: &Observed, before: &PaperMCServerStatus) -> bool {
+    seen.facts.settled.is_some() && (Plan::is_on_trial(seen) || is_untold(seen, before))
+}
+
+/// By the status something else has settled, or an update is under way.
+fn is_untold(seen: &Observed, before: &PaperMCServerStatus) -> bool {
     let Some(settled) = seen.facts.settled.map(|settled| settled.revision.to_string()) else { return false };
     let told = before.rollout.as_ref().and_then(|rollout| rollout.settled.as_ref());
     let is_news = told.is_some_and(|told| *told != settled);
     let was_under_way = before.conditions.iter().any(|it| it.type_ == "Updating" && it.status == "True");
-    Plan::is_on_trial(seen) || is_news || was_under_way
+    is_news || was_under_way
 }
 
 /// What stands in the cluster is all that is wanted. None: it does not say which files are on trial.

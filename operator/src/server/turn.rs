@@ -1,7 +1,7 @@
 //! Edge (reads). Whether it is this server's turn: [`crate::turns`] counts, this file knows what beginning means.
 
 use crds::PaperMCServer;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, is_under_way, next_step};
@@ -12,6 +12,9 @@ use super::observe::Observed;
 use super::plan::Plan;
 use crate::context::Context;
 use crate::memory::Key;
+
+/// So long after a countdown what it was for may still be saved and stopped.
+const STILL_TOLD: SignedDuration = SignedDuration::from_mins(10);
 
 /// The next step; what is left of it when an update would begin and others come first. Then `plan` says so.
 pub(super) fn next_in_turn(
@@ -58,9 +61,23 @@ pub(super) fn next_in_turn(
     }
 }
 
-/// Forgets a server that is gone, or could not be looked at without anything being under way.
+/// Forgets a server that is gone.
 pub(super) fn leave(ctx: &Context, server: &Key) {
     wake(ctx, ctx.turns.forget(server));
+}
+
+/// A pass ended before anything could be planned: nothing begins here until that is over, so nobody waits for it.
+pub(super) fn give_up(ctx: &Context, server: &PaperMCServer) {
+    if ctx.turns.are_bounded() {
+        let server = (server.namespace().unwrap_or_default(), server.name_any());
+        wake(ctx, ctx.turns.rests(&server));
+    }
+}
+
+/// Whether players wait for a stop here, or another set is on trial: that keeps its turn over a failure that may be over at the next try.
+pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
+    let is_told = seen.facts.announced.is_some_and(|told| now < told.ends + STILL_TOLD);
+    is_told || Plan::is_on_trial(seen)
 }
 
 /// The first step of an update that players or the cluster notice.
@@ -100,5 +117,29 @@ fn unseen(ctx: &Context) -> impl Iterator<Item = Key> {
 fn wake(ctx: &Context, servers: Vec<Key>) {
     for (namespace, name) in servers {
         ctx.look_again(&namespace, &name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::seen::{Announced, Door, PodUid, Set};
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::restore::tests::way_back::{FAILED, SETTLED, on_trial};
+
+    #[test]
+    fn a_server_whose_passes_fail_keeps_its_turn_only_while_players_were_told_or_a_set_is_on_trial() {
+        let now: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
+        let mut seen = on_trial(&json!(null));
+        assert!(is_needed(&seen, now));
+        seen.pod_revision = Some(SETTLED);
+        seen.shape = seen.shape.map(|set| Set { template: SETTLED, door: Door::Closed, ..set });
+        assert!(!is_needed(&seen, now), "it only waits");
+        let act = Act::Update { goal: FAILED, window_opened_at: now };
+        let ends = now + SignedDuration::from_mins(5);
+        seen.facts.announced = Some(Announced { act, pod: PodUid(7), ends });
+        assert!(is_needed(&seen, now) && is_needed(&seen, ends));
+        assert!(!is_needed(&seen, ends + STILL_TOLD), "it is over");
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Pull {
     failures: u32,
     /// So often in a row, and up to now, it could not be asked.
     unasked: u32,
+    /// What is wrong was said of an image, and is no mere silence: not to be asked any more says nothing against that.
+    is_said: bool,
     /// Stands until the node has them, or says another one.
     pub(crate) problem: Option<Problem>,
 }
@@ -99,7 +101,7 @@ pub(crate) enum Deed {
 
 impl Pull {
     pub(crate) fn new(question: Question) -> Self {
-        Self { question, state: State::New, failures: 0, unasked: 0, problem: None }
+        Self { question, state: State::New, failures: 0, unasked: 0, is_said: false, problem: None }
     }
 
     /// In the words of the rollout.
@@ -164,7 +166,7 @@ impl Pull {
             Found::Going { by } => (Self { state: State::Later { again: by }, ..self }, Deed::Nothing),
             Found::Ours { answer: Answer::Here, since: _ } => {
                 let state = State::Here { at: now };
-                (Self { state, failures: 0, unasked: 0, problem: None, ..self }, Deed::Delete)
+                (Self { state, failures: 0, unasked: 0, is_said: false, problem: None, ..self }, Deed::Delete)
             }
             Found::Ours { answer: Answer::Failed { image: Some(image), why }, since: _ } => {
                 (self.failed(format!("the image `{image}` cannot be pulled {on}"), &why, now), Deed::Delete)
@@ -179,7 +181,8 @@ impl Pull {
             Found::Ours { answer: Answer::Untaken, since } => (self.asked(since + TAKEN_WITHIN), Deed::Nothing),
             Found::Ours { answer: Answer::Pending, since } if since + PULLED_WITHIN <= now => {
                 let why = "the node has not answered within an hour";
-                (self.failed(format!("{all} could not be pulled {on}"), why, now), Deed::Delete)
+                let late = self.failed(format!("{all} could not be pulled {on}"), why, now);
+                (Self { is_said: false, ..late }, Deed::Delete)
             }
             Found::Ours { answer: Answer::Pending, since } => (self.asked(since + PULLED_WITHIN), Deed::Nothing),
         }
@@ -202,13 +205,13 @@ impl Pull {
     /// The node, or whoever stands for it, has said that they are not there.
     fn failed(self, what: String, why: &str, now: Timestamp) -> Self {
         let problem = Problem { is_of_an_image: true, what, why: cut(why, LONGEST_WHY) };
-        Self { unasked: 0, problem: Some(problem), ..self.later(now) }
+        Self { unasked: 0, is_said: true, problem: Some(problem), ..self.later(now) }
     }
 
     /// It could not be asked, and nothing is known of them that was not known before.
     fn unasked(self, why: &str, now: Timestamp) -> Self {
         let unasked = self.unasked.saturating_add(1);
-        if unasked < BELIEVED_AFTER {
+        if unasked < BELIEVED_AFTER || self.is_said {
             return Self { unasked, ..self.later(now) };
         }
         let what = format!("node `{}` cannot be asked whether it has {}", self.question.node, self.question.in_words());

@@ -113,3 +113,38 @@ fn a_trial_is_under_way_until_it_was_told_how_it_ended() {
     seen.facts.settled = None;
     assert!(!is_under_way(&seen, &says("True")), "a first start");
 }
+
+#[test]
+fn a_failure_that_may_be_over_at_the_next_try_ends_no_countdown_and_no_commit_and_leaves_no_end_untold() {
+    use scheduler::seen::{Act, Announced, PodUid};
+
+    let none = PaperMCServerStatus::default();
+    assert!(has_to_end(&trial(), &none), "another set runs");
+    let mut committed = trial();
+    committed.pod_revision = Some(SETTLED);
+    assert!(!has_to_end(&committed, &none), "the pod is still to be stopped");
+    let back = shaped(committed, |set| Set { template: SETTLED, ..set });
+    assert!(has_to_end(&back, &none), "it comes back, and is to be proven");
+
+    let told = |settled: Revision, updating: &str| -> PaperMCServerStatus {
+        let updating =
+            json!({"type": "Updating", "status": updating, "reason": "", "message": "", "lastTransitionTime": now()});
+        serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}, "conditions": [updating]})).unwrap()
+    };
+    let mut ended = shaped(back, |set| Set { door: Door::Closed, ..set });
+    assert!(has_to_end(&ended, &told(FAILED, "False")), "what has settled is news");
+    assert!(has_to_end(&ended, &told(SETTLED, "True")), "so is that it runs again");
+    assert!(!has_to_end(&ended, &told(SETTLED, "False")), "all is told");
+    let act = Act::Update { goal: FAILED, window_opened_at: now() };
+    ended.facts.announced = Some(Announced { act, pod: PodUid(7), ends: now() });
+    assert!(!has_to_end(&ended, &told(SETTLED, "True")), "a countdown");
+}
+
+#[test]
+fn nothing_goes_on_without_consent_whatever_else_is_wrong_with_the_spec() {
+    let mut server = wrong_spec();
+    server.spec.eula = Some(crds::paper_mc_server::Eula::Accepted);
+    assert!(read_with_consent(&server).is_some());
+    server.spec.eula = None;
+    assert!(read_with_consent(&server).is_none());
+}

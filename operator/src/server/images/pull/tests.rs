@@ -90,6 +90,8 @@ fn a_pod_that_never_answers_or_that_an_admission_refuses_is_no_answer_and_no_loo
     let (taken, _) = asked().next(ours(Answer::Pending), at(3));
     let (late, deed) = taken.next(ours(Answer::Pending), at(3_600));
     assert_eq!((late.seen(), deed, pause(&late, 3_600)), (Images::Failed, Deed::Delete, 30));
+    let (once, _) = late.next(Found::Foreign, at(3_630));
+    assert_eq!(once.next(Found::Foreign, at(3_690)).0.seen(), Images::Unknown, "the node was lost in the middle of it");
     let refused = asked().refused(&refusal("admission webhook \"signed\" denied the request: not signed"), at(3));
     assert_eq!(
         (refused.seen(), pause(&refused, 3)),
@@ -139,7 +141,8 @@ fn what_says_nothing_about_the_images_keeps_no_update_waiting_once_it_was_said_t
         assert_eq!(failed.seen(), Images::Failed, "{what}");
         let (once, _) = answer(failed.asked(at(1_000)), 400);
         assert_eq!(once.seen(), Images::Failed, "{what}: said once it is no answer");
-        assert_eq!(twice(once.clone()).seen(), Images::Unknown, "{what}");
+        let twice = twice(once.clone());
+        assert_eq!((twice.seen(), &twice.problem), (Images::Failed, &once.problem), "{what}: nor said twice");
         let (here, _) = once.next(ours(Answer::Here), at(500));
         assert_eq!((here.seen(), here.unasked), (Images::Here, 0), "{what}");
     }
