@@ -76,7 +76,7 @@ pub(super) fn give_up(ctx: &Context, server: &PaperMCServer) {
 
 /// Whether players wait for a stop here, or another set is on trial: that keeps its turn over a failure that may be over at the next try.
 pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
-    let is_told = seen.facts.announced.is_some_and(|told| now < told.ends + STILL_TOLD);
+    let is_told = seen.facts.announced.is_some_and(|told| now - STILL_TOLD < told.ends);
     is_told || Plan::is_on_trial(seen)
 }
 
