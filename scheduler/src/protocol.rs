@@ -184,7 +184,7 @@ pub struct BackupsSeen {
     pub last_of_worlds: Option<BackupSeen>,
     /// Good ones.
     pub good: u32,
-    /// Those that do not count: damaged, or without a record.
+    /// Those that do not count: damaged, without a record, or not given by the disk when they were read last.
     pub damaged: u32,
     /// The last attempt before an update, if it brought no copy.
     pub failed: Option<BackupFailed>,

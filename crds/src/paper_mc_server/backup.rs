@@ -143,7 +143,7 @@ pub struct BackupStatus {
     pub last_backup: Option<LastBackup>,
     /// How many good ones there are.
     pub backup_count: u32,
-    /// How many lie there that do not count, because they are damaged.
+    /// How many lie there that do not count, because they are damaged or could not be read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub damaged_count: u32,
     /// The last time that a copy was put back.

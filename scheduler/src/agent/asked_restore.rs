@@ -11,7 +11,7 @@ use super::copies::{RestoreError, opens};
 use super::{Chain, clock, settings};
 use crate::backup::Backup;
 use crate::backup::restore::{self, Part, Wish, restore};
-use crate::backup::shelf::{self, Shelf};
+use crate::backup::shelf::{self, NotCounted, Shelf};
 use crate::protocol::last_words::{NAMED, WorldRefused};
 use crate::protocol::restore::{ASKED_ORDER, AskedRestore, LISTED, ListedCopy, RestoreRefused};
 use crate::protocol::{FileSet, Restored};
@@ -106,7 +106,11 @@ fn obey(
     }
     let id = &order.copy;
     let copy = shelf.list()?.into_iter().find(|copy| copy.id == *id).ok_or(NotObeyed::NoSuchCopy(id.clone()))?;
-    let backup: Backup = copy.state.map_err(|why| NotObeyed::NotGood { id: id.clone(), why })?;
+    // One that could not be read the last time is tried: a person has named it.
+    let backup = copy.state.or_else(|NotCounted { why, unread }| match unread {
+        Some(backup) => Ok(*backup),
+        None => Err(NotObeyed::NotGood { id: id.clone(), why }),
+    })?;
     if !backup.contents.has_worlds() || backup.folders.is_empty() {
         return Err(NotObeyed::NoWorlds(id.clone()));
     }
@@ -144,17 +148,14 @@ pub(super) fn last_words(
 
 /// The newest copies, newest first, for a person to choose from.
 pub(super) fn listed(copies: &[shelf::Shelved]) -> Vec<ListedCopy> {
-    let seen = |copy: &shelf::Shelved| match &copy.state {
-        Ok(backup) => ListedCopy {
+    let seen = |copy: &shelf::Shelved| {
+        let record = copy.record();
+        ListedCopy {
             id: copy.id.clone(),
-            contents: Some(backup.contents),
-            data_version: backup.data_version,
-            lock: backup.lock.clone(),
-            problem: None,
-        },
-        Err(why) => {
-            let problem = Some(why.chars().take(200).collect());
-            ListedCopy { id: copy.id.clone(), contents: None, data_version: None, lock: None, problem }
+            contents: record.map(|backup| backup.contents),
+            data_version: record.and_then(|backup| backup.data_version),
+            lock: record.and_then(|backup| backup.lock.clone()),
+            problem: copy.state.as_ref().err().map(|not_counted| not_counted.why.chars().take(200).collect()),
         }
     };
     copies.iter().rev().take(LISTED).map(seen).collect()

@@ -12,7 +12,7 @@ use super::{Chain, asked_restore, clock, new_volume, settings};
 use crate::backup::due::due;
 use crate::backup::restore::{self, Part, Wish, finish, restore};
 use crate::backup::retention::Retention;
-use crate::backup::shelf::{self, Shelf};
+use crate::backup::shelf::{self, Shelf, Shelved};
 use crate::backup::take::{self, Order, take};
 use crate::backup::{Backup, Reading, Trigger};
 use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet, RestoreOrder, Restored};
@@ -154,7 +154,8 @@ pub(super) fn prune(shelf: &Shelf, retention: Retention, taken: &str) {
 }
 
 /// Puts the worlds back if that is ordered for `set`: the newest copy that was taken before the lock that failed and that `set` can open. It
-/// may be of another lock, which somebody started in between. None: nothing is ordered, or there is no such copy.
+/// may be of another lock, which somebody started in between. Where the disk does not give that copy, the one before it does: a bad sector stays
+/// where it is, and nothing runs meanwhile. None: nothing is ordered, or there is no such copy.
 pub(super) fn restore_if_ordered(
     settings: &settings::Copies,
     volume: &Volume,
@@ -166,23 +167,36 @@ pub(super) fn restore_if_ordered(
         return Ok(None);
     };
     let shelf = Shelf::new(backups);
-    let listed = shelf.list()?;
-    let good = listed.into_iter().rev().filter_map(|copy| copy.state.ok());
     let is_meant = |backup: &Backup| {
         backup.contents.has_worlds() && backup.before.as_ref() == Some(&order.failed) && opens(backup, set)
     };
-    let Some(backup) = good.into_iter().find(is_meant) else {
+    let newest_first = shelf.list()?.into_iter().rev();
+    let mut meant: Vec<Shelved> = newest_first.filter(|copy| copy.record().is_some_and(is_meant)).collect();
+    let Some(newest) = meant.first().map(|copy| copy.id.clone()) else {
         warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
         return Ok(None);
     };
-    if order.unless_played && played_since(volume, backup.started_at) {
-        warn!("somebody may have played since the copy {}, so the worlds are not put back", backup.id);
-        return Ok(None);
+    // What the disk did not give the last time comes last, and is tried all the same.
+    meant.sort_by_key(|copy| copy.state.is_err());
+    let mut unread = None;
+    for backup in meant.iter().filter_map(Shelved::record) {
+        // That nobody has played was said of the newest copy, and not of those before it.
+        if (order.unless_played || backup.id != newest) && played_since(volume, backup.started_at) {
+            warn!("somebody may have played since the copy {}, so the worlds are not put back from it", backup.id);
+            continue;
+        }
+        info!("putting the worlds back as they are in the copy {}; those that are here are set aside", backup.id);
+        let wish = Wish { part: Part::Worlds, request: None };
+        match restore(&shelf, backup, volume, worlds, wish, &mut Disk::new(Unhindered), clock::now()) {
+            Ok(done) => return Ok(Some(done)),
+            Err(error @ restore::Error::Unread { .. }) => {
+                warn!("{}", Chain(&error));
+                unread.get_or_insert(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    info!("putting the worlds back as they are in the copy {}; those that are here are set aside", backup.id);
-    let wish = Wish { part: Part::Worlds, request: None };
-    let done = restore(&shelf, &backup, volume, worlds, wish, &mut Disk::new(Unhindered), clock::now())?;
-    Ok(Some(done))
+    unread.map_or(Ok(None), |error| Err(error.into()))
 }
 
 /// Whether `set` can open the worlds of a copy.

@@ -12,7 +12,7 @@ use super::copies::opens;
 use super::{Chain, clock, settings};
 use crate::backup::Backup;
 use crate::backup::restore::{self, Part, Wish, restore};
-use crate::backup::shelf::{self, Shelf, Shelved};
+use crate::backup::shelf::{self, NotCounted, Shelf, Shelved};
 use crate::protocol::restore::{LATEST, NEW_VOLUME, NEW_VOLUME_ORDER, NewVolume, NewVolumeOrder};
 use crate::protocol::{FileSet, Restored};
 use crate::staging::disk::{self, Disk, Unhindered};
@@ -156,17 +156,14 @@ fn others(shelves: &Path) -> Result<String, NotRestored> {
 
 /// The copy that is meant, if `set` can open its worlds.
 fn choose(order: &NewVolumeOrder, listed: &[Shelved], set: &FileSet) -> Result<Backup, NotRestored> {
-    let with_worlds = |copy: &Shelved| {
-        let good = copy.state.as_ref().ok()?;
-        (good.contents.has_worlds() && !good.folders.is_empty()).then(|| copy.id.clone())
-    };
+    let has_worlds = |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty();
     let newest = || {
-        let ids: Vec<String> = listed.iter().rev().filter_map(with_worlds).collect();
-        names(ids.iter().map(String::as_str))
+        let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
+        names(good.filter(|backup| has_worlds(backup)).map(|backup| backup.id.as_str()))
     };
     let found = match order.copy.as_str() {
         // One that cannot be used is not passed over in silence: the one before it may be weeks older.
-        LATEST => listed.iter().rev().find(|copy| copy.state.is_err() || with_worlds(copy).is_some()),
+        LATEST => listed.iter().rev().find(|copy| copy.record().is_none_or(has_worlds)),
         id => listed.iter().find(|copy| copy.id == id),
     };
     let Some(found) = found else {
@@ -175,10 +172,16 @@ fn choose(order: &NewVolumeOrder, listed: &[Shelved], set: &FileSet) -> Result<B
     };
     let id = || found.id.clone();
     let backup = match &found.state {
-        Ok(backup) if with_worlds(found).is_some() => backup,
-        Ok(_) => return Err(NotRestored::NoWorlds { id: id(), newest: newest() }),
-        Err(why) => return Err(NotRestored::NotGood { id: id(), why: why.clone(), newest: newest() }),
+        Ok(backup) => backup,
+        // It is tried again, by either word: nobody knows that it is lost, and nothing runs here that would wait for it.
+        Err(NotCounted { why: _, unread: Some(backup) }) => backup,
+        Err(NotCounted { why, unread: None }) => {
+            return Err(NotRestored::NotGood { id: id(), why: why.clone(), newest: newest() });
+        }
     };
+    if !has_worlds(backup) {
+        return Err(NotRestored::NoWorlds { id: id(), newest: newest() });
+    }
     if !opens(backup, set) {
         let theirs = backup.minecraft.clone().unwrap_or_else(|| "a version that nobody knows".to_owned());
         return Err(NotRestored::Newer { id: id(), theirs, ours: set.minecraft.clone() });

@@ -122,6 +122,8 @@ pub fn restore<S: Steps>(
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
+    // What an earlier try has left there, of this copy or of another one, takes no room from this one.
+    disk.remove_all(&volume.restoring_dir())?;
     let (free, needed) = (disk::free_bytes(volume.root()).map_err(Error::Space)?, backup.seal.bytes);
     if free < needed.saturating_add(SPARE) {
         return Err(Error::Full { id: backup.id.clone(), free, needed });
@@ -221,9 +223,12 @@ pub fn unpack<S: Steps>(shelf: &Shelf, backup: &Backup, into: &Path, disk: &mut 
     disk.make_directory(into)?;
     let mut unpacking = Unpacking { into, disk, open: None };
     match archive::read(&shelf.directory(&backup.id), &backup.seal, &mut unpacking) {
-        Ok(()) => {}
+        Ok(()) => shelf.mark_read(&backup.id, disk),
         Err(Damaged::Target(error)) => return Err(error.into()),
-        Err(source) if !source.is_about_the_archive() => return Err(Error::Unread { id: backup.id.clone(), source }),
+        Err(source) if !source.is_about_the_archive() => {
+            shelf.mark_unread(&backup.id, &source, disk);
+            return Err(Error::Unread { id: backup.id.clone(), source });
+        }
         Err(source) => {
             // That it cannot be marked, on a volume that is mounted to be read only, says less than what is wrong with it.
             drop(shelf.mark_damaged(&backup.id, &source, disk));

@@ -13,6 +13,17 @@ pub struct Retention {
     pub max_age: Option<SignedDuration>,
 }
 
+/// What is known of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It was read back, and nothing has been found wrong with it since.
+    Good,
+    /// The disk did not give it when it was read last. It may again.
+    Unread,
+    /// It is damaged, or nobody knows what it is.
+    Bad,
+}
+
 /// What is asked of one copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
@@ -24,8 +35,8 @@ pub struct Candidate {
     pub contents: Option<Contents>,
     /// It was taken before an update, of a server that did not run.
     pub before_update: bool,
-    /// It was read back, and nothing has been found wrong with it since.
-    pub good: bool,
+    /// Whether it can be had.
+    pub standing: Standing,
     /// An update that is not over may have to come back to it.
     pub needed: bool,
 }
@@ -36,6 +47,7 @@ pub struct Candidate {
 /// - So does the newest good copy of the worlds from before an update: it is the way back, and no number of others takes its place.
 /// - A copy that is needed stays.
 /// - One that is not good takes no place: it stays as long as good ones leave a place free and it is not too old.
+/// - One that could not be read stays beside them where it would be the last of its kind and no good one is. It may be all that there is.
 pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> Vec<String> {
     let most = usize::try_from(retention.max_count.max(1)).unwrap_or(usize::MAX);
     let too_old = |copy: &Candidate| {
@@ -44,13 +56,19 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
     };
     let mut newest_first: Vec<&Candidate> = copies.iter().collect();
     newest_first.sort_by(|a, b| (b.taken_at, &b.id).cmp(&(a.taken_at, &a.id)));
-    let (good, bad): (Vec<&Candidate>, Vec<&Candidate>) = newest_first.into_iter().partition(|copy| copy.good);
+    let (good, bad): (Vec<&Candidate>, Vec<&Candidate>) =
+        newest_first.into_iter().partition(|copy| copy.standing == Standing::Good);
 
-    let holds = |part: fn(Contents) -> bool| good.iter().find(|copy| copy.contents.is_some_and(part));
-    let is_way_back = |copy: &&&Candidate| copy.before_update && copy.contents.is_some_and(Contents::has_worlds);
-    let way_back = good.iter().find(is_way_back);
-    let last = [holds(Contents::has_worlds), holds(Contents::has_server_files), way_back];
-    let is_last = |copy: &Candidate| last.iter().flatten().any(|last| last.id == copy.id);
+    // A good one before any that could not be read.
+    let newest = |fits: &dyn Fn(&Candidate) -> bool| {
+        let unread = bad.iter().filter(|copy| copy.standing == Standing::Unread);
+        good.iter().chain(unread).find(|copy| fits(copy)).map(|copy| copy.id.as_str())
+    };
+    let has_worlds = |copy: &Candidate| copy.contents.is_some_and(Contents::has_worlds);
+    let has_server_files = |copy: &Candidate| copy.contents.is_some_and(Contents::has_server_files);
+    let is_way_back = |copy: &Candidate| copy.before_update && has_worlds(copy);
+    let last = [newest(&has_worlds), newest(&has_server_files), newest(&is_way_back)];
+    let is_last = |copy: &Candidate| last.contains(&Some(copy.id.as_str()));
 
     let mut kept = 0;
     let mut removed: Vec<&Candidate> = Vec::new();
@@ -61,8 +79,8 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
             removed.push(copy);
         }
     }
-    for copy in bad {
-        if copy.needed || (kept < most && !too_old(copy)) {
+    for copy in &bad {
+        if copy.needed || is_last(copy) || (kept < most && !too_old(copy)) {
             kept += 1;
         } else {
             removed.push(copy);

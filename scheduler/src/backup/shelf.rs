@@ -5,12 +5,13 @@
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use super::archive::{self, ARCHIVE, Damaged, Nowhere};
-use super::retention::{Candidate, Retention, to_remove};
+use super::retention::{Candidate, Retention, Standing, to_remove};
 use super::{Backup, FORMAT, Trigger};
 use crate::staging::disk::{self, Disk, Steps};
 
@@ -18,6 +19,9 @@ use crate::staging::disk::{self, Disk, Steps};
 pub(super) const RECORD: &str = "backup.json";
 /// A file with this name says that the copy was found to be damaged, and how.
 const DAMAGED: &str = "damaged.txt";
+/// A file with this name says that the disk did not give the copy when it was read last, and why. A bad sector stays, a cable that is loose
+/// does not: so it goes again with the first time that all of the copy is read.
+const UNREAD: &str = "unread.txt";
 /// What is being made.
 pub(super) const PARTIAL: &str = ".partial-";
 /// What is being removed.
@@ -45,8 +49,33 @@ pub enum Error {
 pub struct Shelved {
     /// Its name.
     pub id: String,
-    /// Its record; or why it does not count, in words.
-    pub state: Result<Backup, String>,
+    /// Its record, if it counts.
+    pub state: Result<Backup, NotCounted>,
+}
+
+impl Shelved {
+    /// Its record, also of one that does not count and may be good all the same.
+    pub fn record(&self) -> Option<&Backup> {
+        match &self.state {
+            Ok(backup) => Some(backup),
+            Err(NotCounted { why: _, unread }) => unread.as_deref(),
+        }
+    }
+}
+
+/// Why a copy does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotCounted {
+    /// In words.
+    pub why: String,
+    /// Its record, if nothing is known against it but that the disk did not give it when it was read last. Whoever names it may try it.
+    pub unread: Option<Box<Backup>>,
+}
+
+impl NotCounted {
+    fn because(why: impl Into<String>) -> Self {
+        Self { why: why.into(), unread: None }
+    }
 }
 
 /// The copies of one server.
@@ -84,13 +113,14 @@ impl Shelf {
         Ok(names.into_iter().map(|id| Shelved { state: self.state(&id), id }).collect())
     }
 
-    /// Reads a copy from beginning to end. One that turns out to be damaged is marked as such.
+    /// Reads a copy from beginning to end. One that turns out to be damaged is marked as such, and so is one that the disk does not give.
     pub fn verify<S: Steps>(&self, backup: &Backup, disk: &mut Disk<S>) -> Result<Result<(), Damaged>, Error> {
         let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut Nowhere { disk });
-        if let Err(damaged) = &read
-            && damaged.is_about_the_archive()
-        {
-            self.mark_damaged(&backup.id, damaged, disk)?;
+        match &read {
+            Ok(()) => self.mark_read(&backup.id, disk),
+            Err(Damaged::Target(_)) => {}
+            Err(damaged) if damaged.is_about_the_archive() => self.mark_damaged(&backup.id, damaged, disk)?,
+            Err(unread) => self.mark_unread(&backup.id, unread, disk),
         }
         Ok(read)
     }
@@ -112,10 +142,14 @@ impl Shelf {
         disk: &mut Disk<S>,
     ) -> Result<Vec<String>, Error> {
         let candidate = |copy: Shelved| Candidate {
-            taken_at: copy.state.as_ref().map_or_else(|_| self.instant_of(&copy.id), |backup| backup.started_at),
-            contents: copy.state.as_ref().ok().map(|backup| backup.contents),
-            before_update: copy.state.as_ref().is_ok_and(|backup| backup.trigger == Trigger::BeforeUpdate),
-            good: copy.state.is_ok(),
+            taken_at: copy.record().map_or_else(|| self.instant_of(&copy.id), |backup| backup.started_at),
+            contents: copy.record().map(|backup| backup.contents),
+            before_update: copy.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
+            standing: match &copy.state {
+                Ok(_) => Standing::Good,
+                Err(NotCounted { why: _, unread: Some(_) }) => Standing::Unread,
+                Err(NotCounted { why: _, unread: None }) => Standing::Bad,
+            },
             needed: needed.contains(&copy.id.as_str()),
             id: copy.id,
         };
@@ -141,11 +175,40 @@ impl Shelf {
         Ok(())
     }
 
-    fn state(&self, id: &str) -> Result<Backup, String> {
+    /// Best effort, as [`Shelf::mark_read`] is: a disk that fails is often mounted anew to be read only, and nothing else may fail for that.
+    pub(super) fn mark_unread<S: Steps>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) {
+        let causes = iter::successors(Some(why as &dyn std::error::Error), |cause| cause.source());
+        let why: Vec<String> = causes.map(ToString::to_string).collect();
+        let path = self.directory(id).join(UNREAD);
+        drop(disk.step("write", &path, |path| fs::write(path, format!("{}\n", why.join(": ")))));
+    }
+
+    /// All of the copy came from the disk, and is what the record says.
+    pub(super) fn mark_read<S: Steps>(&self, id: &str, disk: &mut Disk<S>) {
+        let path = self.directory(id).join(UNREAD);
+        if disk::is_there(&path) {
+            drop(disk.remove(&path));
+        }
+    }
+
+    fn state(&self, id: &str) -> Result<Backup, NotCounted> {
         let directory = self.directory(id);
         if let Ok(why) = fs::read_to_string(directory.join(DAMAGED)) {
-            return Err(why.trim().to_owned());
+            return Err(NotCounted::because(why.trim()));
         }
+        let backup = self.recorded(id).map_err(NotCounted::because)?;
+        let unread = directory.join(UNREAD);
+        if !disk::is_there(&unread) {
+            return Ok(backup);
+        }
+        let noted = fs::read_to_string(unread).unwrap_or_default();
+        let why = format!("could not be read when it was tried last: {}", noted.trim());
+        Err(NotCounted { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
+    }
+
+    /// The record, if the archive may be the one that it tells of.
+    fn recorded(&self, id: &str) -> Result<Backup, String> {
+        let directory = self.directory(id);
         let bytes = fs::read(directory.join(RECORD)).map_err(|error| format!("`{RECORD}` cannot be read: {error}"))?;
         let backup: Backup = serde_json::from_slice(&bytes)
             .map_err(|error| format!("`{RECORD}` is not what is written there: {error}"))?;

@@ -88,7 +88,7 @@ pub struct NewVolume {
 pub struct ListedCopy {
     /// Its name.
     pub id: String,
-    /// What it holds; None: nobody knows, see `problem`.
+    /// What it holds; None: nobody knows, see `problem`. Known beside a `problem`, too: it only could not be read, and may be tried by its name.
     #[serde(default)]
     pub contents: Option<Contents>,
     /// World format of the worlds in it.

@@ -225,6 +225,85 @@ async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open
     assert_eq!(fs::read_dir(data.join(".nightshift/set-aside")).unwrap().count(), 1);
 }
 
+/// Two copies from before one newer Minecraft, which has the world now, and the order to go back to the older one. The disk does not give the
+/// newer copy.
+async fn with_an_unread_copy() -> (Server, [String; 2]) {
+    let mut server = Server::new("OneWay").await;
+    let data = server.init.data.path().to_owned();
+    let newer = server.newer_minecraft();
+    let order = Order {
+        data: &data,
+        worlds: &Worlds::read(&data).unwrap(),
+        reading: Reading::Still,
+        contents: Contents::Worlds,
+        trigger: Trigger::BeforeUpdate,
+        lock: Some(&"a".repeat(64)),
+        before: Some(&newer.lock),
+        request: None,
+    };
+    let an_hour_ago = || scheduler::agent::clock::now() - jiff::SignedDuration::from_hours(1);
+    let readable = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
+    server.init.put("world/region/r.0.0.mca", b"more chunks");
+    server.wants(&newer);
+    assert!(server.run().success());
+    let unread = server.shelf().list().unwrap().pop().unwrap().id;
+    assert_ne!(unread, readable.id);
+    server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
+
+    let (old, ..) = set(&server.url, 'a');
+    server.wants(&old);
+    let order = server.copies.path().join("restore.json");
+    let text = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": false}).to_string();
+    fs::write(&order, text).unwrap();
+    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    let list = server.shelf().directory(&unread).join("files.jsonl");
+    fs::rename(&list, server.copies.path().join("away")).unwrap();
+    // What is read of a folder is an error of the system, as on a bad sector.
+    fs::create_dir(&list).unwrap();
+    (server, [readable.id, unread])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_disk_does_not_give_a_copy_the_one_before_it_is_put_back_and_the_list_tells_the_other() {
+    let (server, [readable, unread]) = with_an_unread_copy().await;
+    assert!(server.run().success(), "{}", server.last_words());
+    let region = server.init.data.path().join("world/region/r.0.0.mca");
+    assert_eq!(fs::read(&region).unwrap(), b"chunks");
+
+    let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
+    fs::rename(server.copies.path().join("lobby"), pod.copies()).unwrap();
+    let seen = pod.report().await.backups.unwrap();
+    assert_eq!((seen.good, seen.damaged, seen.last_of_worlds.unwrap().id), (1, 1, readable));
+    let listed = seen.listed.unwrap();
+    assert_eq!((&listed[0].id, listed[0].contents), (&unread, Some(Contents::Worlds)));
+    let problem = listed[0].problem.as_deref().unwrap();
+    assert!(problem.starts_with("could not be read when it was tried last: `files.jsonl`"), "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_given_is_tried_until_it_is() {
+    let (server, [readable, unread]) = with_an_unread_copy().await;
+    server.init.put("world/playerdata/steve.dat", b"steve");
+    let player = fs::File::options().write(true).open(server.init.data.path().join("world/playerdata/steve.dat"));
+    let between = std::time::SystemTime::now() - std::time::Duration::from_secs(1800);
+    player.unwrap().set_modified(between).unwrap();
+    let mut child = server.init.spawn();
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut says = |words: &str| tokio::task::block_in_place(|| lines.any(|line| line.contains(words)));
+    assert!(says(&format!("the disk does not give the copy `{unread}` now")));
+    assert!(says(&format!("somebody may have played since the copy {readable}")));
+    // The second try begins with the one that can be read, and is at the other one again.
+    assert!(says(&format!("the disk does not give the copy `{unread}` now")));
+    drop(child);
+
+    let list = server.shelf().directory(&unread).join("files.jsonl");
+    fs::remove_dir(&list).unwrap();
+    fs::rename(server.copies.path().join("away"), &list).unwrap();
+    assert!(server.run().success(), "{}", server.last_words());
+    assert_eq!(fs::read(server.init.data.path().join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
+    assert!(server.shelf().list().unwrap().iter().all(|copy| copy.state.is_ok()), "all of it was read");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_of_what_ran_in_between_serves_too_if_the_set_before_can_open_it() {
     let mut server = Server::new("OneWay").await;

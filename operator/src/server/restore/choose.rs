@@ -157,19 +157,21 @@ fn find(
     let what = if everything { "worlds, settings and plugins" } else { "worlds" };
     let set = &settled.files;
     let opens = |copy: &&ListedCopy| set.opens(copy.data_version, copy.lock.as_deref());
+    let is_good = |copy: &&ListedCopy| copy.problem.is_none();
     let found = match wanted {
-        LATEST => listed.iter().filter(will_do).find(opens),
+        LATEST => listed.iter().filter(will_do).filter(is_good).find(opens),
         name => listed.iter().find(|copy| copy.id == name),
     };
     let newest = || {
-        let all = listed.iter().filter(will_do).filter(opens);
+        let all = listed.iter().filter(will_do).filter(is_good).filter(opens);
         let names: Vec<_> = all.take(NAMED).map(|copy| copy.id.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!("the newest ones with {what} are: {names}")
     };
     let Some(found) = found else { return Err(format!("there is no copy `{wanted}`; {}", newest())) };
     let id = &found.id;
-    if let Some(problem) = &found.problem {
+    // What it holds is known of one that only could not be read: whoever names it has it tried.
+    if let Some(problem) = found.problem.as_ref().filter(|_| found.contents.is_none()) {
         return Err(format!("the copy `{id}` cannot be used: {problem}"));
     }
     if !has_worlds(&found) {

@@ -14,6 +14,7 @@ pub(crate) mod way_back;
 
 const GOOD: &str = "20261122T030000Z-aaaaaaaa";
 const NEWEST: &str = "20261122T060000Z-aaaaaaaa";
+const UNREAD: &str = "20261122T090000Z-aaaaaaaa";
 const OLD_POD: &str = "00000000-0000-0000-0000-000000000007";
 const NEW_POD: &str = "00000000-0000-0000-0000-000000000008";
 
@@ -31,9 +32,11 @@ fn asks_of(what: &str, spec: Value) -> PaperMCServer {
     server
 }
 
-/// Newest first: one of settings alone, one that is damaged, one of a newer Minecraft, one of everything, and one whose format nobody knows.
+/// Newest first: one that could not be read, one of settings alone, one that is damaged, one of a newer Minecraft, one of everything, and one
+/// whose format nobody knows.
 fn shelf() -> Value {
     json!({"listed": [
+        {"id": UNREAD, "contents": "worlds", "dataVersion": 4556, "problem": "could not be read when it was tried last"},
         {"id": "20261122T080000Z-aaaaaaaa", "contents": "serverFiles", "dataVersion": 4556},
         {"id": "20261122T070000Z-aaaaaaaa", "problem": "`archive.tar.gz` has 3 bytes"},
         {"id": NEWEST, "contents": "worlds", "dataVersion": 4556},
@@ -115,11 +118,12 @@ fn chosen(what: &str) -> RestoreHandled {
 }
 
 #[test]
-fn a_copy_is_named_or_the_newest_good_one_with_worlds_and_then_stays_that_one() {
+fn a_copy_is_named_also_one_that_could_not_be_read_or_the_newest_good_one_with_worlds_and_then_stays_that_one() {
     for (asked, copy) in [
         (format!("{GOOD};overwrite"), GOOD),
         (format!(" {GOOD} ; overwrite\n"), GOOD),
         ("latest;overwrite".to_owned(), NEWEST),
+        (format!("{UNREAD};overwrite"), UNREAD),
     ] {
         let noted = chosen(&asked);
         assert_eq!((noted.copy.as_deref(), noted.result), (Some(copy), None), "{asked}");

@@ -63,13 +63,29 @@ fn the_newest_copy_with_worlds_is_meant_or_the_one_that_is_named() {
 fn a_newest_copy_that_is_damaged_is_not_passed_over_in_silence() {
     let mut listed = shelf();
     let id = "20261123T030000Z-a".to_owned();
-    listed.push(Shelved { id, state: Err("`archive.tar.gz` has 3 bytes".into()) });
+    let why = "`archive.tar.gz` has 3 bytes".to_owned();
+    listed.push(Shelved { id, state: Err(NotCounted { why, unread: None }) });
     for copy in ["latest", "20261123T030000Z-a"] {
         let why = chosen(copy, &listed).unwrap_err();
         assert!(why.contains("`20261123T030000Z-a` cannot be used: `archive.tar.gz` has 3 bytes"), "{why}");
         assert!(why.ends_with("are: 20261121T030000Z-a, 20261120T030000Z-a"), "{why}");
     }
     assert_eq!(chosen("20261121T030000Z-a", &listed).unwrap(), "20261121T030000Z-a", "by its name it is had");
+}
+
+#[test]
+fn a_newest_copy_that_could_not_be_read_is_tried_again_and_one_without_worlds_is_not_it() {
+    let unread = |copy: Shelved| {
+        let unread = Some(Box::new(copy.state.unwrap()));
+        Shelved { id: copy.id, state: Err(NotCounted { why: "could not be read".into(), unread }) }
+    };
+    let mut listed = shelf();
+    listed.push(unread(good("20261123T030000Z-a", Contents::Worlds, 4556, "1.21.10")));
+    listed.push(unread(good("20261124T030000Z-a", Contents::ServerFiles, 4556, "1.21.10")));
+    assert_eq!(chosen("latest", &listed).unwrap(), "20261123T030000Z-a");
+    assert_eq!(chosen("20261123T030000Z-a", &listed).unwrap(), "20261123T030000Z-a");
+    let why = chosen("20261124T030000Z-a", &listed).unwrap_err();
+    assert!(why.contains("holds no worlds; the newest ones that do are: 20261121T030000Z-a, "), "{why}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub enum Damaged {
 
 impl Damaged {
     /// False: it is a disk that said no, the one that it goes to or the one that it lies on. That may be over the next time, and a copy that was
-    /// called damaged for it would be lost for ever. One that is not there is.
+    /// called damaged for it would be lost for ever: it is only noted that it could not be read. One that is not there is damaged.
     pub fn is_about_the_archive(&self) -> bool {
         match self {
             Self::Read { file: _, source } => !is_of_the_system(source),

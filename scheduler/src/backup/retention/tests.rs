@@ -16,9 +16,13 @@ fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
         taken_at: at(hours),
         contents: Some(contents),
         before_update: false,
-        good,
+        standing: if good { Standing::Good } else { Standing::Bad },
         needed: false,
     }
+}
+
+fn way_back(id: &str, hours: i64, standing: Standing) -> Candidate {
+    Candidate { before_update: true, standing, ..copy(id, hours, Contents::Worlds, true) }
 }
 
 const TWO: Retention = Retention { max_count: 2, max_age: None };
@@ -71,6 +75,22 @@ fn the_way_back_stays_behind_any_number_of_copies_of_a_running_server_and_only_t
     assert_eq!(to_remove(&copies, TWO, at(500)), ["a", "x"]);
 }
 
+#[test]
+fn one_that_could_not_be_read_is_neither_the_way_back_nor_in_the_place_of_one_that_can_be() {
+    let mut copies = vec![way_back("readable", 0, Standing::Good), way_back("unread", 1, Standing::Unread)];
+    copies.extend(["x", "y"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["unread"]);
+    assert_eq!(to_remove(&copies, Retention { max_count: 4, max_age: None }, at(500)), Vec::<String>::new());
+}
+
+#[test]
+fn the_newest_way_back_stays_unread_as_it_is_while_there_is_no_good_one_and_takes_no_place() {
+    let mut copies = vec![way_back("older", 0, Standing::Unread), way_back("unread", 1, Standing::Unread)];
+    copies.push(way_back("damaged", 2, Standing::Bad));
+    copies.extend(["x", "y"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["older", "damaged"]);
+}
+
 fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
     let contents = prop_oneof![
         Just(None),
@@ -78,18 +98,19 @@ fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
         Just(Some(Contents::ServerFiles)),
         Just(Some(Contents::Everything))
     ];
-    let one = (0_i64..200, contents, any::<bool>(), prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    let standing = prop_oneof![2 => Just(Standing::Good), 1 => Just(Standing::Unread), 1 => Just(Standing::Bad)];
+    let one = (0_i64..200, contents, standing, prop::bool::weighted(0.2), prop::bool::weighted(0.3));
     prop::collection::vec(one, 0..12).prop_map(|copies| {
-        let candidate = |(number, (hours, contents, good, needed, before_update)): (
+        let candidate = |(number, (hours, contents, standing, needed, before_update)): (
             usize,
-            (i64, Option<Contents>, bool, bool, bool),
+            (i64, Option<Contents>, Standing, bool, bool),
         )| Candidate {
             id: format!("c{number:02}"),
             taken_at: at(hours),
             contents,
             before_update,
-            // A record that cannot be read is never a good copy.
-            good: good && contents.is_some(),
+            // Of a record that cannot be read nothing is known.
+            standing: if contents.is_some() { standing } else { Standing::Bad },
             needed,
         };
         copies.into_iter().enumerate().map(candidate).collect()
@@ -108,14 +129,14 @@ proptest! {
             let part = if worlds { Contents::has_worlds } else { Contents::has_server_files };
             let newest = |of: &[Candidate]| {
                 let fits = |copy: &&Candidate| copy.contents.is_some_and(part) && (copy.before_update || !way_back);
-                let good = of.iter().filter(|copy| copy.good && fits(copy));
+                let good = of.iter().filter(|copy| copy.standing == Standing::Good && fits(copy));
                 good.max_by_key(|copy| (copy.taken_at, copy.id.clone())).cloned()
             };
             prop_assert_eq!(newest(&copies), newest(&left), "the newest good one stays");
         }
         prop_assert!(copies.iter().all(|copy| !copy.needed || !gone.contains(&copy.id)));
 
-        let good_only: Vec<Candidate> = copies.iter().filter(|copy| copy.good).cloned().collect();
+        let good_only: Vec<Candidate> = copies.iter().filter(|copy| copy.standing == Standing::Good).cloned().collect();
         let gone_good: BTreeSet<String> = to_remove(&good_only, retention, at(200)).into_iter().collect();
         let same: BTreeSet<String> = gone.iter().filter(|id| good_only.iter().any(|copy| copy.id == **id)).cloned().collect();
         prop_assert_eq!(gone_good, same, "bad ones make no good one go");

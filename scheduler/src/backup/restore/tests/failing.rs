@@ -4,6 +4,7 @@
 use rustix::io::Errno;
 
 use super::*;
+use crate::backup::retention::Retention;
 use crate::staging::disk::failing::{Failing, told};
 
 /// For each n: the operation n fails while `part` is put in the place of what `server` makes, whose files are `there`. In the end it is what the
@@ -73,7 +74,83 @@ fn a_copy_that_cannot_be_read_just_now_is_not_called_damaged_and_serves_at_the_s
 
         fs::remove_dir(&file).unwrap();
         fs::rename(&away, &file).unwrap();
+        let noted = server.shelf.list().unwrap().remove(0);
+        assert_eq!(noted.record(), Some(&server.backup), "it may be tried");
+        let why = noted.state.unwrap_err().why;
+        let told =
+            format!("could not be read when it was tried last: `{name}` cannot be read: Is a directory (os error 21)");
+        assert_eq!(why, told);
         server.restore(&mut Disk::new(Unhindered), 120).unwrap();
         assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+        assert_eq!(server.shelf.list().unwrap()[0].state, Ok(server.backup), "all of it was read");
     }
+}
+
+/// Nothing can be written among the copies, and all else is well.
+struct ReadOnlyShelf;
+
+impl Steps for ReadOnlyShelf {
+    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+        let changes = ["write", "remove"].contains(&what) && path.ends_with("unread.txt");
+        if changes { Err(Errno::ROFS.into()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn that_a_copy_could_not_be_read_and_can_be_now_need_not_be_written_down() {
+    let server = Server::new(Contents::Worlds);
+    let (file, away) =
+        (server.shelf.directory(&server.backup.id).join("files.jsonl"), server.directory.path().join("away"));
+    fs::rename(&file, &away).unwrap();
+    fs::create_dir(&file).unwrap();
+    let mut disk = Disk::new(ReadOnlyShelf);
+    let failed = server.restore(&mut disk, 60).unwrap_err();
+    assert!(matches!(failed, Error::Unread { .. }), "{}", told(&failed));
+    let read = server.shelf.verify(&server.backup, &mut disk).expect("what could not be noted is no failure");
+    assert!(matches!(read, Err(Damaged::Read { .. })));
+    assert_eq!(server.shelf.list().unwrap()[0].state.as_ref(), Ok(&server.backup), "nothing was noted");
+
+    server.shelf.verify(&server.backup, &mut Disk::new(Unhindered)).unwrap().unwrap_err();
+    fs::remove_dir(&file).unwrap();
+    fs::rename(&away, &file).unwrap();
+    server.restore(&mut disk, 120).unwrap();
+    assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+    server.shelf.list().unwrap()[0].state.as_ref().expect_err("the note could not be taken away");
+    server.shelf.verify(&server.backup, &mut Disk::new(Unhindered)).unwrap().unwrap();
+    assert_eq!(server.shelf.list().unwrap()[0].state, Ok(server.backup));
+}
+
+#[test]
+fn the_older_way_back_that_can_be_read_stays_and_the_newer_one_that_could_not_be_goes() {
+    let server = Server::new(Contents::Worlds);
+    let worlds = Worlds::read(server.volume.root()).unwrap();
+    let take_at = |trigger, second| {
+        let order = Order {
+            data: server.volume.root(),
+            worlds: &worlds,
+            reading: Reading::Still,
+            contents: Contents::Worlds,
+            trigger,
+            lock: Some("aaaaaaaa"),
+            before: Some("bb"),
+            request: None,
+        };
+        take(&order, &server.shelf, &mut Disk::new(Unhindered), || at(second)).unwrap()
+    };
+    let unread = take_at(Trigger::BeforeUpdate, 10);
+    let hot = take_at(Trigger::Scheduled, 20);
+    let list = server.shelf.directory(&unread.id).join("files.jsonl");
+    fs::remove_file(&list).unwrap();
+    fs::create_dir(&list).unwrap();
+    server.shelf.verify(&unread, &mut Disk::new(Unhindered)).unwrap().unwrap_err();
+    let retention = Retention { max_count: 1, max_age: None };
+    let gone = server.shelf.prune(retention, &[&hot.id], at(30), &mut Disk::new(Unhindered)).unwrap();
+    assert_eq!(gone, [unread.id]);
+    let left: Vec<String> = server.shelf.list().unwrap().into_iter().map(|copy| copy.id).collect();
+    assert_eq!(left, [server.backup.id.clone(), hot.id]);
+
+    // It is the only one that was taken before an update now.
+    server.shelf.mark_unread(&server.backup.id, &Damaged::Seal { what: "x" }, &mut Disk::new(Unhindered));
+    let gone = server.shelf.prune(retention, &[], at(30), &mut Disk::new(Unhindered)).unwrap();
+    assert!(gone.is_empty(), "{gone:?}");
 }
