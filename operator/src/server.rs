@@ -10,11 +10,11 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
 use resolver::lock::Lock;
 use scheduler::gate::Gate;
-use scheduler::rollout::{Occasion, Step, WaitingOn};
+use scheduler::rollout::{Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::chain::Chain;
-use crate::clock::{Stopwatch, now};
+use crate::clock::now;
 use crate::context::Context;
 use crate::memory::Rendered;
 use crate::requeue::{Blame, Outcome, again};
@@ -65,7 +65,7 @@ use hot_copies::{HotCopies, ask};
 use plan::{Plan, WhatRuns};
 use report::{Report, Trouble, status_before};
 use restore::Restores;
-use rollout::{Done, GoalParts, Hand};
+use rollout::{Done, Hand};
 use scope::Alone;
 use scope::early::Early;
 use undo::Undo;
@@ -263,17 +263,7 @@ async fn go_all_the_way(
     }
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
-    let hand = Hand {
-        ctx,
-        server: &checked,
-        seen: &seen,
-        goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
-        proof: &plan.proof,
-        restore: plan.restores.due.as_ref(),
-        only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
-        decided: Stopwatch::start(at),
-        ahead,
-    };
+    let hand = Hand::of(ctx, &checked, &seen, &plan, ahead, at);
     let done = act(&hand, &plan, step).await?;
     ask::ask(ctx, &seen, &mut plan, step).await;
     report::report(ctx, server, &checked, &Report { seen: &seen, plan: &plan, step, done: &done, now: at })

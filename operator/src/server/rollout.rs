@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch};
 use scheduler::countdown::places::has_languages;
 use scheduler::protocol::{Announce, CallOff, FileSet, RestoreOrder, Save, in_the_chat};
-use scheduler::rollout::Step;
+use scheduler::rollout::{Occasion, Step};
 use scheduler::seen::{
     Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
 };
@@ -23,6 +23,7 @@ use super::build::stateful_set::{build_stateful_set, partition};
 use super::check::{Announcement, CheckedServer};
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
+use super::plan::Plan;
 use super::proof::Proof;
 use super::record::{self, SettledRecord, settled_map_name};
 use super::restore::{DueRestore, act::give_orders};
@@ -117,6 +118,30 @@ pub(crate) struct Hand<'a> {
     pub(crate) decided: Stopwatch,
     /// The pass among all that are under way.
     pub(crate) ahead: &'a Ahead<'a>,
+}
+
+impl<'a> Hand<'a> {
+    /// For what was planned at `at`.
+    pub(crate) fn of(
+        ctx: &'a Context,
+        server: &'a CheckedServer,
+        seen: &'a Observed,
+        plan: &'a Plan,
+        ahead: &'a Ahead<'a>,
+        at: Timestamp,
+    ) -> Self {
+        Hand {
+            ctx,
+            server,
+            seen,
+            goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
+            proof: &plan.proof,
+            restore: plan.restores.due.as_ref(),
+            only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
+            decided: Stopwatch::start(at),
+            ahead,
+        }
+    }
 }
 
 impl Hand<'_> {

@@ -19,10 +19,10 @@ use super::observe::Observed;
 use super::plan::{Answer, Pace, Plan};
 use super::report::{self, InTheWay, Report, status_before};
 use super::restart::Restarts;
-use super::rollout::{GoalParts, Hand};
+use super::rollout::Hand;
 use super::{act, look_again, observe, turn};
 use crate::chain::Chain;
-use crate::clock::{Stopwatch, now};
+use crate::clock::now;
 use crate::context::Context;
 use crate::memory::Rendered;
 use crate::requeue::Outcome;
@@ -43,17 +43,7 @@ pub(super) async fn see_through(
     let Some(checked) = read_with_consent(server) else { return Ok(None) };
     let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
-    let hand = Hand {
-        ctx,
-        server: &checked,
-        seen,
-        goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
-        proof: &plan.proof,
-        restore: None,
-        only_empty: false,
-        decided: Stopwatch::start(at),
-        ahead,
-    };
+    let hand = Hand::of(ctx, &checked, seen, &plan, ahead, at);
     let done = act(&hand, &plan, step).await?;
     let report = Report { seen, plan: &plan, step, done: &done, now: at };
     report::report_on_trial(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;

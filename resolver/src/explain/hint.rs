@@ -106,13 +106,11 @@ fn to_a_real_pin(trials: &Trials<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintSt
     let Reason::NoSuchPaper { nearest, .. } = reason else { return Vec::new() };
     let Some(nearest) = nearest.first() else { return Vec::new() };
     let Some(moved) = correct_server(asked, nearest) else { return Vec::new() };
-    match found_out(asked, nearest) {
-        Ok(why) => beside(combinations(&against_target(asked, &why), &trials.untried), &moved, &trials.untried),
-        Err(_) => {
-            trials.untried.note(HintsLeftOut::BudgetUsedUp);
-            Vec::new()
-        }
-    }
+    let Ok(why) = found_out(asked, nearest) else {
+        trials.untried.note(HintsLeftOut::BudgetUsedUp);
+        return Vec::new();
+    };
+    beside(combinations(&against_target(asked, &why), &trials.untried), &moved, &trials.untried)
 }
 
 /// The steps that do by themselves; of the real versions that a pin can be corrected to, the nearest one.

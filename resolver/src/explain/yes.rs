@@ -127,12 +127,11 @@ fn chosen_plugin(asked: &Asked<'_, '_>, decision: &Decision, at: usize) -> Optio
         version: release.version.clone(),
         published: release.published,
         listing: match world.known(at, place, decision.chosen.paper) {
-            Some(Known::Listed | Known::Sibling(_)) if world.has_lost(shelf.project, release) => Listing::Lost,
+            Some(Known::Listed | Known::Sibling(_)) | None if world.has_lost(shelf.project, release) => Listing::Lost,
             Some(Known::Listed) => Listing::Listed,
             Some(Known::Sibling(of)) => Listing::Sibling { of: of.clone() },
             Some(Known::Override) => Listing::Override,
             Some(Known::NoList) => Listing::NoList,
-            None if world.has_lost(shelf.project, release) => Listing::Lost,
             None => Listing::RunsNow,
         },
         instead_of: match runs {

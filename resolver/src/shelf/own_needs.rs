@@ -122,13 +122,12 @@ impl<'a> Finding<'_, 'a> {
                     }
                     let project = &catalog.projects[place];
                     let runs = self.runs(project);
-                    match self.in_the_way(project).filter(|_| !runs) {
-                        Some(because) => warnings.push(told(&project.name, because)),
-                        None => {
-                            let needed = self.needed.entry(place).or_default();
-                            needed.files.insert(file.file.to_owned());
-                            needed.runs |= runs;
-                        }
+                    if let Some(because) = self.in_the_way(project).filter(|_| !runs) {
+                        warnings.push(told(&project.name, because));
+                    } else {
+                        let needed = self.needed.entry(place).or_default();
+                        needed.files.insert(file.file.to_owned());
+                        needed.runs |= runs;
                     }
                 }
                 // An optional one is looked at where the JAR does not load without somebody: it may be that.
@@ -143,9 +142,15 @@ impl<'a> Finding<'_, 'a> {
                 Target::Outside(name) if is_required && !self.is_there(&[folded(&name)]) => {
                     warnings.push(told(&name, Lacks::Elsewhere));
                 }
-                Target::Project(_) | Target::Fetch(_) | Target::Unread { .. } | Target::Outside(_) => {}
-                // The others no page ever means.
-                Target::Nothing | Target::Unknown { .. } | Target::Missing(_) | Target::Own => {}
+                // Those of the second line no page ever means.
+                Target::Project(_)
+                | Target::Fetch(_)
+                | Target::Unread { .. }
+                | Target::Outside(_)
+                | Target::Nothing
+                | Target::Unknown { .. }
+                | Target::Missing(_)
+                | Target::Own => {}
             }
         }
     }

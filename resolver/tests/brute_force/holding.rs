@@ -135,7 +135,13 @@ fn texts_equal(a: &str, b: &str) -> bool {
 fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
     let asked = forced(problem, &why.target, &|_| true);
     let possible = answer(&asked).is_ok();
-    let free = why.pinned.is_none() && why.unusable.is_none();
+    if let Some(shared) = &why.shared_name
+        && let Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) = answer(&asked)
+        && solved.stopped_by().is_none()
+    {
+        return Err(format!("{} is said to bring two files of one name, and does not: {shared:?}", why.target));
+    }
+    let free = why.pinned.is_none() && why.unusable.is_none() && why.shared_name.is_none();
     if why.possible && !possible {
         return Err(format!("{} is called possible", why.target));
     }
