@@ -29,8 +29,8 @@ fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder
     let mut without = problem.clone();
     // One that stays for a JAR of people's own is taken away as well: what does not run holds nothing.
     if let Some(running) = &mut without.request.running {
-        let held = |project: &Project| objects_of(problem, &project.name).is_empty() && holds(holders, &project.name);
-        let held: Vec<&Project> = problem.catalog.projects.iter().filter(|project| held(project)).collect();
+        let projects = problem.catalog.projects.iter();
+        let held: Vec<&Project> = projects.filter(|project| holds(holders, &project.name)).collect();
         running.unasked.retain(|key| {
             let place = rules::place_of(&problem.catalog, key);
             place.is_none_or(|place| !holds(holders, &problem.catalog.projects[place].name))
