@@ -17,9 +17,9 @@ async fn make_world_and_datapack(lobby: &Server<'_>) {
 }
 
 /// An update that changes nothing of the set: the proof of the next one knows what its start has opened.
-async fn opened_by_a_start(world: &World, lobby: &Server<'_>) {
+async fn opened_by_a_start(world: &World, lobby: &Server<'_>, which: &str) {
     lobby.set_window(ALWAYS).await;
-    lobby.change(json!({"podTemplate": {"metadata": {"annotations": {"example.com/worlds": "made"}}}})).await;
+    lobby.change(json!({"podTemplate": {"metadata": {"annotations": {"example.com/worlds": which}}}})).await;
     updated(world, lobby).await;
     lobby.set_window(FAR).await;
 }
@@ -31,7 +31,9 @@ async fn a_set_after_which_a_world_and_a_datapack_are_missing_goes_back_and_both
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         make_world_and_datapack(&lobby).await;
-        opened_by_a_start(world, &lobby).await;
+        // One start is no promise.
+        opened_by_a_start(world, &lobby, "first").await;
+        opened_by_a_start(world, &lobby, "second").await;
         let before = lobby.set().await;
 
         lobby.order("fault loses-world creative if ViaVersion@5.7.1").await;

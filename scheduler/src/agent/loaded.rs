@@ -5,13 +5,15 @@
 //! absence after the next start is nobody's fault. That is remembered on the volume, since another pod will be asked for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
+
+use record::{Now, OWN, Record, Start};
 
 use super::desk::Act;
 use super::shared::Shared;
@@ -22,60 +24,55 @@ use crate::rcon::text;
 use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::read_record;
 use crate::world::Worlds;
-use crate::world::lock::held_by_another;
+use crate::world::lock;
 use crate::world::opened::{self, Tells};
 
-/// How long after a server's first answer its plugins may go on opening worlds. What an operator waits for a report at least is longer.
+mod record;
+
+/// How long after a server's first answer its plugins may go on opening worlds: what is not open at a look that begins later was not opened.
 const OPENS_WITHIN: Duration = Duration::from_secs(20);
+/// The same for worlds that starts before have opened, and for a look that failed: another begins until then.
+const LOOKS_WITHIN: Duration = Duration::from_secs(45);
+/// The end of the last look. An operator waits for the report a little longer.
+const ENDS_WITHIN: Duration = Duration::from_secs(55);
 /// Between two looks in that time.
 const PAUSE: Duration = Duration::from_secs(10);
 /// For a command that waits for the server's main thread.
 const COMMAND: Duration = Duration::from_secs(20);
-/// For the look at a server that is being saved: players wait for what comes next.
+/// For each part of the look at a server that is being saved: players wait for what comes next.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Worlds that nobody closes while the server runs.
-const OWN: [&str; 3] = ["overworld", "the_nether", "the_end"];
-
-/// What the volume remembers.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Record {
-    /// The mark in the log of the start that `opened` is about.
-    start: Option<String>,
-    /// What that start has opened.
-    opened: Names,
-    /// What was closed while a server ran, and no start has opened since.
-    closed: Names,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Names {
-    worlds: BTreeSet<String>,
-    datapacks: BTreeSet<String>,
-}
-
-/// What lies on the volume, true where it is open; None: it could not be read.
-type Now = Option<BTreeMap<String, bool>>;
-
 /// Reads what the start has opened. A look at what is not open yet is repeated, because plugins open worlds when they like. The first look is part
 /// of `act`.
 pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
     let mut act = Some(act);
-    let (life, since) = {
+    let (life, since, seen) = {
         let state = shared.state();
         let Server::Up { since, .. } = state.witness.server() else { return };
-        (state.life, since)
+        (state.life, since, state.saw_none)
     };
+    // Now: at midnight the log is put away.
+    let start = Start { seen, ..what_started(shared).await };
+    let expected = change_record(shared, |record| record.expected_worlds()).await;
+    let ends = (began + ENDS_WITHIN).max(Instant::now() + COMMAND);
     let (mut worlds, mut datapacks): (Now, Now) = (None, None);
     loop {
-        let open = worlds.iter().flatten().filter(|(_, open)| **open);
-        let seen: BTreeSet<String> = open.map(|(name, _)| name.clone()).collect();
-        worlds = united(worlds, look_at_worlds(shared, |name| !seen.contains(name)).await);
-        datapacks = united(datapacks, look_at_datapacks(shared, since, true).await);
+        let look_began = began.elapsed();
+        let is_open = |worlds: &Now, name: &str| worlds.as_ref().is_some_and(|all| all.get(name) == Some(&Some(true)));
+        let (look, packs) = tokio::join!(
+            timeout_at(ends, look_at_worlds(shared, |name| !is_open(&worlds, name))),
+            timeout_at(ends, look_at_datapacks(shared, since, true)),
+        );
+        let look = look.unwrap_or_default();
+        let is_known = look.is_some() && look_began >= OPENS_WITHIN;
+        worlds = united(worlds, look);
+        datapacks = united(datapacks, packs.unwrap_or_default());
         drop(act.take());
-        let is_all_open = worlds.as_ref().is_some_and(|worlds| worlds.values().all(|open| *open));
-        if began.elapsed() >= OPENS_WITHIN || (is_all_open && datapacks.is_some()) {
+        if is_read(worlds.as_ref(), is_known, &expected) && datapacks.is_some() {
+            break;
+        }
+        if look_began >= LOOKS_WITHIN {
+            // What the last look could not tell is not known.
+            worlds = worlds.filter(|_| is_known);
             break;
         }
         tokio::time::sleep(PAUSE).await;
@@ -83,12 +80,7 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
             return;
         }
     }
-    let mark = mark(shared).await;
-    let loaded = change_record(shared, move |record| {
-        record.begin(mark, worlds.as_ref(), datapacks.as_ref());
-        Loaded { worlds: record.of_worlds(worlds.as_ref()), datapacks: record.of_datapacks(datapacks.as_ref()) }
-    });
-    let loaded = loaded.await;
+    let loaded = change_record(shared, move |record| record.begin(&start, &worlds, &datapacks)).await;
     let mut state = shared.state();
     if state.life == life {
         say(&loaded);
@@ -96,20 +88,36 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
     }
 }
 
+/// Whether no further look is needed: all are open, or are too many, or the last look was late enough and nothing is missing that starts before have
+/// opened.
+fn is_read(worlds: Option<&BTreeMap<String, Option<bool>>>, is_known: bool, expected: &BTreeSet<String>) -> bool {
+    let Some(worlds) = worlds else { return false };
+    let mut shut = worlds.iter().filter(|(_, open)| **open != Some(true)).map(|(name, _)| name);
+    worlds.len() > MOST || if is_known { !shut.any(|name| expected.contains(name)) } else { shut.next().is_none() }
+}
+
 /// Looks again at what the start has opened, right after the server was saved: its `level.dat` tells what is enabled now.
 pub(super) async fn look_again(shared: &Arc<Shared>) {
-    let Some(Loaded { worlds, datapacks: _ }) = shared.state().start.loaded.clone() else { return };
+    let Some(Loaded { worlds, .. }) = shared.state().start.loaded.clone() else { return };
     let Server::Up { since, .. } = shared.state().witness.server() else { return };
     let asks = |name: &str| {
         let is_opened = worlds.iter().flatten().any(|(known, at)| known == name && *at == AtStart::Opened);
         is_opened && !OWN.contains(&name)
     };
-    let look = async { (look_at_worlds(shared, asks).await, look_at_datapacks(shared, since, false).await) };
-    let Ok((worlds, datapacks)) = tokio::time::timeout(AGAIN, look).await else {
-        warn!("which worlds are open still is not known: the server took too long to say");
-        return;
-    };
-    change_record(shared, move |record| record.close(worlds.as_ref(), datapacks.as_ref())).await;
+    let until = Instant::now() + AGAIN;
+    // One that takes too long leaves the other known.
+    let (worlds, datapacks) = tokio::join!(
+        timeout_at(until, look_at_worlds(shared, asks)),
+        timeout_at(until, look_at_datapacks(shared, since, false)),
+    );
+    if worlds.is_err() || datapacks.is_err() {
+        warn!("whether all is open still is not known: the server took too long to say");
+    }
+    let (worlds, datapacks) = (worlds.unwrap_or_default(), datapacks.unwrap_or_default());
+    let kept = change_record(shared, move |record| record.close(&worlds, &datapacks));
+    if timeout_at(until, kept).await.is_err() {
+        info!("what was closed is still being written down");
+    }
 }
 
 /// The worlds on the volume, less those of the layout since 26.1 for which `asks` is false.
@@ -120,25 +128,33 @@ async fn look_at_worlds(shared: &Arc<Shared>, asks: impl Fn(&str) -> bool) -> No
         let Some(level) = opened::level_folder(&data, &worlds) else { return Err("there is no level yet".to_owned()) };
         let found = opened::worlds(&level, &worlds).map_err(|error| error.to_string())?;
         let look = |(name, tells)| match tells {
-            Tells::Lock(lock) => held_by_another(&lock).map(|held| (name, Ok(held))),
+            Tells::Locks(locks) => held(&locks).map(|held| (name, Ok(held))),
             Tells::Console(key) => Ok((name, Err(key))),
         };
+        let by_locks = found.values().any(|tells| matches!(tells, Tells::Locks(_)));
         let found: Result<BTreeMap<String, Result<bool, String>>, _> = found.into_iter().map(look).collect();
-        found.map_err(|error| Chain(&error).to_string())
+        let found = found.map_err(|error| Chain(&error).to_string())?;
+        let own = [level.join("session.lock")];
+        // Last: what was let go of during the look is let go of now.
+        if by_locks && !held(&own).map_err(|error| Chain(&error).to_string())? {
+            // A plugin has opened and closed it in the server's process, which drops the lock, or the volume keeps none.
+            return Err("the server runs and does not hold the `session.lock` of its own level".to_owned());
+        }
+        Ok(found)
     });
     let found = found.await.unwrap_or_else(|error| Err(error.to_string()));
     let found = found.inspect_err(|error| warn!("the worlds could not be read: {error}")).ok()?;
     if found.len() > MOST {
-        return None;
+        return Some(found.into_keys().map(|name| (name, None)).collect());
     }
     let act = shared.desk.act();
     let mut now = BTreeMap::new();
     for (name, known) in found {
         let is_open = match known {
-            Ok(held) => held,
-            Err(_) if !asks(&name) => continue,
+            Ok(held) => Some(held),
+            Err(_) if !asks(&name) => None,
             Err(key) => match act.console().await.has_dimension(&key, COMMAND).await {
-                Ok(answer) => answer?,
+                Ok(answer) => Some(answer?),
                 Err(error) => {
                     warn!("the server could not be asked for `{key}`: {}", Chain(&error));
                     return None;
@@ -165,11 +181,10 @@ async fn look_at_datapacks(shared: &Arc<Shared>, since: Timestamp, may_save: boo
                 return Ok(Some(BTreeMap::new()));
             }
             let Some(enabled) = opened::datapacks_enabled(&level, since)? else { return Ok(None) };
-            let open = enabled.iter().map(|name| (name.clone(), true));
-            Ok(Some(there.iter().map(|name| (name.clone(), enabled.contains(name))).chain(open).collect()))
+            let open = enabled.iter().map(|name| (name.clone(), Some(true)));
+            Ok(Some(there.iter().map(|name| (name.clone(), Some(enabled.contains(name)))).chain(open).collect()))
         });
-        let read: Result<Option<BTreeMap<String, bool>>, String> =
-            read.await.unwrap_or_else(|error| Err(error.to_string()));
+        let read: Result<Now, String> = read.await.unwrap_or_else(|error| Err(error.to_string()));
         read.inspect_err(|error| warn!("the datapacks could not be read: {error}")).unwrap_or(None)
     };
     let now = read().await;
@@ -197,7 +212,8 @@ fn united(before: Now, now: Now) -> Now {
     match (before, now) {
         (Some(mut all), Some(now)) => {
             for (name, open) in now {
-                *all.entry(name).or_default() |= open;
+                let known = all.entry(name).or_default();
+                *known = if *known == Some(true) { *known } else { open };
             }
             Some(all)
         }
@@ -205,10 +221,19 @@ fn united(before: Now, now: Now) -> Now {
     }
 }
 
-async fn mark(shared: &Arc<Shared>) -> Option<String> {
+async fn what_started(shared: &Arc<Shared>) -> Start {
+    let volume = shared.volume.clone();
     let data = shared.settings.data.clone();
-    let read = tokio::task::spawn_blocking(move || log::read(&data).unwrap_or_default().map(|log| log.mark));
+    let read = tokio::task::spawn_blocking(move || {
+        let mark = log::read(&data).unwrap_or_default().map(|log| log.mark);
+        let manifest = volume.manifest().inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default();
+        Start { mark, lock: manifest.map(|manifest| manifest.lock), seen: false }
+    });
     read.await.unwrap_or_default()
+}
+
+fn held(locks: &[PathBuf]) -> Result<bool, lock::Error> {
+    locks.iter().try_fold(false, |held, path| Ok(held || lock::held_by_another(path)?))
 }
 
 /// One change of what the volume remembers. What cannot be written is told: a world that somebody has closed will be missed once.
@@ -230,74 +255,6 @@ async fn change_record<T: Default + Send + 'static>(
         answer
     });
     changed.await.unwrap_or_default()
-}
-
-impl Record {
-    /// A start has opened this. An agent that was started again beside the server finds its own start here, and what was closed in between.
-    fn begin(
-        &mut self,
-        mark: Option<String>,
-        worlds: Option<&BTreeMap<String, bool>>,
-        datapacks: Option<&BTreeMap<String, bool>>,
-    ) {
-        // A log that was put away at midnight tells of no start, so it is none that has just been.
-        let is_same = self.start.is_some() && (mark.is_none() || mark == self.start);
-        if is_same {
-            self.close(worlds, datapacks);
-        } else {
-            (self.start, self.opened) = (mark, Names::default());
-        }
-        for (now, opened, closed) in [
-            (worlds, &mut self.opened.worlds, &mut self.closed.worlds),
-            (datapacks, &mut self.opened.datapacks, &mut self.closed.datapacks),
-        ] {
-            for (name, _) in now.into_iter().flatten().filter(|(_, open)| **open) {
-                opened.insert(name.clone());
-                closed.remove(name);
-            }
-        }
-    }
-
-    /// What the start has opened and is not open now was closed by somebody.
-    fn close(&mut self, worlds: Option<&BTreeMap<String, bool>>, datapacks: Option<&BTreeMap<String, bool>>) {
-        for (now, opened, closed, own) in [
-            (worlds, &self.opened.worlds, &mut self.closed.worlds, OWN.as_slice()),
-            (datapacks, &self.opened.datapacks, &mut self.closed.datapacks, &[]),
-        ] {
-            let Some(now) = now else { continue };
-            for name in opened.iter().filter(|name| !own.contains(&name.as_str())) {
-                if now.get(name).copied().unwrap_or_default() {
-                    closed.remove(name);
-                } else {
-                    closed.insert(name.clone());
-                }
-            }
-            // Bounded: names of worlds that are made by the dozen and closed for good.
-            while closed.len() > MOST {
-                closed.pop_first();
-            }
-        }
-    }
-
-    fn of_worlds(&self, now: Option<&BTreeMap<String, bool>>) -> Option<BTreeMap<String, AtStart>> {
-        told(now?, &self.opened.worlds, &self.closed.worlds)
-    }
-
-    fn of_datapacks(&self, now: Option<&BTreeMap<String, bool>>) -> Option<BTreeMap<String, AtStart>> {
-        told(now?, &self.opened.datapacks, &self.closed.datapacks)
-    }
-}
-
-/// For the report; None where there are more than are told apart.
-fn told(
-    now: &BTreeMap<String, bool>,
-    opened: &BTreeSet<String>,
-    closed: &BTreeSet<String>,
-) -> Option<BTreeMap<String, AtStart>> {
-    let there = now.keys().map(|name| (name.clone(), AtStart::NotOpened));
-    let closed = closed.iter().map(|name| (name.clone(), AtStart::ClosedBefore));
-    let opened = opened.iter().map(|name| (name.clone(), AtStart::Opened));
-    Some(there.chain(closed).chain(opened).collect::<BTreeMap<_, _>>()).filter(|told| told.len() <= MOST)
 }
 
 fn say(loaded: &Loaded) {

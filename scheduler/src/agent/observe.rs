@@ -60,6 +60,8 @@ pub(super) async fn look_once(shared: &Arc<Shared>) {
         let mut state = shared.state();
         let change = state.witness.look(&look);
         state.life += u64::from(change.is_some());
+        // A server that lags does not answer either, so silence tells nothing.
+        state.saw_none |= look.pinged == Pinged::Refused || matches!(change, Some(Change::Ended | Change::Replaced));
         change
     };
     note_players(shared, &look).await;

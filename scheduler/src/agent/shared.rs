@@ -65,6 +65,8 @@ pub(super) struct State {
     pub(super) played: bool,
     /// Counts what becomes of the server's process: two looks at the same process find the same number.
     pub(super) life: u64,
+    /// This agent has seen that no server ran: what runs now has started since.
+    pub(super) saw_none: bool,
     /// The last request for a copy of the running server, as it stands on the volume.
     pub(super) hot: Option<HotCopySeen>,
     /// The copy of the running server that is being taken.
@@ -110,6 +112,7 @@ impl Shared {
             last_stop: None,
             played: false,
             life: 0,
+            saw_none: false,
             hot: None,
             copying: None,
             sizes: None,

@@ -17,10 +17,16 @@ pub struct Loaded {
     /// None: they could not be read, or are more than [`MOST`].
     #[serde(default)]
     pub worlds: Option<BTreeMap<String, AtStart>>,
+    /// There are more worlds than are told apart.
+    #[serde(default)]
+    pub too_many_worlds: bool,
     /// Datapacks that people put into the level's folder, as Minecraft calls them: `file/skylands.zip`. Those of the server's own and those
     /// that plugins bring are not among them. None: as for the worlds.
     #[serde(default)]
     pub datapacks: Option<BTreeMap<String, AtStart>>,
+    /// There are more datapacks than are told apart.
+    #[serde(default)]
+    pub too_many_datapacks: bool,
 }
 
 /// What a start made of one world or datapack.
@@ -29,8 +35,10 @@ pub struct Loaded {
 pub enum AtStart {
     /// It was opened.
     Opened,
-    /// It lies on the volume and was not opened.
+    /// It lies on the volume and was not opened. Whether every start opens it nobody knows: a plugin may choose another map each time.
     NotOpened,
+    /// The same, and at least two starts in a row had opened it before, the last of them with another set.
+    NotAnyMore,
     /// Nor was it opened by this start; but somebody had closed it before while the server ran, and no start has opened it since.
     ClosedBefore,
 }

@@ -25,8 +25,8 @@ const DIMENSION_DEPTH: usize = 4;
 /// What tells whether a world is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tells {
-    /// Who holds this file.
-    Lock(PathBuf),
+    /// Who holds these files: a copy of a world beside its container leads to the same name, and one of them is the one that is open.
+    Locks(Vec<PathBuf>),
     /// The server's console, asked for this dimension.
     Console(String),
 }
@@ -50,8 +50,11 @@ pub fn worlds(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, Tell
             continue;
         };
         // In the new layout nothing has moved it, but a plugin may open it and have it moved; a name that is no key can be opened by none.
-        let tells = if is_new { key_of(&name).map(Tells::Console) } else { Some(Tells::Lock(lock)) };
-        found.extend(tells.map(|tells| (name, tells)));
+        if is_new {
+            found.extend(key_of(&name).map(|key| (name, Tells::Console(key))));
+        } else if let Tells::Locks(locks) = found.entry(name).or_insert_with(|| Tells::Locks(Vec::new())) {
+            locks.push(lock);
+        }
     }
     if is_new {
         for namespace in directories(&dimensions)? {

@@ -1,7 +1,6 @@
 //! Edge (writes). Which worlds and datapacks a start has opened, with the stand-in Paper and an agent of another process: it sees who holds a
 //! lock.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use fixtures::stand_in::{Config, Handle, start};
 use scheduler::agent::{settings, stop};
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{Report, Save, Saved, Server};
+use serde_json::json;
 
 use crate::paper::PASSWORD;
 use crate::pod::Pod;
@@ -49,18 +49,26 @@ fn put_datapack(data: &Path, name: &str) {
     fs::write(folder.join("pack.mcmeta"), br#"{"pack": {"pack_format": 88, "description": ""}}"#).unwrap();
 }
 
-fn found(names: &[(&str, AtStart)]) -> Option<BTreeMap<String, AtStart>> {
-    Some(names.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect())
+fn read(worlds: &[(&str, AtStart)], datapacks: &[(&str, AtStart)]) -> Loaded {
+    let found = |names: &[(&str, AtStart)]| Some(names.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect());
+    Loaded { worlds: found(worlds), datapacks: found(datapacks), ..Loaded::default() }
+}
+
+/// The swap before the next start. Nothing is ours, so nothing has changed.
+fn put_lock(data: &Path, lock: &str) {
+    let manifest = json!({"lock": lock, "previous": null, "minecraft": MINECRAFT.id, "build": 130, "files": {}});
+    fs::create_dir_all(data.join(".nightshift")).unwrap();
+    fs::write(data.join(".nightshift/manifest.json"), manifest.to_string()).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_start_tells_what_it_opened_what_it_did_not_and_what_somebody_had_closed() {
-    use AtStart::{ClosedBefore, NotOpened, Opened};
+    use AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
     let pod = Pod::without_agent(tempfile::tempdir().unwrap());
     let first = server(&pod, &MINECRAFT, "");
     let agent = pod.start_process().await;
     let own = [("overworld", Opened), ("the_end", Opened), ("the_nether", Opened)];
-    assert_eq!(loaded(&pod).await, Loaded { worlds: found(&own), datapacks: found(&[]) });
+    assert_eq!(loaded(&pod).await, read(&own, &[]));
     stopped(&pod, first).await;
 
     let data = pod.data.path();
@@ -70,23 +78,32 @@ async fn each_start_tells_what_it_opened_what_it_did_not_and_what_somebody_had_c
     }
     put_datapack(data, "skylands");
     put_datapack(data, "terrain");
+    put_lock(data, "before");
     let second = server(&pod, &MINECRAFT, "");
     let all = [&own[..], &[("creative", Opened), ("hub", Opened)]].concat();
     let packs = [("file/skylands", Opened), ("file/terrain", Opened)];
-    assert_eq!(loaded(&pod).await, Loaded { worlds: found(&all), datapacks: found(&packs) });
+    assert_eq!(loaded(&pod).await, read(&all, &packs));
+    stopped(&pod, second).await;
+    fs::create_dir(data.join("late")).unwrap();
+    fs::copy(data.join("world/level.dat"), data.join("late/level.dat")).unwrap();
+    let third = server(&pod, &MINECRAFT, "");
+    let all = [&all[..], &[("late", Opened)]].concat();
+    assert_eq!(loaded(&pod).await, read(&all, &packs));
     // A person does this, and the server is saved before its update.
-    second.console("mv unload creative");
-    second.console("datapack disable file/terrain");
+    third.console("mv unload creative");
+    third.console("datapack disable file/terrain");
     let saved: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 20 }).await;
     assert!(saved.confirmed, "{saved:?}");
-    stopped(&pod, second).await;
+    stopped(&pod, third).await;
 
     // The next set has trouble with what is left.
-    let third = server(&pod, &MINECRAFT, "loses-world creative, loses-world hub, loses-datapack file/skylands");
-    let worlds = [&own[..], &[("creative", ClosedBefore), ("hub", NotOpened)]].concat();
-    let packs = [("file/skylands", NotOpened), ("file/terrain", ClosedBefore)];
-    assert_eq!(loaded(&pod).await, Loaded { worlds: found(&worlds), datapacks: found(&packs) });
-    drop((third, agent));
+    put_lock(data, "after");
+    let faults = "loses-world creative, loses-world hub, loses-world late, loses-datapack file/skylands";
+    let fourth = server(&pod, &MINECRAFT, faults);
+    let worlds = [&own[..], &[("creative", ClosedBefore), ("hub", NotAnyMore), ("late", NotOpened)]].concat();
+    let packs = [("file/skylands", NotAnyMore), ("file/terrain", ClosedBefore)];
+    assert_eq!(loaded(&pod).await, read(&worlds, &packs));
+    drop((fourth, agent));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,8 +120,8 @@ async fn the_move_of_26_1_takes_no_world_and_no_datapack_away() {
     fs::copy(data.join("world/region/r.0.0.mca"), data.join("Creative/region/r.0.0.mca")).unwrap();
     put_datapack(data, "skylands");
 
-    let worlds = found(&[("creative", Opened), ("overworld", Opened), ("the_end", Opened), ("the_nether", Opened)]);
-    let expected = Loaded { worlds, datapacks: found(&[("file/skylands", Opened)]) };
+    let worlds = [("creative", Opened), ("overworld", Opened), ("the_end", Opened), ("the_nether", Opened)];
+    let expected = read(&worlds, &[("file/skylands", Opened)]);
     let second = server(&pod, &MINECRAFT, "");
     assert_eq!(loaded(&pod).await, expected);
     stopped(&pod, second).await;

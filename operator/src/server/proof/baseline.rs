@@ -36,11 +36,14 @@ impl Baseline {
     /// counting: else one log that could not be read would let every later update pass with every plugin red.
     pub(crate) fn next(&self, report: Option<&Report>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
         let loaded = report.and_then(|report| report.loaded.as_ref());
-        let known = |now: fn(&Loaded) -> Option<&BTreeMap<String, AtStart>>, before: Option<&Vec<String>>| {
-            loaded.and_then(now).map(opened).or_else(|| before.cloned())
+        let known = |now: Option<&BTreeMap<String, AtStart>>, too_many: bool, before: Option<&Vec<String>>| {
+            // Those that are too many to be told apart would leave every later update unproven.
+            now.map(opened).or_else(|| before.filter(|_| !too_many).cloned())
         };
-        let worlds = known(|loaded| loaded.worlds.as_ref(), self.worlds.as_ref());
-        let datapacks = known(|loaded| loaded.datapacks.as_ref(), self.datapacks.as_ref());
+        let nothing_read = Loaded::default();
+        let Loaded { worlds, too_many_worlds, datapacks, too_many_datapacks } = loaded.unwrap_or(&nothing_read);
+        let worlds = known(worlds.as_ref(), *too_many_worlds, self.worlds.as_ref());
+        let datapacks = known(datapacks.as_ref(), *too_many_datapacks, self.datapacks.as_ref());
         if let Some(enabled) = named(report) {
             return Self { enabled, unread: Vec::new(), worlds, datapacks };
         }

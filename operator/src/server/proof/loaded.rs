@@ -35,12 +35,14 @@ impl Missing {
         if let Some(before) = &expected.baseline.worlds {
             match &loaded.worlds {
                 Some(now) => missing.look_for_worlds(before, now, removed_plugin(report, expected.baseline)),
+                None if loaded.too_many_worlds => {}
                 None => missing.unread.push("which worlds are open could not be read"),
             }
         }
         if let Some(before) = &expected.baseline.datapacks {
             match &loaded.datapacks {
                 Some(now) => missing.look_for_datapacks(before, now),
+                None if loaded.too_many_datapacks => {}
                 None => missing.unread.push("which datapacks are enabled could not be read"),
             }
         }
@@ -48,18 +50,20 @@ impl Missing {
     }
 
     fn look_for_worlds(&mut self, before: &[String], now: &BTreeMap<String, AtStart>, removed: Option<&str>) {
-        let (mut blamed, mut switched, mut orphaned, mut gone) = (vec![], vec![], vec![], vec![]);
+        let (mut blamed, mut switched, mut orphaned, mut unsure, mut gone) = (vec![], vec![], vec![], vec![], vec![]);
         for name in before {
             let same: Vec<AtStart> =
                 now.iter().filter(|(now, _)| is_same_world(name, now)).map(|(_, at)| *at).collect();
             if same.iter().any(|at| matches!(at, AtStart::Opened | AtStart::ClosedBefore)) {
                 continue;
             }
+            let is_likely = same.contains(&AtStart::NotAnyMore);
             let of = match (SWITCHED.contains(&name.as_str()), same.is_empty(), removed) {
                 (true, _, _) => &mut switched,
                 (false, true, _) => &mut gone,
                 (false, false, Some(_)) => &mut orphaned,
-                (false, false, None) => &mut blamed,
+                (false, false, None) if is_likely => &mut blamed,
+                (false, false, None) => &mut unsure,
             };
             of.push(name.as_str());
         }
@@ -71,6 +75,7 @@ impl Missing {
         say(&mut self.told, "world", &switched, |are| {
             format!("{are} not open any more; see `allow-nether` in server.properties and `allow-end` in bukkit.yml")
         });
+        say(&mut self.told, "world", &unsure, |are| not_sure(are, "open"));
         let removed = removed.unwrap_or_default();
         say(&mut self.told, "world", &orphaned, |are| {
             format!("{are} not open any more, and neither is {removed} there, which may have opened it")
@@ -82,11 +87,14 @@ impl Missing {
 
     /// A file that was taken away is no loss: whoever does that means it, and no set of ours touches that folder.
     fn look_for_datapacks(&mut self, before: &[String], now: &BTreeMap<String, AtStart>) {
-        let lost: Vec<&str> =
-            before.iter().map(String::as_str).filter(|name| now.get(*name) == Some(&AtStart::NotOpened)).collect();
-        say(&mut self.to_blame, "datapack", &lost, |are| {
+        let that = |at| {
+            let names = before.iter().map(String::as_str);
+            names.filter(|name| now.get(*name) == Some(&at)).collect::<Vec<_>>()
+        };
+        say(&mut self.to_blame, "datapack", &that(AtStart::NotAnyMore), |are| {
             format!("{are} not enabled any more although the file is there; the server's log says why")
         });
+        say(&mut self.told, "datapack", &that(AtStart::NotOpened), |are| not_sure(are, "enabled"));
     }
 }
 
@@ -95,6 +103,11 @@ fn removed_plugin<'a>(report: &Report, baseline: &'a Baseline) -> Option<&'a str
     let Server::Up { plugins: Some(plugins), .. } = &report.server else { return None };
     let is_there = |name: &&String| plugins.keys().any(|seen| same_plugin(seen, name));
     baseline.enabled.iter().find(|name| !is_there(name)).map(String::as_str)
+}
+
+/// One start is no promise: a plugin may choose another map each time.
+fn not_sure(are: &str, open: &str) -> String {
+    format!("{are} not {open} any more, and no two starts in a row before are known to have had as much")
 }
 
 /// ``world `creative` is …``, ``worlds `a`, `b` and 3 more are …``.

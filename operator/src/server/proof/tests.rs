@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use scheduler::protocol::loaded::AtStart::{ClosedBefore, NotOpened, Opened};
+use scheduler::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{File, FileHash, Players, PluginSeen, WorldSeen};
 
@@ -219,7 +219,7 @@ fn with_loaded(
     worlds: Option<BTreeMap<String, AtStart>>,
     datapacks: Option<BTreeMap<String, AtStart>>,
 ) -> Report {
-    Report { loaded: Some(Loaded { worlds, datapacks }), ..report(plugins) }
+    Report { loaded: Some(Loaded { worlds, datapacks, ..Loaded::default() }), ..report(plugins) }
 }
 
 /// After a start that had opened these.
@@ -241,7 +241,7 @@ fn a_world_that_was_open_and_lies_there_unopened_fails_the_proof_and_is_named() 
         let report = with_loaded(&GOOD, at_start(&[&[("overworld", Opened)], now].concat()), opened(&[]));
         held_against(&report, &known, at)
     };
-    let one = [("creative", NotOpened), ("hub", Opened), ("new", Opened)];
+    let one = [("creative", NotAnyMore), ("hub", Opened), ("new", Opened)];
     assert_eq!(missing(&one, 159).0, Verdict::Pending { until: at(160) }, "a plugin may open it still");
     let (verdict, problem) = missing(&one, 160);
     assert_eq!(verdict, Verdict::Failed);
@@ -250,10 +250,32 @@ fn a_world_that_was_open_and_lies_there_unopened_fails_the_proof_and_is_named() 
         "world `creative` is not open any more although the files are there; \
          if that is meant, close what is to be closed while the server runs"
     );
-    let (verdict, problem) = missing(&[("creative", NotOpened), ("hub", NotOpened)], 160);
+    let (verdict, problem) = missing(&[("creative", NotAnyMore), ("hub", NotAnyMore)], 160);
     assert_eq!(verdict, Verdict::Failed);
     assert!(problem.starts_with("worlds `creative`, `hub` are not open any more"), "{problem}");
     assert_eq!(missing(&[("creative", Opened), ("hub", Opened), ("new", Opened)], 160).0, Verdict::Passed);
+}
+
+#[test]
+fn what_a_single_start_had_opened_leaves_the_set_unproven() {
+    let known = known(&["overworld", "map7"], &["file/terrain.zip"]);
+    let other_map = at_start(&[("overworld", Opened), ("map7", NotOpened), ("map8", Opened)]);
+    let packs = at_start(&[("file/terrain.zip", NotOpened)]);
+    let but = "any more, and no two starts in a row before are known to have had as much";
+    let (verdict, problem) = held_against(&with_loaded(&GOOD, other_map, packs), &known, 160);
+    assert_eq!(verdict, Verdict::Unproven);
+    assert_eq!(problem, format!("world `map7` is not open {but}; datapack `file/terrain.zip` is not enabled {but}"));
+}
+
+#[test]
+fn worlds_that_have_become_too_many_are_not_compared_and_leave_no_later_set_unproven() {
+    let known = known(&["overworld", "creative"], &["file/terrain.zip"]);
+    let loaded = Loaded { too_many_worlds: true, too_many_datapacks: true, ..Loaded::default() };
+    let many = Report { loaded: Some(loaded), ..report(&GOOD) };
+    assert_eq!(held_against(&many, &known, 160), (Verdict::Passed, String::new()));
+    let next = known.next(Some(&many), None, None);
+    assert_eq!((&next.worlds, &next.datapacks), (&None, &None));
+    assert_eq!(held_against(&report(&GOOD), &next, 160).0, Verdict::Passed);
 }
 
 #[test]
@@ -274,7 +296,7 @@ fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
         "world `creative` is not open any more and the files are not on the volume; a copy may have them"
     );
     let known = known(&["overworld", "the_nether"], &[]);
-    let switched = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("the_nether", NotOpened)]), opened(&[]));
+    let switched = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("the_nether", NotAnyMore)]), opened(&[]));
     let (verdict, problem) = held_against(&switched, &known, 160);
     assert_eq!(verdict, Verdict::Unproven);
     assert!(problem.starts_with("world `the_nether` is not open any more; see `allow-nether`"), "{problem}");
@@ -284,7 +306,7 @@ fn a_world_that_going_back_would_not_bring_leaves_the_set_unproven() {
 fn a_world_whose_plugin_a_person_removed_leaves_the_set_unproven() {
     let mut known = known(&["overworld", "creative"], &[]);
     known.enabled.push("Multiverse-Core".to_owned());
-    let now = at_start(&[("overworld", Opened), ("creative", NotOpened)]);
+    let now = at_start(&[("overworld", Opened), ("creative", NotAnyMore)]);
     let (verdict, problem) = held_against(&with_loaded(&GOOD, now.clone(), opened(&[])), &known, 160);
     assert_eq!(verdict, Verdict::Unproven);
     assert_eq!(
@@ -302,7 +324,7 @@ fn a_datapack_that_was_enabled_and_lies_there_fails_the_proof_and_one_that_was_t
         let datapacks = at_start(&[skylands, &[("file/terrain.zip", Opened), ("file/new.zip", Opened)]].concat());
         held_against(&with_loaded(&GOOD, opened(&[]), datapacks), &known, 160)
     };
-    let (verdict, problem) = now(&[("file/skylands", NotOpened)]);
+    let (verdict, problem) = now(&[("file/skylands", NotAnyMore)]);
     assert_eq!(verdict, Verdict::Failed);
     assert_eq!(
         problem,
@@ -324,7 +346,7 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
     );
     let both = "which worlds are open could not be read, and which datapacks are enabled could not be read";
     assert_eq!(held_against(&unread, &known, 160), (Verdict::Unproven, both.to_owned()));
-    unread.loaded = Some(Loaded { worlds: opened(&["overworld"]), datapacks: None });
+    unread.loaded = Some(Loaded { worlds: opened(&["overworld"]), ..Loaded::default() });
     assert_eq!(held_against(&unread, &known, 160).0, Verdict::Unproven);
 
     let files = files(&["ViaVersion", "Shop"]);
@@ -351,7 +373,7 @@ fn what_was_known_of_worlds_and_datapacks_goes_on_counting_and_what_is_read_repl
 fn of_many_worlds_a_few_are_named() {
     let names: Vec<String> = (1..=8).map(|number| format!("w{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let now = at_start(&names.iter().map(|name| (*name, NotOpened)).collect::<Vec<_>>());
+    let now = at_start(&names.iter().map(|name| (*name, NotAnyMore)).collect::<Vec<_>>());
     let (_, problem) = held_against(&with_loaded(&GOOD, now, opened(&[])), &known(&names, &[]), 160);
     assert!(problem.starts_with("worlds `w1`, `w2`, `w3`, `w4`, `w5` and 3 more are not open"), "{problem}");
 }

@@ -1,56 +1,116 @@
 //! Pure. What the volume remembers of starts, and what is told of it.
 
 use super::*;
+use crate::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
 
 fn now(open: &[&str], shut: &[&str]) -> Now {
-    let open = open.iter().map(|name| ((*name).to_owned(), true));
-    Some(open.chain(shut.iter().map(|name| ((*name).to_owned(), false))).collect())
+    let open = open.iter().map(|name| ((*name).to_owned(), Some(true)));
+    Some(open.chain(shut.iter().map(|name| ((*name).to_owned(), Some(false)))).collect())
 }
 
-fn start(record: &mut Record, mark: &str, worlds: Option<&BTreeMap<String, bool>>) -> BTreeMap<String, AtStart> {
-    record.begin(Some(mark.to_owned()), worlds, None);
-    record.of_worlds(worlds).unwrap()
+fn by(mark: Option<&str>, lock: &str, seen: bool) -> Start {
+    Start { mark: mark.map(str::to_owned), lock: Some(lock.to_owned()), seen }
+}
+
+/// A start with this lock that the agent has seen.
+fn start(record: &mut Record, lock: &str, worlds: &Now) -> BTreeMap<String, AtStart> {
+    record.begin(&by(None, lock, true), worlds, &None).worlds.unwrap()
 }
 
 #[test]
 fn a_world_that_somebody_closes_while_the_server_runs_is_missed_by_no_later_start_until_one_opens_it() {
     let mut record = Record::default();
-    let first = start(&mut record, "first", now(&["overworld", "creative", "hub"], &["old"]).as_ref());
-    assert_eq!((first["creative"], first["old"]), (AtStart::Opened, AtStart::NotOpened));
-    record.close(now(&["overworld", "hub", "arena"], &["creative"]).as_ref(), None);
+    let first = start(&mut record, "a", &now(&["overworld", "creative", "hub"], &["old"]));
+    assert_eq!((first["creative"], first["old"]), (Opened, NotOpened));
+    record.close(&now(&["overworld", "hub", "arena"], &["creative"]), &None);
 
-    let second = start(&mut record, "second", now(&["overworld"], &["creative", "hub"]).as_ref());
-    assert_eq!(second["creative"], AtStart::ClosedBefore);
-    assert_eq!(second["hub"], AtStart::NotOpened, "nobody closed that one");
+    let second = start(&mut record, "a", &now(&["overworld"], &["creative", "hub"]));
+    assert_eq!(second["creative"], ClosedBefore);
+    assert_eq!(second["hub"], NotOpened, "nobody closed that one");
     assert!(!second.contains_key("arena"), "no start has opened it");
-    let third = start(&mut record, "third", now(&["overworld", "creative"], &[]).as_ref());
-    assert_eq!(third["creative"], AtStart::Opened);
-    let fourth = start(&mut record, "fourth", now(&["overworld"], &["creative"]).as_ref());
-    assert_eq!(fourth["creative"], AtStart::NotOpened);
+    let third = start(&mut record, "a", &now(&["overworld", "creative"], &[]));
+    assert_eq!(third["creative"], Opened);
+    let fourth = start(&mut record, "a", &now(&["overworld"], &["creative"]));
+    assert_eq!(fourth["creative"], NotOpened);
 }
 
 #[test]
-fn a_world_that_was_deleted_while_the_server_ran_was_closed_and_one_that_could_not_be_read_was_not() {
+fn only_what_two_starts_in_a_row_had_opened_is_held_against_another_set() {
+    let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
+    let after = |starts: &[(&str, &Now)]| {
+        let mut record = Record::default();
+        for (lock, worlds) in starts {
+            record.begin(&by(None, lock, true), worlds, &None);
+        }
+        start(&mut record, "z", &less)["hub"]
+    };
+    assert_eq!(after(&[("a", &both)]), NotOpened, "one is no promise");
+    assert_eq!(after(&[("a", &both), ("a", &both)]), NotAnyMore);
+    assert_eq!(after(&[("a", &both), ("b", &both)]), NotAnyMore, "whatever the set");
+    assert_eq!(
+        after(&[("a", &both), ("a", &None), ("a", &both)]),
+        NotAnyMore,
+        "one that was not read counts for nothing"
+    );
+    assert_eq!(after(&[("a", &both), ("a", &both), ("a", &less)]), NotOpened, "the set itself does without");
+    assert_eq!(after(&[("a", &both), ("a", &both), ("a", &less), ("a", &both)]), NotOpened, "it begins again");
+    assert_eq!(after(&[("a", &both), ("a", &both), ("z", &less)]), NotAnyMore, "the new set starts twice");
+    assert_eq!(after(&[("a", &both), ("z", &less), ("a", &both)]), NotAnyMore, "gone back from, the row goes on");
+    assert_eq!(after(&[("a", &both), ("b", &less), ("c", &both)]), NotOpened, "not in a row");
     let mut record = Record::default();
-    start(&mut record, "first", now(&["overworld", "creative", "the_nether"], &[]).as_ref());
-    record.close(None, None);
-    assert_eq!(record.closed, Names::default());
-    record.close(now(&["overworld"], &[]).as_ref(), None);
-    assert_eq!(record.closed.worlds, ["creative".to_owned()].into(), "nobody closes the server's own");
-    let second = start(&mut record, "second", now(&["overworld"], &[]).as_ref());
-    assert_eq!(second["creative"], AtStart::ClosedBefore);
+    start(&mut record, "a", &both);
+    assert_eq!(start(&mut record, "b", &now(&[], &["overworld"]))["overworld"], NotAnyMore, "no server without it");
+}
+
+#[test]
+fn another_map_at_each_start_is_never_expected() {
+    let mut record = Record::default();
+    for (lock, map) in [("a", 1), ("a", 2), ("b", 1), ("c", 3), ("c", 2), ("d", 1)] {
+        let maps: Vec<String> = (1..=3).map(|number| format!("map{number}")).collect();
+        let (open, shut): (Vec<&str>, Vec<&str>) =
+            maps.iter().map(String::as_str).partition(|name| *name == format!("map{map}"));
+        let told = start(&mut record, lock, &now(&open, &shut));
+        assert!(told.values().all(|at| *at != NotAnyMore), "{lock} {map}: {told:?}");
+    }
+}
+
+#[test]
+fn a_world_that_was_deleted_while_the_server_ran_was_closed_and_one_that_nobody_asked_for_was_not() {
+    let mut record = Record::default();
+    start(&mut record, "a", &now(&["overworld", "creative", "hub", "the_nether"], &[]));
+    let untouched = record.clone();
+    record.close(&None, &None);
+    assert_eq!(record, untouched);
+    let mut worlds = now(&["overworld"], &[]).unwrap();
+    worlds.insert("hub".to_owned(), None);
+    record.close(&Some(worlds), &None);
+    let second = start(&mut record, "a", &now(&["overworld"], &["hub", "the_nether"]));
+    assert_eq!(second["creative"], ClosedBefore);
+    assert_eq!(second["hub"], NotOpened, "it was not asked for");
+    assert_eq!(second["the_nether"], NotOpened, "nobody closes the server's own");
 }
 
 #[test]
 fn an_agent_that_is_started_again_beside_the_server_takes_its_look_for_no_start() {
-    for mark in [Some("first".to_owned()), None] {
+    for mark in [Some("first"), None] {
         let mut record = Record::default();
-        start(&mut record, "first", now(&["overworld", "creative"], &[]).as_ref());
-        let worlds = now(&["overworld"], &["creative"]);
-        record.begin(mark, worlds.as_ref(), None);
-        assert_eq!(record.of_worlds(worlds.as_ref()).unwrap()["creative"], AtStart::Opened);
-        let next = start(&mut record, "second", worlds.as_ref());
-        assert_eq!(next["creative"], AtStart::ClosedBefore);
+        let all = now(&["overworld", "creative", "hub"], &[]);
+        record.begin(&by(Some("first"), "a", true), &all, &None);
+        let again = record.begin(&by(mark, "a", false), &now(&["overworld", "hub"], &["creative"]), &None);
+        assert_eq!(again.worlds.unwrap()["creative"], Opened);
+        let next = start(&mut record, "b", &now(&["overworld"], &["creative", "hub"]));
+        assert_eq!(next["creative"], ClosedBefore);
+        assert_eq!(next["hub"], NotOpened, "that was one start, seen twice");
+    }
+}
+
+#[test]
+fn a_start_that_the_agent_has_seen_is_a_new_one_whatever_its_log_says() {
+    for mark in [Some("first"), None] {
+        let mut record = Record::default();
+        record.begin(&by(Some("first"), "a", true), &now(&["overworld", "creative"], &[]), &None);
+        let next = record.begin(&by(mark, "b", true), &now(&["overworld"], &["creative"]), &None);
+        assert_eq!(next.worlds.unwrap()["creative"], NotOpened, "it was not opened, and nobody has closed it");
     }
 }
 
@@ -63,13 +123,28 @@ fn what_was_open_at_any_look_after_the_start_was_opened_by_it() {
 }
 
 #[test]
+fn looks_end_with_one_that_is_late_enough_and_has_what_starts_before_had_opened() {
+    let expected = ["hub".to_owned()].into();
+    let read = |worlds: &Now, is_known| is_read(worlds.as_ref(), is_known, &expected);
+    assert!(read(&now(&["overworld", "hub"], &[]), false), "nothing can be opened any more");
+    assert!(!read(&now(&["overworld", "hub"], &["old"]), false), "too early");
+    assert!(read(&now(&["overworld", "hub"], &["old"]), true));
+    assert!(!read(&now(&["overworld"], &["hub"]), true), "that one may be late");
+    assert!(!read(&None, false));
+}
+
+#[test]
 fn more_worlds_than_are_told_apart_are_not_told() {
     let names: Vec<String> = (0..=MOST).map(|number| format!("island{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut record = Record::default();
     let all = now(&names, &[]);
-    record.begin(Some("first".to_owned()), all.as_ref(), None);
-    assert_eq!(record.of_worlds(all.as_ref()), None);
-    record.close(now(&[], &[]).as_ref(), None);
-    assert_eq!(record.closed.worlds.len(), MOST, "nor remembered for ever");
+    let told = record.begin(&by(None, "a", true), &all, &now(&[], &[]));
+    assert_eq!((told.worlds, told.too_many_worlds, told.too_many_datapacks), (None, true, false));
+    assert!(is_read(all.as_ref(), false, &BTreeSet::new()) && record.expected_worlds().is_empty());
+    record.close(&now(&[], &[]), &None);
+    let (few, many) = (now(&["overworld"], &[]), record.begin(&by(None, "a", true), &None, &None));
+    assert_eq!((many.worlds, many.too_many_worlds), (None, false), "not read is something else");
+    let told = start(&mut record, "a", &few);
+    assert_eq!(told.len(), MOST, "what was closed is not remembered for ever");
 }

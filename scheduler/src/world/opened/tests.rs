@@ -61,7 +61,7 @@ fn a_world_has_one_name_before_and_after_the_move_of_26_1() {
     assert_eq!(names(after.path()), expected);
 
     let lock = before.path().join("Creative World/session.lock");
-    assert_eq!(read(before.path())["creative_world"], Tells::Lock(lock));
+    assert_eq!(read(before.path())["creative_world"], Tells::Locks(vec![lock]));
     assert_eq!(read(after.path())["creative_world"], Tells::Console("minecraft:creative_world".to_owned()));
     assert_eq!(read(after.path())["skylands:high"], Tells::Console("skylands:high".to_owned()));
 }
@@ -88,6 +88,18 @@ fn the_level_is_found_in_a_container_and_worlds_beside_it_are_named_from_there()
     let folders = Worlds::read(data.path()).unwrap();
     assert_eq!(level_folder(data.path(), &folders), Some(data.path().join("worlds/world")));
     assert_eq!(names(data.path()), ["creative", "outside", "overworld"]);
+}
+
+#[test]
+fn a_copy_of_a_world_beside_its_container_hides_no_lock() {
+    let data = tempfile::tempdir().unwrap();
+    let folders = ["worlds/creative", "worlds.bak/creative"].map(|folder| data.path().join(folder));
+    put(data.path(), "worlds/world/level.dat", &plain());
+    for folder in &folders {
+        put(folder, "level.dat", &plain());
+    }
+    let [of_the_world, of_the_copy] = folders.map(|folder| folder.join("session.lock"));
+    assert_eq!(read(data.path())["creative"], Tells::Locks(vec![of_the_world, of_the_copy]));
 }
 
 #[test]
