@@ -49,6 +49,7 @@ fn moments(opened_at: Timestamp, now: Timestamp) -> Vec<(Goal, Seen)> {
         world: World { floor: DataVersion(1), whole: true, backup: None, played_since: false, restore_ordered: true },
         node: Node::Stays,
         staged: true,
+        crash_loop: false,
         images: Images::Here,
         data_ordered: true,
         copy_asked: false,

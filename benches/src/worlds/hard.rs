@@ -205,7 +205,7 @@ mod tests {
                 match answer {
                     Ok(_) => {}
                     Err(Unsolvable::NoSolution(no)) => {
-                        assert!(!no.reasons.is_empty(), "{server}: a no without a reason")
+                        assert!(!no.reasons.is_empty(), "{server}: a no without a reason");
                     }
                     Err(Unsolvable::GaveUp(GaveUp { steps, limit, clashing })) => {
                         assert!(steps > 0 && clashing.len() <= 3, "{server}: {steps} {limit:?} {clashing:?}");

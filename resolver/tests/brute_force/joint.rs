@@ -193,8 +193,8 @@ struct Found<'a> {
 impl<'a> Search<'_, 'a> {
     fn outcome(&self, found: &Found<'a>, seat: usize) -> Outcome {
         let (question, book, paper) = (&self.questions[seat], &self.books[seat], found.papers[seat]);
-        let set = question.with_brought(book, paper, found.releases[seat].clone());
-        oracle::outcome(book, paper, &set, question.unfollowed.clone())
+        let whole = question.with_brought(book, paper, found.releases[seat].clone());
+        oracle::outcome(book, paper, &whole, question.unfollowed.clone())
     }
 
     /// The objects that want one release for all, of a member of a seat. A server that holds what it runs has no part in it,

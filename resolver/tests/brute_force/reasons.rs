@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use resolver::Unsolvable;
 use resolver::catalog::Release;
 use resolver::explain::{Impossible, ListedRelease, Reason, Span};
@@ -134,30 +135,8 @@ impl<'p> Judged<'p> {
                 })?;
                 is_newest(member, newest.as_ref())
             }
-            Reason::ReleasesUnusable {
-                plugin,
-                version,
-                published,
-                older,
-                unusable,
-                up_to: told,
-                object: _,
-                lost: _,
-            } => {
-                let (at, member) = self.member(plugin)?;
-                let listed = |asked: &Asked<'_>, paper: &usize| {
-                    self.book.papers[*paper].build.is_some() && self.book.listed(at, asked.release, *paper)
-                };
-                let any = &self.book.papers.first().ok_or("there is no Paper")?.minecraft;
-                let Some(asked) = Asked::of(self.problem, plugin, (version, *published), any) else { return Ok(()) };
-                holds(up_to(asked.release) == told.as_ref(), || {
-                    format!("{plugin} {version} is not listed up to {told:?}")
-                })?;
-                let paper = (0..self.book.papers.len()).rfind(|paper| listed(&asked, paper));
-                let paper = paper.ok_or_else(|| format!("{plugin} {version} would not do anywhere"))?;
-                let asked = Asked { minecraft: self.book.papers[paper].minecraft, ..asked };
-                asked.is_kept_by(self.problem, Against::Unusable(unusable))?;
-                self.share(at, member, &asked, unusable, *older)
+            Reason::ReleasesUnusable { plugin, version, published, older, unusable, up_to, object: _, lost: _ } => {
+                self.has_unusable(plugin, (version, *published), *older, unusable, up_to.as_ref())
             }
             Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed: _, optional, fact } => {
                 let told = [at_least.as_ref(), at_most.as_ref()].map(|version| version.map(String::as_str));
@@ -183,6 +162,29 @@ impl<'p> Judged<'p> {
             }
             Reason::OneVersion { .. } => Err("a server alone".to_owned()),
         }
+    }
+
+    /// Whether a release, and so many older ones, are listed and may not be used for this.
+    fn has_unusable(
+        &self,
+        plugin: &str,
+        release: (&str, Option<Timestamp>),
+        older: usize,
+        unusable: &Unusable,
+        told: Option<&Minecraft>,
+    ) -> Result<(), String> {
+        let (at, member) = self.member(plugin)?;
+        let listed = |asked: &Asked<'_>, paper: &usize| {
+            self.book.papers[*paper].build.is_some() && self.book.listed(at, asked.release, *paper)
+        };
+        let any = &self.book.papers.first().ok_or("there is no Paper")?.minecraft;
+        let Some(asked) = Asked::of(self.problem, plugin, release, any) else { return Ok(()) };
+        holds(up_to(asked.release) == told, || format!("{plugin} {} is not listed up to {told:?}", release.0))?;
+        let paper = (0..self.book.papers.len()).rfind(|paper| listed(&asked, paper));
+        let paper = paper.ok_or_else(|| format!("{plugin} {} would not do anywhere", release.0))?;
+        let asked = Asked { minecraft: self.book.papers[paper].minecraft, ..asked };
+        asked.is_kept_by(self.problem, Against::Unusable(unusable))?;
+        self.share(at, member, &asked, unusable, older)
     }
 
     /// Whether a no has another fact about a plugin than this.

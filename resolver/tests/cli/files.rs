@@ -92,7 +92,7 @@ fn a_file_that_cannot_be_had_leaves_the_question_open() {
 /// Plugins of two files that are both called `HouseRules`; of the second one `more` of its spec.
 fn both(more: &str) -> String {
     let mut later = yml();
-    later.version = "2.2".to_owned();
+    "2.2".clone_into(&mut later.version);
     let other = file(&cached(&later)).replace("name: house-rules", "name: more-rules");
     let other =
         other.replace("HouseRules", "MoreRules").replace("instanceSelector", &format!("{more}instanceSelector"));

@@ -24,8 +24,11 @@ fn with_lost(catalog: &Catalog, request: &Request) -> Catalog {
     let mut catalog = catalog.clone();
     for lost in request.running.iter().flat_map(|running| &running.lost) {
         let project = catalog.projects.iter_mut().find(|project| project.key == lost.project);
-        let project = project.filter(|project| project.releases.iter().all(|release| release.id != lost.release.id));
-        project.into_iter().for_each(|project| project.releases.push(lost.release.clone()));
+        if let Some(project) = project
+            && project.releases.iter().all(|release| release.id != lost.release.id)
+        {
+            project.releases.push(lost.release.clone());
+        }
     }
     catalog
 }

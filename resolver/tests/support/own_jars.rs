@@ -98,7 +98,7 @@ pub(super) fn terms_of_kept<'a>(request: &Request) -> Terms<'a> {
 
 /// What nobody asks for and files need: what runs and a JAR does not load without, and what pages require of those whose release
 /// is known. `Err`: such a project is not read.
-pub(super) fn kept<'a>(needs: &Needs<'a>, asked: &Asked<'_>) -> Result<Kept, Unknown> {
+pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>) -> Result<Kept, Unknown> {
     let request = needs.request;
     let minded = request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity;
     let mut lacks: Vec<(String, &String)> = Vec::new();

@@ -285,8 +285,9 @@ async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_giv
     let (server, [readable, unread]) = with_an_unread_copy().await;
     server.init.put("world/playerdata/steve.dat", b"steve");
     let player = fs::File::options().write(true).open(server.init.data.path().join("world/playerdata/steve.dat"));
-    let between = std::time::SystemTime::now() - std::time::Duration::from_secs(1800);
-    player.unwrap().set_modified(between).unwrap();
+    let player = player.unwrap();
+    let between = player.metadata().unwrap().modified().unwrap() - std::time::Duration::from_mins(30);
+    player.set_modified(between).unwrap();
     let mut child = server.init.spawn();
     let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut says = |words: &str| tokio::task::block_in_place(|| lines.any(|line| line.contains(words)));

@@ -206,6 +206,7 @@ fn files_that_are_not_as_locked_are_never_called_proven() {
 
 const GOOD: [(&str, bool); 2] = [("ViaVersion", true), ("Shop", true)];
 
+#[expect(clippy::unnecessary_wraps, reason = "as the report has it")]
 fn at_start(names: &[(&str, AtStart)]) -> Option<BTreeMap<String, AtStart>> {
     Some(names.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect())
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
 
+#[expect(clippy::unnecessary_wraps, reason = "as a look has it")]
 fn now(open: &[&str], shut: &[&str]) -> Now {
     let open = open.iter().map(|name| ((*name).to_owned(), Some(true)));
     Some(open.chain(shut.iter().map(|name| ((*name).to_owned(), Some(false)))).collect())

@@ -125,6 +125,14 @@ impl Moves<'_> {
         self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
     }
 
+    /// An agent that does not know of a countdown is told of it once more.
+    fn tell_again(&mut self, w: &mut State, (act, about, clock): (For, Rev, bool), short: bool) {
+        let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
+        let is_recorded = w.announced.is_some_and(|known| F { window: true, ..known } == told);
+        self.must(is_recorded || self.sleeper, "1 players are told another end than the one that they were told");
+        w.forgot = !is_recorded;
+    }
+
     pub(super) fn perform(&mut self, old: &State, deed: Deed) -> State {
         let mut w = *old;
         // Facts are annotations of the StatefulSet.
@@ -140,15 +148,7 @@ impl Moves<'_> {
                 self.must(proven, "3 a lost StatefulSet is made again with something that was never proven");
             }
             Deed::Announce { act, about, clock, short } => self.announce(&mut w, gate_open, (act, about, clock), short),
-            Deed::TellAgain { act, about, clock, short } => {
-                let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
-                let is_recorded = w.announced.is_some_and(|known| F { window: true, ..known } == told);
-                self.must(
-                    is_recorded || self.sleeper,
-                    "1 players are told another end than the one that they were told",
-                );
-                w.forgot = !is_recorded;
-            }
+            Deed::TellAgain { act, about, clock, short } => self.tell_again(&mut w, (act, about, clock), short),
             Deed::Save { act, about, clock } => {
                 w.saved =
                     Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: self.s.saves });
