@@ -46,7 +46,7 @@ pub use refusal::{
     Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable,
 };
 pub use shared_name::SharedName;
-pub use warning::{Kept, Lacks, Warning};
+pub use warning::{Kept, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 
 /// What every part of an explanation asks of.

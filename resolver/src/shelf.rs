@@ -105,10 +105,8 @@ pub(crate) struct Shelf<'a> {
     pub(crate) project: &'a Project,
     /// `None`: only other plugins need it.
     pub(crate) asked: Option<Asked<'a>>,
-    /// JARs of people's own that need it, where nobody asks for it.
+    /// JARs of people's own that do not load without it, where nobody asks for it and it runs.
     pub(crate) kept_for: Vec<String>,
-    /// Whether it does not run, and comes for them where that is in nobody's way.
-    pub(crate) brought: bool,
     pub(crate) rules: Rules<'a>,
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.
     pub(crate) channel: Channel,
@@ -321,7 +319,7 @@ impl Shelf<'_> {
 
     /// Whether the server has to have it, whatever the others need.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.asked.is_some() || !self.kept_for.is_empty() && !self.brought
+        self.asked.is_some() || !self.kept_for.is_empty()
     }
 
     /// The Plugin object that hints point at.

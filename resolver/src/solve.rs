@@ -15,7 +15,6 @@ use crate::version::Minecraft;
 
 pub(crate) mod answer;
 mod best_case;
-mod brought;
 pub(crate) mod joint;
 pub(crate) mod meter;
 pub(crate) mod provider;
@@ -137,8 +136,6 @@ impl Budget {
 /// objects' names; then of each plugin that those need, dependents first, which is left out when nothing needs it. The
 /// answer is unique and depends on no order in the input. Releases published after `now` do not exist.
 ///
-/// What a JAR of people's own needs by its page and what does not run comes beside all that, where it takes nothing from it.
-///
 /// Strategy `latest` of the server takes the newest Paper that may be used at all. A plugin that has nothing for it keeps
 /// the release that runs now, if there is one, and is not installed otherwise; both are reported as unfollowed.
 pub fn resolve(catalog: &Catalog, request: &Request, now: Timestamp) -> Result<Resolution, Unsolvable> {
@@ -258,7 +255,7 @@ fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {
 /// What was decided.
 pub(crate) struct Decision {
     pub(crate) chosen: Chosen,
-    /// The question it answers: with `latest`, what is left of the whole one. What comes beside its answer is none of it.
+    /// The question it answers: with `latest`, what is left of the whole one.
     pub(crate) question: Question,
     /// Plugins that strategy `latest` left behind, and the release (its place) that stays.
     pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
@@ -280,12 +277,11 @@ impl Decision {
 pub(crate) fn decide(world: &World<'_>, meter: &Meter) -> Result<Option<Decision>, GaveUp> {
     let question = Question::whole(world, papers(world));
     let follows = matches!(world.request.paper, PaperWish::Latest);
-    let decision = match find(world, &question, meter)? {
-        Some(chosen) => Some(Decision { chosen, question, unfollowed: Vec::new() }),
-        None if follows => follow(world, &question, meter)?,
-        None => None,
-    };
-    decision.map(|decision| brought::with_brought(world, decision, meter)).transpose()
+    match find(world, &question, meter)? {
+        Some(chosen) => Ok(Some(Decision { chosen, question, unfollowed: Vec::new() })),
+        None if follows => follow(world, &question, meter),
+        None => Ok(None),
+    }
 }
 
 /// The Papers that the strategy leaves open.

@@ -139,7 +139,7 @@ pub enum Unmet {
         /// The objects that ask for it.
         objects: Vec<String>,
     },
-    /// A plugin runs that nobody asks for, JARs of people's own need it, and it is not in the lock.
+    /// A plugin runs that nobody asks for, JARs of people's own do not load without it, and it is not in the lock.
     MissingForFiles {
         /// Plugin name.
         plugin: String,
@@ -380,13 +380,13 @@ impl Check<'_, '_> {
             if let Some(asked) = stock.asked.as_ref().filter(|_| !may_stay_behind) {
                 let objects = asked.objects.iter().map(|&object| object.to_owned()).collect();
                 unmet.push(Unmet::Missing { plugin, objects });
-            } else if stock.is_wanted() && !may_stay_behind {
+            } else if !stock.kept_for.is_empty() && !may_stay_behind {
                 unmet.push(Unmet::MissingForFiles { plugin, files: stock.kept_for.clone() });
             }
             return;
         };
         let version = locked.version.clone();
-        if stock.asked.is_none() && stock.kept_for.is_empty() && !self.is_needed(at) {
+        if !stock.is_wanted() && !self.is_needed(at) {
             unmet.push(Unmet::NotAskedFor { plugin, version });
             return;
         }

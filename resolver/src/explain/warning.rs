@@ -3,37 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Down;
-use crate::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::catalog::{BuildChannel, Channel};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
-
-/// Why a plugin does not come that the page of a JAR of one's own requires.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(tag = "lacks", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Lacks {
-    /// The server says that nothing comes that nobody asks for (`spec.dependencies: Propose`): this could be asked for.
-    Proposed {
-        /// Where it is.
-        project: ProjectKey,
-    },
-    /// The server says that nothing comes that nobody asks for (`spec.dependencies: Forbid`).
-    Forbidden,
-    /// It could not be read.
-    Unread {
-        /// Why not.
-        because: String,
-    },
-    /// Its page names it, and the source of that page does not have it.
-    Elsewhere,
-    /// Another JAR of one's own could not be read, and may be that plugin.
-    Unclear {
-        /// Its name in `plugins/`.
-        file: String,
-    },
-    /// No release of it goes with what is chosen.
-    NoneGoes,
-}
 
 /// Something that was assumed, or that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -135,15 +107,6 @@ pub enum Warning {
         version: String,
         /// Why they do not go together.
         because: Unusable,
-    },
-    /// A JAR of one's own needs a plugin, by the page of its release, that is not there. Nothing waits for it: the file runs without it.
-    FileLacks {
-        /// Its name in `plugins/`.
-        file: String,
-        /// What it needs.
-        plugin: String,
-        /// Why that does not come.
-        because: Lacks,
     },
     /// Several files declare or provide one plugin name, of which the server loads one.
     SharedName {

@@ -5,8 +5,8 @@ use pubgrub::VersionSet;
 use super::holder::{bare, holders, smallest, up_to};
 use super::together::Besides;
 use super::{
-    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Lacks, Listing, NewerBuild, NewerPaper, NewerRelease,
-    PaperPin, Solved, Unfollowed, Warning, awaited, hint, image, is_change, lost, shared_name, together,
+    Asked, Because, ChosenPaper, ChosenPlugin, Down, Holder, Listing, NewerBuild, NewerPaper, NewerRelease, PaperPin,
+    Solved, Unfollowed, Warning, awaited, hint, image, is_change, lost, shared_name, together,
 };
 use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::facts::UsedFact;
@@ -361,16 +361,6 @@ fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warni
             .filter(|jar| is_legacy(jar.api_version.as_ref()))
             .map(|jar| Warning::LegacyFile { file: jar.file.clone(), api_version: jar.api_version.clone() }),
     );
-    let chosen = || world.shelves.iter().zip(&decision.chosen.releases);
-    let absent = chosen().filter(|(shelf, place)| shelf.brought && place.is_none());
-    warnings.extend(absent.flat_map(|(shelf, _)| {
-        let lacks = |file: &String| Warning::FileLacks {
-            file: file.clone(),
-            plugin: shelf.name().to_owned(),
-            because: Lacks::NoneGoes,
-        };
-        shelf.kept_for.iter().map(lacks)
-    }));
     warnings.extend(shared_name::of_set(world, &decision.chosen).into_iter().map(|(shared, is_refused)| {
         // Whether it runs or not: the operator brings no set that has such a file. Where nothing is brought, nothing is stopped.
         Warning::SharedName { name: shared.name, files: shared.files, stops: changes && is_refused }

@@ -10,7 +10,7 @@ use super::judge::is_pinned;
 use super::judgements::{Judged, Judgements};
 use super::known_files::{KnownFile, known_files};
 use super::names::{Bearer, Names, Spoken};
-use super::own_needs::{self, Needed};
+use super::own_needs;
 use super::{Asked, Rules};
 use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use crate::explain::Warning;
@@ -35,10 +35,8 @@ pub(super) struct Member<'a> {
     pub(super) place: usize,
     pub(super) project: &'a Project,
     pub(super) asked: Option<Asked<'a>>,
-    /// JARs of people's own for which it stays, or comes.
+    /// JARs of people's own for which it stays.
     pub(super) kept_for: Vec<String>,
-    /// Whether it comes for them, and does not run.
-    pub(super) brought: bool,
     pub(super) rules: Rules<'a>,
     pub(super) judged: Rc<Judged<'a>>,
     pub(super) spoken: Rc<Spoken>,
@@ -87,7 +85,7 @@ pub(super) fn stock<'a>(
         rules.together = companions.of(catalog, *place);
     }
     let requested: BTreeSet<usize> = asked.keys().copied().collect();
-    let kept = own_needs::needed(judgements, request, &asked, (warnings, gap));
+    let kept = own_needs::kept(judgements, request, &asked, gap);
     let members = requested.iter().chain(kept.keys()).copied().collect();
     let files = known_files(catalog, request, &members);
     let closing = Closing { request, companions, requested, kept, files };
@@ -113,8 +111,8 @@ struct Closing<'a> {
     companions: Companions<'a>,
     /// The places of what is asked for.
     requested: BTreeSet<usize>,
-    /// What stays or comes for JARs of people's own.
-    kept: BTreeMap<usize, Needed>,
+    /// What stays for JARs of people's own, with those.
+    kept: BTreeMap<usize, Vec<String>>,
     /// JARs of people's own whose release is known.
     files: Vec<KnownFile<'a>>,
 }
@@ -153,11 +151,9 @@ impl<'a> Closing<'a> {
                     queue.push((needed, None, merged));
                 }
             }
-            let needed = self.kept.get(&place);
-            let (kept_for, brought) =
-                (needed.map(Needed::files).unwrap_or_default(), needed.is_some_and(Needed::is_brought));
+            let kept_for = self.kept.get(&place).cloned().unwrap_or_default();
             let project = &catalog.projects[place];
-            members.insert(place, Member { place, project, asked, kept_for, brought, rules, judged, spoken });
+            members.insert(place, Member { place, project, asked, kept_for, rules, judged, spoken });
         }
         members
     }

@@ -19,7 +19,7 @@ use crate::unusable::{Apart, Unusable};
 /// A JAR of people's own with the release that it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownFile<'a> {
-    pub(super) file: &'a str,
+    file: &'a str,
     /// Of the project.
     pub(super) place: usize,
     pub(super) project: &'a Project,

@@ -99,8 +99,7 @@ pub(super) fn shelve<'a>(
 /// Whether a shelf is that of a member, but for what its releases ask of others.
 fn is_of(shelf: &Shelf<'_>, member: &Member<'_>) -> bool {
     Rc::ptr_eq(&shelf.releases, &member.judged.releases)
-        && (&shelf.asked, &shelf.kept_for, shelf.brought) == (&member.asked, &member.kept_for, member.brought)
-        && shelf.rules == member.rules
+        && (&shelf.asked, &shelf.kept_for, &shelf.rules) == (&member.asked, &member.kept_for, &member.rules)
 }
 
 fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> Shelf<'a> {
@@ -118,7 +117,6 @@ fn shelf<'a>(member: &Member<'a>, links: Vec<Vec<Link>>, reader: &Reader) -> She
         project: member.project,
         asked: member.asked.clone(),
         kept_for: member.kept_for.clone(),
-        brought: member.brought,
         rules: member.rules.clone(),
         channel: judged.channel,
         classes: classes(judged.releases.iter().map(|stocked| stocked.unusable.as_ref())),

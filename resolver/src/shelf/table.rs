@@ -82,8 +82,6 @@ pub(crate) struct Place<'a> {
     /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives
     /// names, where facts count that are not built in, and for other software than Paper.
     pub(crate) named: Option<SharedLinks>,
-    /// Whether a JAR of people's own needs it, and it does not run: it comes where that is in nobody's way.
-    pub(crate) brought: bool,
     /// Which JARs come, where any that was read asks for others by name.
     asks: Option<Jars<'a>>,
     /// What its Plugin object says about its versions and those of others.
@@ -176,7 +174,7 @@ impl<'a> Desk<'a> {
             let sheet = self.sheet(&member, papers);
             let usable = &self.sheets[sheet].1.usable;
             let domain = match (&member.asked, member.rules.pin) {
-                (None, _) if member.kept_for.is_empty() || member.brought => usable.union(&IndexSet::absent()),
+                (None, _) if member.kept_for.is_empty() => usable.union(&IndexSet::absent()),
                 (None, _) | (Some(_), None) => usable.clone(),
                 (Some(_), Some(pin)) => {
                     let releases = self.projects[&member.place].releases.iter().enumerate();
@@ -191,7 +189,6 @@ impl<'a> Desk<'a> {
                 latest: member.asked.map(|asked| asked.latest).unwrap_or_default(),
                 domain,
                 named: None,
-                brought: member.brought,
                 asks: member.spoken.asks().then_some(member.rules.jars),
                 requires: member.rules.requires,
                 stays: IndexSet::empty(),

@@ -11,61 +11,58 @@ use resolver::unmanaged::UnmanagedPlugins;
 use super::needs::least_viaversion;
 use super::oracle::Outcome;
 use super::problem::Problem;
-use super::rules::{Book, Member, place_of, runs};
+use super::rules::{place_of, runs};
 use super::texts;
 
-/// Kinds of problems and answers, and in how many of ten thousand problems each has to come up.
-const LEAST: [(&str, u64); 50] = [
-    ("a project of Hangar", 1500),
-    ("a project of Hangar that needs another one", 300),
-    ("a project of Hangar in two channels", 600),
-    ("a chosen release of Hangar", 400),
-    ("a server of Purpur", 400),
-    ("a chosen release on Purpur", 150),
-    ("a server of Folia", 400),
-    ("a chosen release on Folia", 100),
-    ("a proxy", 400),
-    ("a chosen release on a proxy", 150),
-    ("a file by its URL", 1000),
-    ("a file that needs another plugin", 300),
-    ("a chosen file", 200),
-    ("a JAR of a site that needs another plugin", 1000),
-    ("a chosen release of a site that needs another plugin by its JAR", 150),
-    ("a JAR of one's own that another one needs", 200),
-    ("a running release that a newer Paper would have to go below", 200),
-    ("a plugin that goes below what runs", 50),
-    ("a release that its delay holds", 1200),
-    ("a release that a patch superseded within its delay", 120),
-    ("a release that is held back together with another plugin's", 20),
-    ("a chosen release that needs a newer Java than its Paper", 80),
-    ("a pinned image", 250),
-    ("an image that a policy holds", 450),
-    ("published images", 500),
-    ("a release that excludes another plugin", 1400),
-    ("a chosen release that excludes another plugin", 150),
-    ("a release that binds an optional plugin to one version", 600),
-    ("a chosen release that binds an optional plugin to one version", 60),
-    ("an override that adds to the list of a chosen release", 120),
-    ("an override that stands instead of the list of a chosen release", 100),
-    ("an override that takes from the list of a chosen release", 90),
-    ("a fact of the cluster", 1100),
-    ("a bound of a Plugin's own", 900),
-    ("a chosen release with a built-in bound", 40),
-    ("a chosen release whose bound is guessed", 20),
-    ("a chosen module beside EssentialsX", 10),
-    ("a hold of what runs", 200),
-    ("a hold that the server says", 80),
-    ("files of one's own that nobody minds", 200),
-    ("a file of one's own whose release is known and whose plugin nobody asks for", 600),
-    ("a plugin that comes for the page of such a file", 2),
-    ("a plugin that would come for the page of such a file and does not go with the rest", 2),
-    ("a plugin that stays for the page of such a file", 2),
-    ("a chosen release beside such a file", 300),
-    ("two servers", 300),
-    ("two servers of which both move", 100),
-    ("two servers of which one is set aside", 30),
-    ("two servers of which one leaves a plugin behind", 100),
-    ("two servers that both move, and one leaves a plugin behind", 20),
+/// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
+const LEAST: [(&str, u64); 47] = [
+    ("a project of Hangar", 150),
+    ("a project of Hangar that needs another one", 30),
+    ("a project of Hangar in two channels", 60),
+    ("a chosen release of Hangar", 40),
+    ("a server of Purpur", 40),
+    ("a chosen release on Purpur", 15),
+    ("a server of Folia", 40),
+    ("a chosen release on Folia", 10),
+    ("a proxy", 40),
+    ("a chosen release on a proxy", 15),
+    ("a file by its URL", 100),
+    ("a file that needs another plugin", 30),
+    ("a chosen file", 20),
+    ("a JAR of a site that needs another plugin", 100),
+    ("a chosen release of a site that needs another plugin by its JAR", 15),
+    ("a JAR of one's own that another one needs", 20),
+    ("a running release that a newer Paper would have to go below", 20),
+    ("a plugin that goes below what runs", 5),
+    ("a release that its delay holds", 120),
+    ("a release that a patch superseded within its delay", 12),
+    ("a release that is held back together with another plugin's", 2),
+    ("a chosen release that needs a newer Java than its Paper", 8),
+    ("a pinned image", 25),
+    ("an image that a policy holds", 45),
+    ("published images", 50),
+    ("a release that excludes another plugin", 140),
+    ("a chosen release that excludes another plugin", 15),
+    ("a release that binds an optional plugin to one version", 60),
+    ("a chosen release that binds an optional plugin to one version", 6),
+    ("an override that adds to the list of a chosen release", 12),
+    ("an override that stands instead of the list of a chosen release", 10),
+    ("an override that takes from the list of a chosen release", 9),
+    ("a fact of the cluster", 110),
+    ("a bound of a Plugin's own", 90),
+    ("a chosen release with a built-in bound", 4),
+    ("a chosen release whose bound is guessed", 2),
+    ("a chosen module beside EssentialsX", 1),
+    ("a hold of what runs", 20),
+    ("a hold that the server says", 8),
+    ("files of one's own that nobody minds", 20),
+    ("a file of one's own whose release is known and whose plugin nobody asks for", 60),
+    ("a chosen release beside such a file", 30),
+    ("two servers", 30),
+    ("two servers of which both move", 10),
+    ("two servers of which one is set aside", 3),
+    ("two servers of which one leaves a plugin behind", 10),
+    ("two servers that both move, and one leaves a plugin behind", 2),
 ];
 
 /// How often each kind has come up.
@@ -208,26 +205,11 @@ impl Census {
         let known = minds && known.next().is_some();
         self.note("a file of one's own whose release is known and whose plugin nobody asks for", known);
         self.note("a chosen release beside such a file", known && !chosen.is_empty());
-        if known && !chosen.is_empty() {
-            self.count_for_pages(problem, chosen);
-        }
         let running = request.running.as_ref().and_then(|running| running.java);
         self.note("a pinned image", request.image.is_some());
         let held = request.image.is_none() && request.image_policy != ImagePolicy::Follow && running.is_some();
         self.note("an image that a policy holds", held);
         self.note("published images", !catalog.images.is_empty());
-    }
-
-    /// Notes what comes or stays for a file, in a problem in which that is mostly for its page.
-    fn count_for_pages(&mut self, Problem { catalog, request, now }: &Problem, chosen: &[String]) {
-        let Ok(book) = Book::open(catalog, request, *now) else { return };
-        let is_there = |member: &&Member<'_>| member.usable.iter().any(|release| chosen.contains(&release.id));
-        let brought = || book.members.iter().filter(|member| member.brought);
-        self.note("a plugin that comes for the page of such a file", brought().any(|member| is_there(&member)));
-        let kind = "a plugin that would come for the page of such a file and does not go with the rest";
-        self.note(kind, brought().any(|member| !is_there(&member)));
-        let stays = |member: &Member<'_>| !member.kept_for.is_empty() && !member.brought && is_there(&member);
-        self.note("a plugin that stays for the page of such a file", book.members.iter().any(stays));
     }
 
     /// Notes what two servers came to.

@@ -1,7 +1,6 @@
 //! Pure. That everything that is said to be in the way is in the way, on random small problems: force it, and see it fail.
 
 use resolver::Resolution;
-use resolver::catalog::Project;
 use resolver::explain::{Because, ChosenPlugin, Explanation, HintStep, Holder, Solved, WhyNot};
 use resolver::request::VersionWish;
 use resolver::version::Minecraft;
@@ -27,16 +26,12 @@ fn the_rest<'p>(problem: &'p Problem, holders: &[Holder]) -> Vec<&'p str> {
 fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder]) -> Result<(), String> {
     let rest = the_rest(problem, holders);
     let mut without = problem.clone();
-    // One that stays for a JAR of people's own is taken away as well: what does not run holds nothing.
+    // One that runs for a JAR of people's own is taken away as well.
     if let Some(running) = &mut without.request.running {
-        let projects = problem.catalog.projects.iter();
-        let held: Vec<&Project> = projects.filter(|project| holds(holders, &project.name)).collect();
         running.unasked.retain(|key| {
             let place = rules::place_of(&problem.catalog, key);
             place.is_none_or(|place| !holds(holders, &problem.catalog.projects[place].name))
         });
-        let of_one = |id: &String| held.iter().any(|project| project.releases.iter().any(|release| release.id == *id));
-        running.releases.retain(|id| !of_one(id));
     }
     if are_ready(&without, minecraft, &rest) { Ok(()) } else { Err(format!("{rest:?} are not ready for {minecraft}")) }
 }
@@ -157,8 +152,10 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
         let problem = usable.as_ref().unwrap_or(problem);
         nobody_else_holds(problem, &why.target, &why.holders)?;
         let rest = the_rest(problem, &why.holders);
-        let stays = book.members.iter().filter(|member| !member.kept_for.is_empty() && member.must());
-        let stays: Vec<&str> = stays.map(|member| member.project.name.as_str()).collect();
+        let stays = problem.request.running.iter().flat_map(|running| &running.unasked);
+        let stays: Vec<&str> = stays
+            .filter_map(|key| Some(problem.catalog.projects[rules::place_of(&problem.catalog, key)?].name.as_str()))
+            .collect();
         let is_ready = |name: &str| rest.contains(&name) || stays.contains(&name) && !holds(&why.holders, name);
         if let Some(name) = why.ready.iter().find(|name| !is_ready(name)) {
             return Err(format!("{name} is called ready for {} and holds it, or nobody wants it", why.target));

@@ -192,9 +192,8 @@ struct Found<'a> {
 
 impl<'a> Search<'_, 'a> {
     fn outcome(&self, found: &Found<'a>, seat: usize) -> Outcome {
-        let (question, book, paper) = (&self.questions[seat], &self.books[seat], found.papers[seat]);
-        let whole = question.with_brought(book, paper, found.releases[seat].clone());
-        oracle::outcome(book, paper, &whole, question.unfollowed.clone())
+        let unfollowed = self.questions[seat].unfollowed.clone();
+        oracle::outcome(&self.books[seat], found.papers[seat], &found.releases[seat], unfollowed)
     }
 
     /// The objects that want one release for all, of a member of a seat. A server that holds what it runs has no part in it,

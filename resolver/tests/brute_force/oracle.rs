@@ -29,7 +29,6 @@ pub(crate) enum Open<'a> {
     May,
     Stays(&'a Release),
     Only(&'a Release),
-    Never,
 }
 
 type Set<'a> = Vec<Option<&'a Release>>;
@@ -99,26 +98,6 @@ impl<'a> Question<'a> {
         complete(book, paper, &self.open, self.leniently)
     }
 
-    /// The same set with what JARs of people's own need by their pages, as far as that takes nothing from what has to be there.
-    pub(crate) fn with_brought(&self, book: &Book<'a>, paper: usize, mut set: Set<'a>) -> Set<'a> {
-        let mut open = self.open.clone();
-        for at in (0..open.len()).filter(|&at| book.members[at].must()) {
-            open[at] = match (set[at], self.open[at]) {
-                (None, _) => Open::Never,
-                (Some(_), stays @ Open::Stays(_)) => stays,
-                (Some(release), Open::Must | Open::May | Open::Only(_) | Open::Never) => Open::Only(release),
-            };
-        }
-        for at in (0..open.len()).filter(|&at| book.members[at].brought) {
-            open[at] = Open::Must;
-            match complete(book, paper, &open, self.leniently) {
-                Some(with) => set = with,
-                None => open[at] = Open::May,
-            }
-        }
-        set
-    }
-
     /// Whether a release of a member may be chosen on a Paper.
     pub(crate) fn suits(&self, book: &Book<'a>, at: usize, release: &Release, paper: usize) -> bool {
         suits(book, (at, self.open[at]), release, paper, self.leniently)
@@ -128,10 +107,7 @@ impl<'a> Question<'a> {
 /// Tries everything.
 pub(crate) fn best(book: &Book<'_>) -> Outcome {
     let question = Question::of(book);
-    let found = question.papers.iter().find_map(|&paper| {
-        let set = question.complete(book, paper)?;
-        Some((paper, question.with_brought(book, paper, set)))
-    });
+    let found = question.papers.iter().find_map(|&paper| Some((paper, question.complete(book, paper)?)));
     found.map_or(Outcome::Nothing, |(paper, set)| outcome(book, paper, &set, question.unfollowed))
 }
 
@@ -172,7 +148,7 @@ fn deeper<'a>(book: &Book<'a>, paper: usize, open: &[Open<'a>], leniently: bool,
     if at == open.len() {
         return true;
     }
-    let absent = matches!(open[at], Open::May | Open::Never).then_some(None);
+    let absent = (open[at] == Open::May).then_some(None);
     let on_paper = |release: &&Release| suits(book, (at, open[at]), release, paper, leniently);
     let newest_first = book.members[at].usable.iter().rev().copied().filter(on_paper).map(Some);
     for choice in absent.into_iter().chain(newest_first) {
@@ -190,7 +166,6 @@ fn suits(book: &Book<'_>, (at, open): (usize, Open<'_>), release: &Release, pape
     match open {
         _ if book.refused(at, release, paper) => false,
         Open::Stays(only) => release.id == only.id,
-        Open::Never => false,
         Open::Only(only) if release.id != only.id => false,
         Open::Must | Open::May | Open::Only(_) => {
             book.meets_pin(at, release) && (book.listed(at, release, paper) || stays && runs(book.request, release))

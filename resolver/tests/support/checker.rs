@@ -7,7 +7,6 @@ use resolver::catalog::{Artifact, Catalog, ImageTag, Release};
 use resolver::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
 use resolver::request::{PaperWish, Request};
 
-use super::needs::Ask;
 use super::rules::{Book, Terms, Unknown, runs};
 use super::texts;
 
@@ -85,7 +84,7 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
     if read.map(|has| (has, tag.map(|tag| tag.pushed))) != lock.image_java.map(|read| (read.has, read.pushed)) {
         found.push(format!("{:?} was not read in {:?}", lock.image_java, lock.image));
     }
-    together(book, lock, (&installed, paper), &mut found);
+    together(book, lock, &installed, &mut found);
     guesses(book, lock, &installed, &mut found);
     found
 }
@@ -134,7 +133,7 @@ fn paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String
 }
 
 /// Whether all that is asked for is there, nothing is there without a reason, and nothing lacks what it needs.
-fn together(book: &Book<'_>, lock: &Lock, (installed, paper): (&[Option<&Release>], usize), found: &mut Vec<String>) {
+fn together(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
     let mut needed_by: Vec<Vec<String>> = book.members.iter().map(|member| member.kept_for.clone()).collect();
     for (at, release) in installed.iter().enumerate() {
         let member = &book.members[at];
@@ -142,13 +141,6 @@ fn together(book: &Book<'_>, lock: &Lock, (installed, paper): (&[Option<&Release
             if member.must() && book.request.paper != PaperWish::Latest {
                 let why = if member.objects.is_empty() { "needed by a JAR of one's own" } else { "asked for" };
                 found.push(format!("{} is {why} and not there", member.project.name));
-            }
-            if member.brought && could_come(book, at, installed, paper) {
-                let files = member.kept_for.join(", ");
-                found.push(format!(
-                    "{} is needed by {files}, goes with all that is there, and is not",
-                    member.project.name
-                ));
             }
             continue;
         };
@@ -177,26 +169,6 @@ fn together(book: &Book<'_>, lock: &Lock, (installed, paper): (&[Option<&Release
             found.push(format!("{} is there for {:?}, which is not so", plugin.name, plugin.reason));
         }
     }
-}
-
-/// Whether any release of a member could be there with nothing else changed.
-fn could_come(book: &Book<'_>, at: usize, installed: &[Option<&Release>], paper: usize) -> bool {
-    let lets = |asks: &[Ask<'_>], of: usize, release: &Release| {
-        asks.iter().filter(|ask| ask.of == of).all(|ask| ask.one_of.contains(release.id.as_str()))
-    };
-    let goes = |(release, asks): (&&Release, &Vec<Ask<'_>>)| {
-        let with_all = asks.iter().all(|ask| match installed[ask.of] {
-            None => ask.or_absent,
-            Some(there) => ask.one_of.contains(there.id.as_str()),
-        });
-        let with_it = book.members.iter().zip(installed).all(|(member, there)| {
-            let place = there.and_then(|there| member.usable.iter().position(|usable| usable.id == there.id));
-            place.is_none_or(|place| lets(&member.asks[place], at, release))
-        });
-        book.listed(at, release, paper) && with_all && with_it
-    };
-    let member = &book.members[at];
-    member.usable.iter().zip(&member.asks).any(goes)
 }
 
 fn reason_is(plugin: &LockedPlugin, objects: &[&str], needed_by: &[String]) -> bool {

@@ -10,7 +10,7 @@ use super::called::Called;
 use super::known_files::known_files;
 use super::loading::{has_list, loads};
 use super::needs::Needs;
-use super::own_jars::{self, Kept, Wanted};
+use super::own_jars::{self, Kept};
 use super::papers::{starts_on, verifiable};
 use super::rules::{Member, Terms, Unknown, age, is_about, place_in_order, place_of, published, runs};
 use super::texts::{self, Key};
@@ -58,10 +58,9 @@ impl<'a> Membership<'a> {
                 let terms = terms[&place].clone();
                 let usable = self.judge(place, &terms, &needs).usable;
                 let objects = asked.get(&place).map(|(objects, _)| objects.clone()).unwrap_or_default();
-                let kept_for = kept.get(&place).map(Wanted::files).unwrap_or_default();
-                let brought = kept.get(&place).is_some_and(Wanted::is_brought);
+                let kept_for = kept.get(&place).cloned().unwrap_or_default();
                 let project = &self.catalog.projects[place];
-                Member { place, project, objects, kept_for, brought, terms, usable, asks: Vec::new() }
+                Member { place, project, objects, kept_for, terms, usable, asks: Vec::new() }
             })
             .collect();
         let out: Vec<Vec<&'a Release>> = members.iter().map(|member| self.out(member.place)).collect();

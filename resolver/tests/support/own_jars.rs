@@ -1,49 +1,24 @@
 //! What JARs of people's own do to a new Minecraft, said a second time and without the solver's code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Channel, DependencyKind, Project, ProjectKey, Release};
-use resolver::request::{Dependencies, Request};
+use resolver::catalog::{Catalog, Channel, Project, Release};
+use resolver::request::Request;
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
 use super::called::plain;
-use super::known_files::{KnownFile, known_files};
 use super::loading::{has_list, is_meant_for};
 use super::membership::Asked;
-use super::needs::{Leads, Needs};
+use super::needs::Needs;
 use super::papers::starts_on;
-use super::rules::{Book, Terms, Unknown, place_of, runs};
+use super::rules::{Book, Terms, Unknown, place_of};
 use super::texts;
 
-/// What JARs need and nobody asks for, by the place of that.
-pub(super) type Kept = BTreeMap<usize, Wanted>;
-
-/// Who needs it, and whether it runs.
-#[derive(Clone, Default)]
-pub(super) struct Wanted {
-    files: BTreeSet<String>,
-    runs: bool,
-}
-
-impl Wanted {
-    fn by(&mut self, file: String, runs: bool) {
-        self.files.insert(file);
-        self.runs |= runs;
-    }
-
-    /// By name.
-    pub(super) fn files(&self) -> Vec<String> {
-        self.files.iter().cloned().collect()
-    }
-
-    /// Whether it only comes where it is in nobody's way.
-    pub(super) fn is_brought(&self) -> bool {
-        !self.runs
-    }
-}
+/// Which JARs need what nobody asks for, by the place of that.
+pub(super) type Kept = BTreeMap<usize, Vec<String>>;
 
 /// The Java that those need that count: each that the server can have at all.
 pub(crate) fn java(catalog: &Catalog, request: &Request, now: Timestamp) -> Option<u32> {
@@ -96,87 +71,34 @@ pub(super) fn terms_of_kept<'a>(request: &Request) -> Terms<'a> {
     }
 }
 
-/// What nobody asks for and files need: what runs and a JAR does not load without, and what pages require of those whose release
-/// is known. `Err`: such a project is not read.
+/// What runs, and nobody asks for, and a JAR does not load without; with the files. `Err`: such a project is not read.
 pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>) -> Result<Kept, Unknown> {
     let request = needs.request;
     let minded = request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity;
+    let has = |jar: &UnmanagedJar, name: &str| jar.name.iter().chain(&jar.provides).any(|own| plain(own) == name);
     let mut lacks: Vec<(String, &String)> = Vec::new();
     for jar in request.unmanaged.iter().filter(|_| minded) {
         for name in jar.depend.iter().map(|name| plain(name)) {
-            if !is_there(needs, asked, &BTreeSet::from([name.clone()])) {
+            let brought = || asked.iter().any(|(at, (_, terms))| needs.names_of(*at, terms).contains(&name));
+            if !request.unmanaged.iter().any(|other| has(other, &name)) && !brought() {
                 lacks.push((name, &jar.file));
             }
         }
     }
     let mut kept = Kept::new();
-    let mut met = BTreeSet::new();
-    for key in unasked(request).iter().filter(|_| !lacks.is_empty()) {
+    let unasked = request.running.iter().flat_map(|running| &running.unasked).filter(|_| !lacks.is_empty());
+    for key in unasked {
         let at = place_of(needs.catalog, key).ok_or(Unknown)?;
         let names = needs.names_of(at, &terms_of_kept(request));
-        for (name, file) in lacks.iter().filter(|(name, _)| names.contains(name) && !asked.contains_key(&at)) {
-            kept.entry(at).or_default().by((*file).clone(), true);
-            met.insert(name.clone());
+        let mut files: Vec<String> =
+            lacks.iter().filter(|(name, _)| names.contains(name)).map(|(_, file)| (*file).clone()).collect();
+        files.sort();
+        files.dedup();
+        if !files.is_empty() && !asked.contains_key(&at) {
+            kept.insert(at, files);
         }
-    }
-    lacks.retain(|(name, _)| !met.contains(name));
-    let there = asked.keys().copied().collect();
-    for file in known_files(needs.catalog, request, &there) {
-        let lacks: BTreeSet<String> =
-            lacks.iter().filter(|(_, of)| **of == file.jar.file).map(|(name, _)| name.clone()).collect();
-        by_page(needs, asked, (&file, &lacks), &mut kept)?;
     }
     Ok(kept)
-}
-
-/// What one page adds: what it requires, and what it has as optional that bears a name which the JAR `lacks`.
-fn by_page<'a>(
-    needs: &Needs<'a>,
-    asked: &Asked<'_>,
-    (file, lacks): (&KnownFile<'a>, &BTreeSet<String>),
-    kept: &mut Kept,
-) -> Result<(), Unknown> {
-    let request = needs.request;
-    for line in &file.release.dependencies {
-        let required = line.kind == DependencyKind::Required;
-        if !required && line.kind != DependencyKind::Optional {
-            continue;
-        }
-        match needs.line(file.place, line) {
-            Leads::To(at) => {
-                let names = needs.names_of(at, &terms_of_kept(request));
-                if !required && names.is_disjoint(lacks) {
-                    continue;
-                }
-                let project = &needs.catalog.projects[at];
-                let known = unasked(request).iter().any(|key| place_of(needs.catalog, key) == Some(at));
-                let is_on = known || project.releases.iter().any(|release| runs(request, release));
-                let may_come = request.dependencies == Dependencies::Install
-                    && request.unmanaged.iter().all(|jar| jar.name.is_some());
-                if !asked.contains_key(&at) && !is_there(needs, asked, &names) && (is_on || may_come) {
-                    kept.entry(at).or_default().by(file.jar.file.clone(), is_on);
-                }
-            }
-            Leads::Unknown if required || !lacks.is_empty() => return Err(Unknown),
-            // It may be one of those that run.
-            Leads::Unread if required && unasked(request).iter().any(|key| place_of(needs.catalog, key).is_none()) => {
-                return Err(Unknown);
-            }
-            Leads::Unknown | Leads::Unread | Leads::Nobody | Leads::File | Leads::Nowhere => {}
-        }
-    }
-    Ok(())
-}
-
-fn unasked(request: &Request) -> &[ProjectKey] {
-    request.running.as_ref().map_or(&[], |running| &running.unasked)
-}
-
-/// Whether a file, or what is asked for, has one of these names.
-fn is_there(needs: &Needs<'_>, asked: &Asked<'_>, names: &BTreeSet<String>) -> bool {
-    let has = |jar: &UnmanagedJar| jar.name.iter().chain(&jar.provides).any(|own| names.contains(&plain(own)));
-    let brings = |(at, (_, terms)): (&usize, &(_, Terms<'_>))| !needs.names_of(*at, terms).is_disjoint(names);
-    needs.request.unmanaged.iter().any(has) || asked.iter().any(brings)
 }
 
 fn is_old_enough(needs: &Minecraft, minecraft: &Minecraft) -> bool {

@@ -27,10 +27,8 @@ pub(crate) struct Member<'a> {
     pub(crate) project: &'a Project,
     /// The Plugin objects that ask for it, by name.
     pub(crate) objects: Vec<&'a str>,
-    /// JARs of people's own that need it, where nobody asks for it.
+    /// JARs of people's own that need it, where nobody asks for it and it runs.
     pub(crate) kept_for: Vec<String>,
-    /// Whether it does not run, and comes for them where that is in nobody's way.
-    pub(crate) brought: bool,
     pub(crate) terms: Terms<'a>,
     /// What may be used (pins left aside), oldest first.
     pub(crate) usable: Vec<&'a Release>,
@@ -60,7 +58,7 @@ pub(crate) struct Terms<'a> {
 impl Member<'_> {
     /// Whether it has to be there, whoever else is.
     pub(crate) fn must(&self) -> bool {
-        !self.objects.is_empty() || !self.kept_for.is_empty() && !self.brought
+        !self.objects.is_empty() || !self.kept_for.is_empty()
     }
 }
 

@@ -3,8 +3,8 @@
 use super::super::few;
 use super::super::words::{self, build_channel, channel, count, list, month, of, sentence};
 use super::super::{
-    Because, ChosenPaper, ChosenPlugin, Down, Kept, Lacks, Listing, NewerBuild, NewerPaper, OneVersion, Solved,
-    Unfollowed, Warning, shared_name,
+    Because, ChosenPaper, ChosenPlugin, Down, Kept, Listing, NewerBuild, NewerPaper, OneVersion, Solved, Unfollowed,
+    Warning, shared_name,
 };
 use super::holders::{but, holder_lines, holder_name, holder_table};
 use super::no::{one_version_row, one_version_rule, takes};
@@ -400,7 +400,6 @@ fn warned(warning: &Warning, software: Software) -> String {
         Warning::LegacyFile { file, api_version } => {
             legacy(&format!("{file}, which is not managed here,"), api_version.as_ref())
         }
-        Warning::FileLacks { file, plugin, because } => file_lacks(file, plugin, because),
         Warning::SharedName { name, files, stops: _ } => {
             format!("{} are both {name}: the server loads one of them, and not the other. Remove one.", list(files, 4))
         }
@@ -454,28 +453,4 @@ fn legacy(what: &str, api_version: Option<&Minecraft>) -> String {
     format!(
         "{states}: the server runs it in legacy mode, as one for 1.12. It takes materials by their old names, and the server starts more slowly."
     )
-}
-
-fn file_lacks(file: &str, plugin: &str, because: &Lacks) -> String {
-    let requires = format!("{file}, which is not managed here, requires {plugin} by its page");
-    match because {
-        Lacks::Proposed { project } => format!(
-            "{requires}, and that is not there: `spec.dependencies` is `Propose`. A `kind: Plugin` for {project} brings it."
-        ),
-        Lacks::Forbidden => format!("{requires}, and that is not there: `spec.dependencies` is `Forbid`."),
-        Lacks::Unread { because } => {
-            format!(
-                "{requires}, and that could not be read: {because}. If it is not there, it comes when it can be read."
-            )
-        }
-        Lacks::Elsewhere => format!("{requires}, which the source of that page does not have: believed to be there."),
-        Lacks::Unclear { file } => {
-            format!("{requires}. That is not installed, because {file} could not be read and may be it.")
-        }
-        Lacks::NoneGoes => {
-            format!(
-                "{requires}, and no release of that goes with the rest. Nothing waits for it: the file runs without it."
-            )
-        }
-    }
 }

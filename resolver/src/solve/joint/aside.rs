@@ -18,7 +18,6 @@ use crate::catalog::{Catalog, Release};
 use crate::request::PaperWish;
 use crate::shelf::World;
 use crate::shelf::table::{Place, Seat, Tables};
-use crate::solve::brought::on_seat;
 use crate::solve::meter::Meter;
 use crate::solve::set::IndexSet;
 use crate::solve::{Budget, GaveUp, decide as decide_alone};
@@ -124,11 +123,9 @@ pub(crate) fn decide_within<'a>(
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
         let settled = heed(&sits, &left, &party, settled, meter, &mut heeded);
         for (seat, &at) in left.iter().enumerate() {
-            let chosen = party.slot_of[seat].iter().map(|&slot| settled.releases[slot]).collect();
-            let chosen = on_seat(tables, sits[at], (settled.papers[seat], chosen), meter)?;
-            let releases = sits[at].shelves.iter().zip(chosen).map(|(place, index)| {
-                let listing = &tables.projects[&place.project];
-                index.checked_sub(1).map(|place| listing.releases[place])
+            let releases = party.slot_of[seat].iter().map(|&slot| {
+                let listing = &tables.projects[&party.slots[slot].project];
+                settled.releases[slot].checked_sub(1).map(|place| listing.releases[place])
             });
             verdicts[at] = Verdict::Member(Choice {
                 paper: settled.papers[seat],

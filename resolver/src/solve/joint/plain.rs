@@ -1,6 +1,5 @@
 //! Pure. The question of some servers put plainly, for whoever measures other solvers beside ours: a package for each Paper
-//! and each plugin, releases that depend on the Papers they run on, nothing narrowed and nothing in bulk. What JARs of people's own
-//! need by their pages and does not run is no part of the question: it comes beside the answer.
+//! and each plugin, releases that depend on the Papers they run on, nothing narrowed and nothing in bulk.
 
 use jiff::Timestamp;
 

@@ -45,23 +45,9 @@ pub(super) fn assert_same(one: &World<'_>, other: &World<'_>) {
 }
 
 fn assert_same_shelf(one: &Shelf<'_>, other: &Shelf<'_>) {
-    let Shelf {
-        project,
-        asked,
-        kept_for,
-        brought,
-        rules,
-        channel,
-        releases,
-        links,
-        classes,
-        supports,
-        usable,
-        allowed,
-    } = one;
+    let Shelf { project, asked, kept_for, rules, channel, releases, links, classes, supports, usable, allowed } = one;
     assert!(std::ptr::eq(*project, other.project));
-    assert_eq!((asked, rules, channel), (&other.asked, &other.rules, &other.channel));
-    assert_eq!((kept_for, brought), (&other.kept_for, &other.brought));
+    assert_eq!((asked, kept_for, rules, channel), (&other.asked, &other.kept_for, &other.rules, &other.channel));
     let judged = |shelf: &Shelf<'_>| {
         let releases = shelf.releases.iter();
         let judged = releases.map(|it| (it.release.id.clone(), it.unusable.clone(), it.outside.clone()));
