@@ -425,9 +425,9 @@ pub struct Basis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 192)))]
     pub versions: Vec<String>,
-    /// Those of them that their pages have lost, as far as they are known: they may be kept. The first 8.
+    /// Those of them that their pages have lost, as far as they are known: they may be kept. The first 4.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8))]
+    #[schemars(length(max = 4))]
     pub lost: Vec<LostRelease>,
     /// The image that runs, when it was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -460,10 +460,10 @@ pub struct LostRelease {
     pub java: Option<u32>,
     /// The projects that came for it, by the ids of its source.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 60), inner(length(max = 128)))]
+    #[schemars(length(max = 8), inner(length(max = 128)))]
     pub needs: Vec<String>,
     /// Its files.
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 4))]
     pub files: Vec<LostFile>,
 }
 
@@ -475,7 +475,7 @@ pub struct LostFile {
     #[schemars(length(max = 253))]
     pub name: String,
     /// Where it was downloaded.
-    #[schemars(length(max = 2048))]
+    #[schemars(length(max = 384))]
     pub url: String,
     /// Its size in bytes, where the source said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

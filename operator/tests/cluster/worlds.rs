@@ -32,8 +32,9 @@ async fn a_set_after_which_a_world_and_a_datapack_are_missing_goes_back_and_both
         lobby.settled().await;
         make_world_and_datapack(&lobby).await;
         // One start is no promise.
-        opened_by_a_start(world, &lobby, "first").await;
-        opened_by_a_start(world, &lobby, "second").await;
+        for which in ["first", "second", "third"] {
+            opened_by_a_start(world, &lobby, which).await;
+        }
         let before = lobby.set().await;
 
         lobby.order("fault loses-world creative if ViaVersion@5.7.1").await;

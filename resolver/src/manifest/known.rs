@@ -15,9 +15,10 @@ const MOST_UNASKED: usize = 60;
 /// As many versions as the status takes, and as long.
 const MOST_VERSIONS: usize = 200;
 const LONGEST_VERSION: usize = 192;
-/// As many releases that pages have lost as the status takes, and as many files of each.
-const MOST_LOST: usize = 8;
-const MOST_FILES: usize = 16;
+/// As many releases that pages have lost as the status takes; and of each as many files, and projects that came for it.
+const MOST_LOST: usize = 4;
+const MOST_FILES: usize = 4;
+const MOST_NEEDS: usize = 8;
 
 /// What is known of a server beside the specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -148,11 +149,11 @@ fn lost_in_status(LostRelease { project, release }: &LostRelease) -> Option<Lost
             .collect(),
     };
     let fits = |text: &str, longest: usize| text.chars().count() <= longest;
-    let file_fits = |file: &LostFile| fits(&file.name, 253) && fits(&file.url, 2048) && fits(&file.hash, 144);
+    let file_fits = |file: &LostFile| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
     let is_short = fits(&lost.project, 128)
         && fits(&lost.release, 80)
         && fits(&lost.version, LONGEST_VERSION)
-        && lost.needs.len() <= MOST_UNASKED
+        && lost.needs.len() <= MOST_NEEDS
         && lost.needs.iter().all(|needs| fits(needs, 128))
         && lost.files.len() <= MOST_FILES
         && lost.files.iter().all(file_fits);

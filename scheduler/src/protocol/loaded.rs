@@ -37,7 +37,7 @@ pub enum AtStart {
     Opened,
     /// It lies on the volume and was not opened. Whether every start opens it nobody knows: a plugin may choose another map each time.
     NotOpened,
-    /// The same, and at least two starts in a row had opened it before, the last of them with another set.
+    /// The same, and at least three starts in a row had opened it before, the last of them with another set, and nobody closed it until its stop.
     NotAnyMore,
     /// Nor was it opened by this start; but somebody had closed it before while the server ran, and no start has opened it since.
     ClosedBefore,

@@ -107,7 +107,7 @@ fn removed_plugin<'a>(report: &Report, baseline: &'a Baseline) -> Option<&'a str
 
 /// One start is no promise: a plugin may choose another map each time.
 fn not_sure(are: &str, open: &str) -> String {
-    format!("{are} not {open} any more, and no two starts in a row before are known to have had as much")
+    format!("{are} not {open} any more, and no three starts in a row before are known to have had as much")
 }
 
 /// ``world `creative` is …``, ``worlds `a`, `b` and 3 more are …``.

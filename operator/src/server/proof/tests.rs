@@ -262,7 +262,7 @@ fn what_a_single_start_had_opened_leaves_the_set_unproven() {
     let known = known(&["overworld", "map7"], &["file/terrain.zip"]);
     let other_map = at_start(&[("overworld", Opened), ("map7", NotOpened), ("map8", Opened)]);
     let packs = at_start(&[("file/terrain.zip", NotOpened)]);
-    let but = "any more, and no two starts in a row before are known to have had as much";
+    let but = "any more, and no three starts in a row before are known to have had as much";
     let (verdict, problem) = held_against(&with_loaded(&GOOD, other_map, packs), &known, 160);
     assert_eq!(verdict, Verdict::Unproven);
     assert_eq!(problem, format!("world `map7` is not open {but}; datapack `file/terrain.zip` is not enabled {but}"));

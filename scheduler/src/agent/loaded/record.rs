@@ -10,8 +10,8 @@ use crate::protocol::loaded::{AtStart, Loaded, MOST};
 pub(super) const OWN: [&str; 3] = ["overworld", "the_nether", "the_end"];
 
 /// How many starts in a row make it likely that the next one opens it too. One proves nothing: a plugin may open another map at each start,
-/// and somebody may have opened a world just after it.
-const LIKELY: u32 = 2;
+/// and somebody may have opened a world just after it. Two in a row come by chance.
+const LIKELY: u32 = 3;
 
 /// What lies on the volume, and whether it is open: None where that was not asked. All of it None: it could not be read.
 pub(super) type Now = Option<BTreeMap<String, Option<bool>>>;
@@ -34,6 +34,8 @@ pub(super) struct Kind {
     opened: BTreeSet<String>,
     /// What was closed while a server ran, and no start has opened since.
     pub(super) closed: BTreeSet<String>,
+    /// What was seen open when its server was saved for a stop: nobody has closed it. Of a server that crashed nothing is known.
+    kept_open: BTreeSet<String>,
     /// How faithfully it is opened.
     rows: BTreeMap<String, Row>,
 }
@@ -45,8 +47,11 @@ struct Row {
     starts: u32,
     /// The lock of the last of them.
     lock: Option<String>,
-    /// A start with another lock has not opened it since. Where that lock is gone back from, the row goes on.
-    is_cut: bool,
+    /// The lock of a start that has not opened it since, with other files than those that did. Where it is gone back from, the row goes on;
+    /// a set after it may be as it is, and is not to blame.
+    cut_by: Option<String>,
+    /// A start has not opened it although the one before did, with the same files: it is opened by chance, and never counted upon again.
+    is_fickle: bool,
 }
 
 /// What a start is told apart by.
@@ -73,8 +78,8 @@ impl Record {
         }
         self.worlds.note_opened(worlds);
         self.datapacks.note_opened(datapacks);
-        let (worlds, too_many_worlds) = self.worlds.told(worlds);
-        let (datapacks, too_many_datapacks) = self.datapacks.told(datapacks);
+        let (worlds, too_many_worlds) = self.worlds.told(worlds, start.lock.as_ref());
+        let (datapacks, too_many_datapacks) = self.datapacks.told(datapacks, start.lock.as_ref());
         Loaded { worlds, too_many_worlds, datapacks, too_many_datapacks }
     }
 
@@ -93,28 +98,33 @@ impl Record {
 impl Kind {
     fn begin(&mut self, now: &Now, lock: Option<&String>) {
         self.opened.clear();
-        let Some(now) = now else { return };
+        let Some(now) = now else {
+            // What of it is closed until the server stops nobody will see.
+            self.kept_open.clear();
+            return;
+        };
         for (name, open) in now {
             match open {
                 Some(true) => {
+                    self.kept_open.remove(name);
                     let row = self.rows.entry(name.clone()).or_default();
-                    let goes_on = !row.is_cut || row.lock.as_ref() == lock;
+                    let goes_on = row.cut_by.is_none() || row.lock.as_ref() == lock;
                     let starts = if goes_on { row.starts.saturating_add(1) } else { 1 };
-                    *row = Row { starts, lock: lock.cloned(), is_cut: false };
-                }
-                // The set that opened it last does not open it at each start.
-                Some(false) if self.rows.get(name).is_some_and(|row| row.lock.as_ref() == lock) => {
-                    self.rows.remove(name);
+                    *row = Row { starts, lock: lock.cloned(), cut_by: None, is_fickle: row.is_fickle };
                 }
                 Some(false) => {
-                    if let Some(row) = self.rows.get_mut(name) {
-                        row.is_cut = true;
+                    let Some(row) = self.rows.get_mut(name) else { continue };
+                    if row.lock.as_ref() == lock {
+                        row.is_fickle = true;
+                    } else if row.cut_by.is_none() {
+                        row.cut_by = Some(lock.cloned().unwrap_or_default());
                     }
                 }
                 None => {}
             }
         }
         self.rows.retain(|name, _| now.contains_key(name));
+        self.kept_open.retain(|name| now.contains_key(name));
         if now.len() > MOST {
             self.rows.clear();
         }
@@ -132,12 +142,16 @@ impl Kind {
         for name in self.opened.iter().filter(|name| !own.contains(&name.as_str())) {
             match now.get(name) {
                 // Nobody has asked.
-                Some(None) => {}
+                Some(None) => {
+                    self.kept_open.remove(name);
+                }
                 Some(Some(true)) => {
                     self.closed.remove(name);
+                    self.kept_open.insert(name.clone());
                 }
                 Some(Some(false)) | None => {
                     self.closed.insert(name.clone());
+                    self.kept_open.remove(name);
                 }
             }
         }
@@ -147,13 +161,13 @@ impl Kind {
         }
     }
 
-    /// For the report, and whether there are more than are told apart.
-    fn told(&self, now: &Now) -> (Option<BTreeMap<String, AtStart>>, bool) {
+    /// For the report of a start with this lock, and whether there are more than are told apart.
+    fn told(&self, now: &Now, lock: Option<&String>) -> (Option<BTreeMap<String, AtStart>>, bool) {
         let Some(now) = now else { return (None, false) };
         let Some(room) = MOST.checked_sub(now.len()) else { return (None, true) };
         let at_start = |name: &String| match name {
             closed if self.closed.contains(closed) => AtStart::ClosedBefore,
-            likely if self.is_likely(likely) => AtStart::NotAnyMore,
+            likely if self.is_likely(likely, lock) => AtStart::NotAnyMore,
             _ => AtStart::NotOpened,
         };
         // What was closed and deleted is told as far as there is room: without that it would be called gone.
@@ -163,8 +177,11 @@ impl Kind {
         (Some(shut.chain(opened).collect()), false)
     }
 
-    /// No server runs without its own level, so for that one a single start is enough.
-    fn is_likely(&self, name: &str) -> bool {
-        self.rows.get(name).is_some_and(|row| row.starts >= LIKELY || name == OWN[0])
+    /// Whether a start with this lock would have opened it as those before, if its set were as good. No server runs without its own level, so
+    /// for that one a single start is enough.
+    fn is_likely(&self, name: &str, lock: Option<&String>) -> bool {
+        let Some(row) = self.rows.get(name) else { return false };
+        let is_steady = row.starts >= LIKELY && !row.is_fickle && self.kept_open.contains(name);
+        (is_steady || name == OWN[0]) && (row.cut_by.is_none() || row.cut_by.as_ref() == lock)
     }
 }

@@ -36,41 +36,72 @@ fn a_world_that_somebody_closes_while_the_server_runs_is_missed_by_no_later_star
 }
 
 #[test]
-fn only_what_two_starts_in_a_row_had_opened_is_held_against_another_set() {
+fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
     let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
     let after = |starts: &[(&str, &Now)]| {
         let mut record = Record::default();
         for (lock, worlds) in starts {
             record.begin(&by(None, lock, true), worlds, &None);
+            // All that was open is open still when the server is saved for its stop.
+            record.close(worlds, &None);
         }
         start(&mut record, "z", &less)["hub"]
     };
-    assert_eq!(after(&[("a", &both)]), NotOpened, "one is no promise");
-    assert_eq!(after(&[("a", &both), ("a", &both)]), NotAnyMore);
-    assert_eq!(after(&[("a", &both), ("b", &both)]), NotAnyMore, "whatever the set");
+    let steady = [("a", &both), ("a", &both), ("a", &both)];
+    let then = |more: &[(&str, &Now)]| after(&[&steady, more].concat());
+    assert_eq!(after(&steady[..1]), NotOpened, "one is no promise");
+    assert_eq!(after(&steady[..2]), NotOpened, "two come by chance");
+    assert_eq!(then(&[]), NotAnyMore);
+    assert_eq!(after(&[("a", &both), ("b", &both), ("c", &both)]), NotAnyMore, "whatever the set");
     assert_eq!(
-        after(&[("a", &both), ("a", &None), ("a", &both)]),
+        after(&[("a", &both), ("a", &both), ("a", &None), ("a", &both)]),
         NotAnyMore,
         "one that was not read counts for nothing"
     );
-    assert_eq!(after(&[("a", &both), ("a", &both), ("a", &less)]), NotOpened, "the set itself does without");
-    assert_eq!(after(&[("a", &both), ("a", &both), ("a", &less), ("a", &both)]), NotOpened, "it begins again");
-    assert_eq!(after(&[("a", &both), ("a", &both), ("z", &less)]), NotAnyMore, "the new set starts twice");
-    assert_eq!(after(&[("a", &both), ("z", &less), ("a", &both)]), NotAnyMore, "gone back from, the row goes on");
-    assert_eq!(after(&[("a", &both), ("b", &less), ("c", &both)]), NotOpened, "not in a row");
+    assert_eq!(then(&[("a", &None)]), NotOpened, "nobody saw whether it was closed after that one");
+    assert_eq!(then(&[("a", &less)]), NotOpened, "the set itself does without");
+    assert_eq!(then(&[("a", &less), ("a", &both), ("a", &both), ("a", &both)]), NotOpened, "it is opened by chance");
+    assert_eq!(then(&[("z", &less)]), NotAnyMore, "the new set starts twice");
+    assert_eq!(then(&[("b", &less)]), NotOpened, "the set before did without, too");
+    assert_eq!(then(&[("b", &less), ("b", &less), ("c", &less)]), NotOpened);
+    assert_eq!(then(&[("z", &less), ("a", &both)]), NotAnyMore, "gone back from, the row goes on");
+    assert_eq!(then(&[("b", &less), ("c", &both)]), NotOpened, "not in a row");
     let mut record = Record::default();
     start(&mut record, "a", &both);
     assert_eq!(start(&mut record, "b", &now(&[], &["overworld"]))["overworld"], NotAnyMore, "no server without it");
 }
 
 #[test]
-fn another_map_at_each_start_is_never_expected() {
+fn what_may_have_been_closed_before_a_crash_is_held_against_no_set() {
+    let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
+    let after_a_stop_that_saw = |at_the_stop: &Now| {
+        let mut record = Record::default();
+        for _ in 0..3 {
+            start(&mut record, "a", &both);
+            record.close(&both, &None);
+        }
+        start(&mut record, "a", &both);
+        record.close(at_the_stop, &None);
+        start(&mut record, "z", &less)["hub"]
+    };
+    let mut unasked = both.clone().unwrap();
+    unasked.insert("hub".to_owned(), None);
+    assert_eq!(after_a_stop_that_saw(&both), NotAnyMore);
+    assert_eq!(after_a_stop_that_saw(&None), NotOpened, "it crashed, or its console did not answer");
+    assert_eq!(after_a_stop_that_saw(&Some(unasked)), NotOpened);
+    assert_eq!(after_a_stop_that_saw(&less), ClosedBefore);
+}
+
+#[test]
+fn a_map_that_is_drawn_at_each_start_is_never_expected() {
     let mut record = Record::default();
-    for (lock, map) in [("a", 1), ("a", 2), ("b", 1), ("c", 3), ("c", 2), ("d", 1)] {
+    for (lock, map) in [("a", 1), ("a", 2), ("a", 2), ("b", 1), ("b", 1), ("b", 1), ("c", 3), ("c", 2), ("d", 1)] {
         let maps: Vec<String> = (1..=3).map(|number| format!("map{number}")).collect();
         let (open, shut): (Vec<&str>, Vec<&str>) =
             maps.iter().map(String::as_str).partition(|name| *name == format!("map{map}"));
-        let told = start(&mut record, lock, &now(&open, &shut));
+        let seen = now(&open, &shut);
+        let told = start(&mut record, lock, &seen);
+        record.close(&seen, &None);
         assert!(told.values().all(|at| *at != NotAnyMore), "{lock} {map}: {told:?}");
     }
 }
