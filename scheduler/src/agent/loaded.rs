@@ -185,9 +185,10 @@ async fn look_at_datapacks(shared: &Arc<Shared>, since: Timestamp, may_save: boo
             Ok(Some(there.iter().map(|name| (name.clone(), Some(enabled.contains(name)))).chain(open).collect()))
         });
         let read: Result<Now, String> = read.await.unwrap_or_else(|error| Err(error.to_string()));
-        read.inspect_err(|error| warn!("the datapacks could not be read: {error}")).unwrap_or(None)
+        read.inspect_err(|error| warn!("the datapacks could not be read: {error}"))
     };
-    let now = read().await;
+    // What could not be read is read no better after a save.
+    let Ok(now) = read().await else { return None };
     // What is copied from a running server must not be written while it is read.
     if now.is_some() || !may_save || shared.state().copying.is_some() {
         return now;
@@ -195,7 +196,7 @@ async fn look_at_datapacks(shared: &Arc<Shared>, since: Timestamp, may_save: boo
     let act = shared.desk.act();
     let answer = act.console().await.save(COMMAND).await;
     match answer {
-        Ok(words) if text::says_saved(&words) => read().await,
+        Ok(words) if text::says_saved(&words) => read().await.unwrap_or_default(),
         Ok(words) => {
             warn!("the server was to say which datapacks are enabled and answered `save-all` with `{}`", words.trim());
             None
