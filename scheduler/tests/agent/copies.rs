@@ -65,6 +65,16 @@ impl Server {
         FileSet { minecraft: "1.21.11".into(), data_version: Some(4671), ..set }
     }
 
+    /// Has the set before come again, with the worlds as they were before `failed`.
+    fn is_ordered_back_from(&mut self, failed: &FileSet, unless_played: bool) {
+        let (old, ..) = set(&self.url, 'a');
+        self.wants(&old);
+        let order = self.copies.path().join("restore.json");
+        let text = serde_json::json!({"to": old.lock, "failed": failed.lock, "unlessPlayed": unless_played});
+        fs::write(&order, text.to_string()).unwrap();
+        self.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    }
+
     fn last_words(&self) -> String {
         fs::read_to_string(self.init.last_words.path()).unwrap()
     }
@@ -250,12 +260,7 @@ async fn with_an_unread_copy() -> (Server, [String; 2]) {
     assert_ne!(unread, readable.id);
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
 
-    let (old, ..) = set(&server.url, 'a');
-    server.wants(&old);
-    let order = server.copies.path().join("restore.json");
-    let text = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": false}).to_string();
-    fs::write(&order, text).unwrap();
-    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    server.is_ordered_back_from(&newer, false);
     let list = server.shelf().directory(&unread).join("files.jsonl");
     fs::rename(&list, server.copies.path().join("away")).unwrap();
     // What is read of a folder is an error of the system, as on a bad sector.
@@ -316,12 +321,7 @@ async fn a_copy_of_what_ran_in_between_serves_too_if_the_set_before_can_open_it(
     assert!(server.run().success());
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
 
-    let (old, ..) = set(&server.url, 'a');
-    server.wants(&old);
-    let order = server.copies.path().join("restore.json");
-    let text = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": true}).to_string();
-    fs::write(&order, text).unwrap();
-    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    server.is_ordered_back_from(&newer, true);
     assert!(server.run().success(), "{}", server.last_words());
     let level = fs::read(server.init.data.path().join("world/level.dat")).unwrap();
     assert_eq!(level, level_dat(4556, "1.21.10"));
@@ -393,12 +393,7 @@ async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that
     );
 
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
-    let (old, ..) = set(&server.url, 'a');
-    server.wants(&old);
-    let order = server.copies.path().join("restore.json");
-    let text = serde_json::json!({"to": old.lock, "failed": newer.lock, "unlessPlayed": false}).to_string();
-    fs::write(&order, text).unwrap();
-    server.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
+    server.is_ordered_back_from(&newer, false);
     assert!(server.run().success(), "{}", server.last_words());
     assert_eq!(fs::read(data.join("world/region/r.0.0.mca")).unwrap(), b"chunks");
 }
