@@ -170,18 +170,21 @@ pub(super) fn restore_if_ordered(
     let is_meant = |backup: &Backup| {
         backup.contents.has_worlds() && backup.before.as_ref() == Some(&order.failed) && opens(backup, set)
     };
-    let newest_first = shelf.list()?.into_iter().rev();
-    let mut meant: Vec<Shelved> = newest_first.filter(|copy| copy.record().is_some_and(is_meant)).collect();
-    let Some(newest) = meant.first().map(|copy| copy.id.clone()) else {
+    let mut listed = shelf.list()?;
+    listed.reverse();
+    // A damaged one may be meant: when the order was given it may have been the newest.
+    let newest = listed.iter().find(|copy| copy.record().is_none_or(is_meant)).map(|copy| copy.id.clone());
+    let mut meant: Vec<Shelved> = listed.into_iter().filter(|copy| copy.record().is_some_and(is_meant)).collect();
+    if meant.is_empty() {
         warn!("the worlds are to be put back, and there is no good copy from before the set that failed");
-        return Ok(None);
-    };
+    }
     // What the disk did not give the last time comes last, and is tried all the same.
     meant.sort_by_key(|copy| copy.state.is_err());
-    let mut unread = None;
+    let mut first_error = None;
     for backup in meant.iter().filter_map(Shelved::record) {
+        let is_newest = newest.as_ref() == Some(&backup.id);
         // That nobody has played was said of the newest copy, and not of those before it.
-        if (order.unless_played || backup.id != newest) && played_since(volume, backup.started_at) {
+        if (order.unless_played || !is_newest) && played_since(volume, backup.started_at) {
             warn!("somebody may have played since the copy {}, so the worlds are not put back from it", backup.id);
             continue;
         }
@@ -189,14 +192,29 @@ pub(super) fn restore_if_ordered(
         let wish = Wish { part: Part::Worlds, request: None };
         match restore(&shelf, backup, volume, worlds, wish, &mut Disk::new(Unhindered), clock::now()) {
             Ok(done) => return Ok(Some(done)),
-            Err(error @ restore::Error::Unread { .. }) => {
+            Err(error) if leads_to_the_next(&error, is_newest) => {
                 warn!("{}", Chain(&error));
-                unread.get_or_insert(error);
+                first_error.get_or_insert(error);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    unread.map_or(Ok(None), |error| Err(error.into()))
+    first_error.map_or(Ok(None), |error| Err(error.into()))
+}
+
+/// Whether the next copy is tried after one that was not put back. For want of room none is that is older than what is meant; what is tried
+/// after an older one is the newest itself, which the disk did not give the last time.
+fn leads_to_the_next(error: &restore::Error, is_newest: bool) -> bool {
+    match error {
+        restore::Error::Unread { .. } => true,
+        restore::Error::Full { .. } => !is_newest,
+        restore::Error::Disk(_)
+        | restore::Error::Damaged { .. }
+        | restore::Error::Space(_)
+        | restore::Error::Record(_)
+        | restore::Error::InTheWay { .. }
+        | restore::Error::Journal { .. } => false,
+    }
 }
 
 /// Whether `set` can open the worlds of a copy.

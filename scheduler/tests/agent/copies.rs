@@ -75,6 +75,42 @@ impl Server {
         self.init.more.push(("NIGHTSHIFT_RESTORE_ORDER", order.display().to_string()));
     }
 
+    /// Half an hour ago.
+    fn is_played_on_between_the_copies(&self) {
+        self.init.put("world/playerdata/steve.dat", b"steve");
+        let player = fs::File::options().write(true).open(self.init.data.path().join("world/playerdata/steve.dat"));
+        let player = player.unwrap();
+        let between = player.metadata().unwrap().modified().unwrap() - std::time::Duration::from_mins(30);
+        player.set_modified(between).unwrap();
+    }
+
+    /// The copies that are tried until the third try, or until one was put back.
+    fn first_two_tries(&self) -> Vec<String> {
+        const TRY: &str = "putting the worlds back as they are in the copy ";
+        let mut child = self.init.spawn();
+        let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let named = lines.filter_map(|line| Some(line.split_once(TRY)?.1.split_once(';')?.0.to_owned()));
+        tokio::task::block_in_place(|| named.take(2).collect())
+    }
+
+    fn disk_gives_again(&self, id: &str) {
+        let list = self.shelf().directory(id).join("files.jsonl");
+        fs::remove_dir(&list).unwrap();
+        fs::rename(self.copies.path().join("away"), &list).unwrap();
+    }
+
+    /// No volume has room for what its record says it holds.
+    fn is_too_large(&self, id: &str) {
+        let path = self.shelf().directory(id).join("backup.json");
+        let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        record["seal"]["bytes"] = serde_json::json!(1_u64 << 60);
+        fs::write(&path, record.to_string()).unwrap();
+    }
+
+    fn region(&self) -> Vec<u8> {
+        fs::read(self.init.data.path().join("world/region/r.0.0.mca")).unwrap()
+    }
+
     fn last_words(&self) -> String {
         fs::read_to_string(self.init.last_words.path()).unwrap()
     }
@@ -235,9 +271,9 @@ async fn the_set_before_puts_the_worlds_back_by_order_and_only_if_it_cannot_open
     assert_eq!(fs::read_dir(data.join(".nightshift/set-aside")).unwrap().count(), 1);
 }
 
-/// Two copies from before one newer Minecraft, which has the world now, and the order to go back to the older one. The disk does not give the
-/// newer copy.
-async fn with_an_unread_copy() -> (Server, [String; 2]) {
+/// Two copies from before one newer Minecraft, which has the world now, and the order to go back to the set before it: the names of the older
+/// one and the newer one.
+async fn with_two_copies() -> (Server, [String; 2]) {
     let mut server = Server::new("OneWay").await;
     let data = server.init.data.path().to_owned();
     let newer = server.newer_minecraft();
@@ -252,28 +288,33 @@ async fn with_an_unread_copy() -> (Server, [String; 2]) {
         request: None,
     };
     let an_hour_ago = || scheduler::agent::clock::now() - jiff::SignedDuration::from_hours(1);
-    let readable = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
+    let older = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
     server.init.put("world/region/r.0.0.mca", b"more chunks");
     server.wants(&newer);
     assert!(server.run().success());
-    let unread = server.shelf().list().unwrap().pop().unwrap().id;
-    assert_ne!(unread, readable.id);
+    let newest = server.shelf().list().unwrap().pop().unwrap().id;
+    assert_ne!(newest, older.id);
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
 
     server.is_ordered_back_from(&newer, false);
-    let list = server.shelf().directory(&unread).join("files.jsonl");
+    (server, [older.id, newest])
+}
+
+/// The same, and the disk does not give the newer copy.
+async fn with_an_unread_copy() -> (Server, [String; 2]) {
+    let (server, [older, newest]) = with_two_copies().await;
+    let list = server.shelf().directory(&newest).join("files.jsonl");
     fs::rename(&list, server.copies.path().join("away")).unwrap();
     // What is read of a folder is an error of the system, as on a bad sector.
     fs::create_dir(&list).unwrap();
-    (server, [readable.id, unread])
+    (server, [older, newest])
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_the_disk_does_not_give_a_copy_the_one_before_it_is_put_back_and_the_list_tells_the_other() {
     let (server, [readable, unread]) = with_an_unread_copy().await;
     assert!(server.run().success(), "{}", server.last_words());
-    let region = server.init.data.path().join("world/region/r.0.0.mca");
-    assert_eq!(fs::read(&region).unwrap(), b"chunks");
+    assert_eq!(server.region(), b"chunks");
 
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;
     fs::rename(server.copies.path().join("lobby"), pod.copies()).unwrap();
@@ -288,11 +329,7 @@ async fn where_the_disk_does_not_give_a_copy_the_one_before_it_is_put_back_and_t
 #[tokio::test(flavor = "multi_thread")]
 async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_given_is_tried_until_it_is() {
     let (server, [readable, unread]) = with_an_unread_copy().await;
-    server.init.put("world/playerdata/steve.dat", b"steve");
-    let player = fs::File::options().write(true).open(server.init.data.path().join("world/playerdata/steve.dat"));
-    let player = player.unwrap();
-    let between = player.metadata().unwrap().modified().unwrap() - std::time::Duration::from_mins(30);
-    player.set_modified(between).unwrap();
+    server.is_played_on_between_the_copies();
     let mut child = server.init.spawn();
     let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut says = |words: &str| tokio::task::block_in_place(|| lines.any(|line| line.contains(words)));
@@ -302,12 +339,43 @@ async fn where_somebody_has_played_since_the_copy_before_the_one_that_is_not_giv
     assert!(says(&format!("the disk does not give the copy `{unread}` now")));
     drop(child);
 
-    let list = server.shelf().directory(&unread).join("files.jsonl");
-    fs::remove_dir(&list).unwrap();
-    fs::rename(server.copies.path().join("away"), &list).unwrap();
+    server.disk_gives_again(&unread);
     assert!(server.run().success(), "{}", server.last_words());
-    assert_eq!(fs::read(server.init.data.path().join("world/region/r.0.0.mca")).unwrap(), b"more chunks");
+    assert_eq!(server.region(), b"more chunks");
     assert!(server.shelf().list().unwrap().iter().all(|copy| copy.state.is_ok()), "all of it was read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_newest_copy_is_damaged_the_one_before_it_is_not_put_back_over_what_was_played_between_them() {
+    let (server, [_, newest]) = with_two_copies().await;
+    server.is_played_on_between_the_copies();
+    fs::write(server.shelf().directory(&newest).join("archive.tar.gz"), b"cut").unwrap();
+    assert_eq!(server.run().code(), Some(3), "that nobody has played was said of the newest");
+    assert_eq!(server.region(), b"more chunks");
+
+    fs::remove_file(server.init.data.path().join("world/playerdata/steve.dat")).unwrap();
+    assert!(server.run().success(), "{}", server.last_words());
+    assert_eq!(server.region(), b"chunks");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_copy_for_which_there_is_no_room_does_not_keep_the_newest_from_being_tried_again() {
+    let (server, [older, newest]) = with_an_unread_copy().await;
+    assert!(server.shelf().list().unwrap().iter().all(|copy| copy.state.is_ok()), "nobody has read it yet");
+    fs::write(server.shelf().directory(&newest).join("unread.txt"), "a bad sector\n").unwrap();
+    server.is_too_large(&older);
+    server.disk_gives_again(&newest);
+    assert_eq!(server.first_two_tries(), [older, newest]);
+    assert!(server.run().success(), "{}", server.last_words());
+    assert_eq!(server.region(), b"more chunks");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_older_copy_is_put_back_because_there_is_no_room_for_the_newest() {
+    let (server, [_, newest]) = with_two_copies().await;
+    server.is_too_large(&newest);
+    assert_eq!(server.first_two_tries(), [newest.clone(), newest], "it is waited for room");
+    assert_eq!(server.region(), b"more chunks");
 }
 
 #[tokio::test(flavor = "multi_thread")]
