@@ -41,6 +41,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 const COMMAND: Duration = Duration::from_secs(20);
 /// For each part of the look at a server that is being saved: players wait for what comes next.
 const AGAIN: Duration = Duration::from_secs(2);
+
 /// Reads what the start has opened. A look at what is not open yet is repeated, because plugins open worlds when they like. The first look is part
 /// of `act`.
 pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
@@ -55,27 +56,30 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
     let expected = change_record(shared, |record| record.expected_worlds()).await;
     let ends = (began + ENDS_WITHIN).max(Instant::now() + COMMAND);
     let (mut worlds, mut datapacks): (Now, Now) = (None, None);
+    // Once all is known of the worlds, no later look can make it less.
+    let mut are_worlds_read = false;
     loop {
         let look_began = began.elapsed();
         let is_open = |worlds: &Now, name: &str| worlds.as_ref().is_some_and(|all| all.get(name) == Some(&Some(true)));
-        let (look, packs) = tokio::join!(
-            timeout_at(ends, look_at_worlds(shared, |name| !is_open(&worlds, name))),
-            timeout_at(ends, look_at_datapacks(shared, since, true)),
-        );
+        let at_worlds =
+            async { if are_worlds_read { None } else { look_at_worlds(shared, |name| !is_open(&worlds, name)).await } };
+        let (look, packs) =
+            tokio::join!(timeout_at(ends, at_worlds), timeout_at(ends, look_at_datapacks(shared, since, true)));
         let look = look.unwrap_or_default();
         let is_known = look.is_some() && look_began >= OPENS_WITHIN;
         worlds = united(worlds, look);
         datapacks = united(datapacks, packs.unwrap_or_default());
         drop(act.take());
-        if is_read(worlds.as_ref(), is_known, &expected) && datapacks.is_some() {
+        are_worlds_read |= is_read(worlds.as_ref(), is_known, &expected);
+        if are_worlds_read && datapacks.is_some() {
             break;
         }
-        if look_began >= LOOKS_WITHIN {
+        let Some(pause) = pause_after(look_began, began.elapsed(), ends.duration_since(began)) else {
             // What the last look could not tell is not known.
-            worlds = worlds.filter(|_| is_known);
+            worlds = worlds.filter(|_| is_known || are_worlds_read);
             break;
-        }
-        tokio::time::sleep(PAUSE).await;
+        };
+        tokio::time::sleep(pause).await;
         if shared.state().life != life {
             return;
         }
@@ -86,6 +90,13 @@ pub(super) async fn read(shared: &Arc<Shared>, began: Instant, act: Act) {
         say(&loaded);
         state.start.loaded = Some(loaded);
     }
+}
+
+/// How long to wait after a look before the next one begins, which has to end within `ends`; all since the first answer. None: that was the last.
+fn pause_after(look_began: Duration, now: Duration, ends: Duration) -> Option<Duration> {
+    let is_last = look_began >= LOOKS_WITHIN || now >= ends;
+    // A look that took long leaves little time for another: it begins at once.
+    (!is_last).then(|| PAUSE.min(LOOKS_WITHIN.saturating_sub(now)))
 }
 
 /// Whether no further look is needed: all are open, or are too many, or the last look was late enough and nothing is missing that starts before have

@@ -36,6 +36,20 @@ fn a_world_that_somebody_closes_while_the_server_runs_is_missed_by_no_later_star
 }
 
 #[test]
+fn the_last_look_begins_in_time_to_end_in_time_however_long_the_one_before_it_took() {
+    let pause = |look_began, now| pause_after(secs(look_began), secs(now), ENDS_WITHIN);
+    assert_eq!(pause(0, 1), Some(PAUSE));
+    assert_eq!(pause(20, 38), Some(secs(7)));
+    assert_eq!(pause(0, 46), Some(secs(0)), "with what time is left");
+    assert_eq!(pause(46, 47), None, "it was late enough");
+    assert_eq!(pause(0, 55), None, "none could end in time");
+}
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
 fn only_what_three_starts_in_a_row_had_opened_is_held_against_another_set() {
     let (both, less) = (now(&["overworld", "hub"], &[]), now(&["overworld"], &["hub"]));
     let after = |starts: &[(&str, &Now)]| {
