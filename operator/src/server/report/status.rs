@@ -158,9 +158,19 @@ pub(super) fn build_on_trial(
     };
     if has_come(report, before) {
         let (update, available_update, next_window, next_window_at) = (None, None, None, None);
-        PaperMCServerStatus { plugins: now.plugins, update, available_update, next_window, next_window_at, ..seen }
+        let (plugins, last_handled) = (now.plugins, seen.last_handled.clone().map(served));
+        let nothing_planned = PaperMCServerStatus { update, available_update, next_window, next_window_at, ..seen };
+        PaperMCServerStatus { plugins, last_handled, ..nothing_planned }
     } else {
         seen
+    }
+}
+
+/// What was asked for has come.
+fn served(handled: LastHandled) -> LastHandled {
+    match handled.apply_now_accepted {
+        Some(request) => LastHandled { apply_now: Some(request), apply_now_accepted: None, ..handled },
+        None => handled,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::paper_mc_server::LastHandled;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::{GaveUp, Limit};
@@ -368,7 +369,7 @@ fn unplanned(pass: &Pass) -> PaperMCServerStatus {
 fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned_goes_when_it_has_come() {
     let mut pass = Pass::new();
     pass.before = serde_json::from_value(json!({
-        "update": "Paper 129 -> 130", "nextWindow": "now",
+        "update": "Paper 129 -> 130", "nextWindow": "now", "lastHandled": {"applyNow": "1", "applyNowAccepted": "2"},
         "availableUpdate": {"digest": format!("{:064}", 130), "version": "1.21.10", "build": 130, "summary": "", "staged": true},
     }))
     .unwrap();
@@ -384,11 +385,18 @@ fn a_trial_that_ends_well_under_a_wrong_spec_is_told_as_any_and_what_was_planned
     assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("StepTaken"));
     assert_eq!(message(&status, "Ready").map(|(reason, _)| reason), Some("Starting"));
     assert!(message(&status, "UpdateAvailable").is_some());
+    assert_eq!(status.last_handled, pass.before.last_handled, "that is said with it");
 
     (pass.before, pass.step, pass.done) = (status, Step::Settled, Done::Nothing);
     pass.seen.settled_lock = Some(record(130));
     let status = unplanned(&pass);
     assert_eq!((status.update.as_ref(), status.next_window.as_ref()), (None, None));
+    let LastHandled { apply_now, apply_now_accepted, .. } = status.last_handled.clone().unwrap();
+    assert_eq!(
+        (apply_now.as_deref(), apply_now_accepted),
+        (Some("2"), None),
+        "served, and opens the gate for nothing else"
+    );
     assert_eq!(status.history.first().map(|past| past.version.as_str()), Some("1.21.10-130"));
     assert_eq!(message(&status, "UpdateAvailable"), None, "nobody knows");
     assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("Settled"));
