@@ -138,6 +138,14 @@ pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
     is_told(goal, seen, gate) || !is_proven(set, seen.pod, settled) || set.template != settled.revision
 }
 
+/// Whether exactly this goal has begun here, or a set is on trial. A template of something else, which a person wrote or a goal of before, is no
+/// beginning of this one: it goes back.
+pub fn has_goal_begun(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
+    let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
+    let is_written = set.template == goal.revision && set.template != settled.revision;
+    is_told(goal, seen, gate) || is_written || !is_proven(set, seen.pod, settled)
+}
+
 /// Players were told of the goal in this opening.
 fn is_told(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
     match gate {

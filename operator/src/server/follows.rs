@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use resolver::lock::{Lock, LockedPlugin};
 use scheduler::countdown;
 use scheduler::gate::Gate;
-use scheduler::rollout::is_under_way;
+use scheduler::rollout::has_goal_begun;
 use scheduler::seen::{Goal, Seen};
 
 use super::change::{is_same_release, same_paper, same_project};
@@ -270,7 +270,7 @@ impl Waits {
 
 /// What is left to wait for where this is planned. What players were told of, and what has begun otherwise, goes on.
 fn unless_begun(waits: Waits, goal: &Goal, seen: &Seen, gate: Gate) -> Option<Waits> {
-    let holds = waits.holds && !is_under_way(goal, seen, gate);
+    let holds = waits.holds && !has_goal_begun(goal, seen, gate);
     (holds || waits.is_a_mistake()).then_some(Waits { holds, ..waits })
 }
 

@@ -242,4 +242,9 @@ fn what_players_were_told_of_or_has_begun_otherwise_does_not_wait_any_more() {
     assert!(may_wait(&goal, &told(at(-9)), open), "that was another opening");
     let written = Set { template: goal.revision, ..seen.set.unwrap() };
     assert!(!may_wait(&goal, &Seen { set: Some(written), ..seen.clone() }, open));
+    let by_hand = Set { template: Revision(9), ..written };
+    assert!(
+        may_wait(&goal, &Seen { set: Some(by_hand), ..seen.clone() }, open),
+        "what a person wrote is another thing"
+    );
 }
