@@ -111,6 +111,7 @@ pub(crate) async fn reconcile(
                 ctx.catalog.requests.note_silent(&namespace, &name);
                 let attempt = ctx.memory.attempts.get(&key).unwrap_or(0);
                 ctx.memory.attempts.put(key.clone(), attempt.saturating_add(1));
+                turn::failed(&ctx, &key, attempt);
                 let blame = error.blame();
                 if let PassError::Files(files::FilesError::Fetch { file: _, source }) = &error {
                     ctx.metrics.fetch_failures.get_or_create(&Fetch { category: source.category() }).inc();

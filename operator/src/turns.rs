@@ -18,6 +18,9 @@ pub(crate) struct Limits {
     pub(crate) on_a_node: Option<usize>,
 }
 
+/// So many are no hiccup of the API server: with the pauses between them, some eight minutes.
+const FAILS_FOR_LONG: u32 = 9;
+
 /// Where a server stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
@@ -63,6 +66,12 @@ impl Turns {
         let mut places = self.lock();
         let was = places.insert(server.clone(), Place::Rests);
         self.next(&places, was)
+    }
+
+    /// So many passes of this server have failed, one after the other and wherever they did. One that fails for long keeps nobody else waiting,
+    /// and takes its turn anew when it can. Answers as [`Self::rests`] does.
+    pub(crate) fn failed(&self, server: &Key, attempts: u32) -> Vec<Key> {
+        if attempts < FAILS_FOR_LONG { Vec::new() } else { self.rests(server) }
     }
 
     /// Forgets a server that is gone. Answers as [`Self::rests`] does.

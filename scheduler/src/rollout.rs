@@ -176,7 +176,8 @@ fn once_more(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
         return None;
     }
     let act = Act::Restart { due };
-    if only_empty && seen.told(act).is_none() && seen.players != Players::Nobody {
+    let is_told = seen.told(act).is_some_and(|told| !told.is_long_ago(now));
+    if only_empty && !is_told && seen.players != Players::Nobody {
         return Some(Step::Wait(WaitingOn::Players { until }));
     }
     let not_after = later(now, DECISION_COUNTS);

@@ -1,20 +1,17 @@
 //! Edge (reads). Whether it is this server's turn: [`crate::turns`] counts, this file knows what beginning means.
 
 use crds::PaperMCServer;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::ResourceExt as _;
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, is_under_way, next_step};
-use scheduler::seen::Act;
+use scheduler::seen::{Act, Announced};
 
 use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use crate::context::Context;
 use crate::memory::Key;
-
-/// So long after a countdown what it was for may still be saved and stopped.
-const STILL_TOLD: SignedDuration = SignedDuration::from_mins(10);
 
 /// The next step; what is left of it when an update would begin and others come first. Then `plan` says so.
 pub(super) fn next_in_turn(
@@ -74,9 +71,16 @@ pub(super) fn give_up(ctx: &Context, server: &PaperMCServer) {
     }
 }
 
+/// A pass has failed, after so many others did.
+pub(super) fn failed(ctx: &Context, server: &Key, attempts: u32) {
+    if ctx.turns.are_bounded() {
+        wake(ctx, ctx.turns.failed(server, attempts));
+    }
+}
+
 /// Whether players wait for a stop here, or another set is on trial: that keeps its turn over a failure that may be over at the next try.
 pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
-    let is_told = seen.facts.announced.is_some_and(|told| now - STILL_TOLD < told.ends);
+    let is_told = seen.facts.announced.is_some_and(|told| now - Announced::COUNTS < told.ends);
     is_told || Plan::is_on_trial(seen)
 }
 
@@ -122,7 +126,8 @@ fn wake(ctx: &Context, servers: Vec<Key>) {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::seen::{Announced, Door, PodUid, Set};
+    use jiff::SignedDuration;
+    use scheduler::seen::{Door, PodUid, Set};
     use serde_json::json;
 
     use super::*;
@@ -140,6 +145,6 @@ mod tests {
         let ends = now + SignedDuration::from_mins(5);
         seen.facts.announced = Some(Announced { act, pod: PodUid(7), ends });
         assert!(is_needed(&seen, now) && is_needed(&seen, ends));
-        assert!(!is_needed(&seen, ends + STILL_TOLD), "it is over");
+        assert!(!is_needed(&seen, ends + Announced::COUNTS), "it is over");
     }
 }

@@ -26,6 +26,19 @@ fn without_a_bound_everybody_begins_at_once() {
 }
 
 #[test]
+fn a_server_whose_passes_fail_for_long_keeps_nobody_waiting_whether_it_was_at_it_or_only_in_front() {
+    let turns = turns(Some(1), None);
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
+    for name in ["b", "c"] {
+        assert!(turns.begin(&key(name), None, at(5), nobody()).is_err());
+    }
+    assert_eq!(turns.failed(&key("a"), FAILS_FOR_LONG - 1), [], "it may be over at the next try");
+    assert_eq!(turns.failed(&key("a"), FAILS_FOR_LONG), [key("b")]);
+    assert_eq!(turns.failed(&key("b"), FAILS_FOR_LONG), [key("c")]);
+    assert_eq!(turns.begin(&key("c"), None, at(5), nobody()), Ok(()));
+}
+
+#[test]
 fn who_waited_longest_is_next_and_of_those_of_one_window_the_first_by_name() {
     let turns = turns(Some(1), None);
     assert_eq!(turns.begin(&key("c"), None, at(5), nobody()), Ok(()));

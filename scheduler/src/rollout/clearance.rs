@@ -43,8 +43,18 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
         // The agent answers and there is no server process: nobody is on, and nothing could be saved.
         (Life::Starting { .. } | Life::Down | Life::Refused | Life::Stopping { .. }, _) => return Clearance::Asked,
     }
-    let Some(announced) = seen.told(act) else {
-        return Clearance::NotYet(announce(goal, seen, act, pod.uid, not_after, now));
+    let saved = seen.facts.saved.filter(|it| it.act == act && it.pod == pod.uid);
+    let counts = |saved: Saved| now < again(saved);
+    let save = Step::Save { act, pod: pod.uid, not_after };
+    let Some(announced) = seen.told(act).filter(|told| !told.is_long_ago(now)) else {
+        // Players are told of a stop once more when it can come, and not again and again while its save is refused.
+        return Clearance::NotYet(match saved {
+            Some(saved) if !saved.confirmed && counts(saved) => {
+                Step::Wait(WaitingOn::SaveRefused { again: again(saved) })
+            }
+            Some(saved) if !saved.confirmed => save,
+            Some(_) | None => announce(goal, seen, act, pod.uid, not_after, now),
+        });
     };
     // Also with nobody on: somebody may join. As promised, whoever joined or left since, as long as there is somebody whom it was promised to.
     if now < announced.ends {
@@ -57,12 +67,19 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
             Step::Wait(WaitingOn::Countdown { ends })
         });
     }
-    let again = |saved: Saved| later(saved.at, if saved.confirmed { SAVE_COUNTS } else { REFUSED_COUNTS });
-    match seen.facts.saved.filter(|it| it.act == act && it.pod == pod.uid && now < again(*it)) {
-        Some(saved) if saved.confirmed => Clearance::Asked,
-        Some(saved) => Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again: again(saved) })),
-        None => Clearance::NotYet(Step::Save { act, pod: pod.uid, not_after }),
+    match saved {
+        // One from before the end was made to find out whether it is still refused.
+        Some(saved) if saved.confirmed && announced.ends <= saved.at && counts(saved) => Clearance::Asked,
+        Some(saved) if !saved.confirmed && counts(saved) => {
+            Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again: again(saved) }))
+        }
+        Some(_) | None => Clearance::NotYet(save),
     }
+}
+
+/// Until then the answer to a save counts.
+fn again(saved: Saved) -> Timestamp {
+    later(saved.at, if saved.confirmed { SAVE_COUNTS } else { REFUSED_COUNTS })
 }
 
 /// The last player has left, and stays away for as long as a countdown of an empty server takes: who only lost the connection finds the time

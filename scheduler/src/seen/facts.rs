@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::AgentMemory;
+use crate::gate::later;
 use crate::protocol::Announce;
 
 /// The hash of a whole rendered pod template: 16 hex digits in names, labels and annotations.
@@ -212,8 +213,20 @@ pub struct Announced {
     /// To whom: the players on this pod.
     pub pod: PodUid,
     /// When the countdown is over, as the players were told. Not computed again from the spec: its length depends on who
-    /// was on when it began, and a changed spec must not change what was promised. It only ever comes nearer.
+    /// was on when it began, and a changed spec must not change what was promised. It only ever comes nearer; once it is long ago, another
+    /// countdown may begin.
     pub ends: Timestamp,
+}
+
+impl Announced {
+    /// How long after the end of a countdown what it was for may still happen, as players were told: it is saved first, which takes its time.
+    pub const COUNTS: SignedDuration = SignedDuration::from_mins(10);
+
+    /// Whether it came so long ago that nobody waits for it any more, and that whoever has joined since has never read it. Who empties a node
+    /// comes when they like, which players were told too.
+    pub fn is_long_ago(self, now: Timestamp) -> bool {
+        !matches!(self.act, Act::Drain { .. }) && later(self.ends, Self::COUNTS) <= now
+    }
 }
 
 /// The world was brought to the disk, or the server refused to.

@@ -30,7 +30,7 @@ pub(crate) struct F {
     pub(crate) good: bool,
     /// What is left of the countdown is no more than that of an empty server.
     pub(crate) short: bool,
-    /// The save was confirmed.
+    /// The save was confirmed; the countdown did not end long ago.
     pub(crate) ok: bool,
 }
 

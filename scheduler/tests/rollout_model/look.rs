@@ -165,10 +165,11 @@ impl State {
             announced: self.announced.map(|f| Announced {
                 act: act(f),
                 pod: uid(f.pod),
-                ends: match (f.good, f.short) {
-                    (true, _) => at(-15),
-                    (false, true) => at(0) + EMPTY_NOTICE,
-                    (false, false) => at(4),
+                ends: match (f.good, f.ok, f.short) {
+                    (true, true, _) => at(-2),
+                    (true, false, _) => at(-15),
+                    (false, _, true) => at(0) + EMPTY_NOTICE,
+                    (false, _, false) => at(4),
                 },
             }),
             saved: self.saved.filter(|_| !forgotten).map(|f| Saved {

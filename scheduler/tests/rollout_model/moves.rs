@@ -7,7 +7,7 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
-use crate::deed::{Deed, F, Held};
+use crate::deed::{Deed, F, For, Held};
 use crate::world::{Agent, ByUs, Clock, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
 /// Who makes a move. An end must be reachable over moves of the operator and the world alone.
@@ -81,6 +81,9 @@ impl<'a> Moves<'a> {
         }
         if w.asleep {
             self.to(Kind::Help, "somebody scales to 1", State { asleep: false, ..*w });
+        }
+        if w.refuses {
+            self.to(Kind::Help, "somebody makes room on the disk", State { refuses: false, ..*w });
         }
         self.whoever_empties_the_node(w, &step);
         self.whoever_asks_for_a_copy(w);
@@ -195,6 +198,10 @@ impl<'a> Moves<'a> {
     fn clocks(&mut self, w: &State) {
         if let Some(fact) = w.announced.filter(|fact| !fact.good) {
             self.tick("countdown over", State { announced: Some(F { good: true, short: false, ..fact }), ..*w });
+        }
+        // Whoever empties a node comes when they like.
+        if let Some(fact) = w.announced.filter(|fact| fact.good && fact.ok && fact.act != For::Drain) {
+            self.tick("the countdown ended long ago", State { announced: Some(F { ok: false, ..fact }), ..*w });
         }
         if let Some(fact) = w.saved.filter(|fact| fact.good) {
             self.tick("save grows old", State { saved: Some(F { good: false, ..fact }), ..*w });

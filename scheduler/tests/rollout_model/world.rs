@@ -63,7 +63,7 @@ pub(crate) struct Scenario {
     /// The world format of each revision's Minecraft.
     pub(crate) format: [u8; 4],
     pub(crate) policy: Asking,
-    /// The server confirms its saves.
+    /// The server confirms its saves. Else it refuses them until somebody helps: its disk is full.
     pub(crate) saves: bool,
     /// The init container takes cold copies.
     pub(crate) copies: bool,
@@ -225,6 +225,8 @@ pub(crate) struct State {
     pub(crate) crash_loop: bool,
     /// The agent of now knows nothing of the countdown that is under way: the one that was told has died.
     pub(crate) forgot: bool,
+    /// A save would be refused.
+    pub(crate) refuses: bool,
     // Facts.
     pub(crate) settled: Option<Rev>,
     pub(crate) failed: u8,
@@ -280,6 +282,7 @@ impl State {
             images: Self::not_asked(s),
             crash_loop: false,
             forgot: false,
+            refuses: !s.saves,
             settled: Some(Rev::A),
             failed: 0,
             announced: None,

@@ -110,7 +110,8 @@ fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left
     let answer = |seen: &Seen, now| next_step(&settled_goal(), seen, shut(), now);
     assert!(matches!(answer(&lobby(), just), Step::Announce { .. }));
     assert_eq!(answer(&lobby(), just + SignedDuration::from_secs(1)), Step::Settled);
-    let mut seen = told(lobby());
+    let mut seen = lobby();
+    seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(until - 2) });
     seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(until - 2), confirmed: true });
     assert!(matches!(answer(&seen, at(until) - LATEST_START), Step::Restart { .. }));
     assert_eq!(answer(&seen, at(until - 1) + SignedDuration::from_secs(1)), Step::Settled);

@@ -31,9 +31,12 @@ impl Moves<'_> {
         // Told before a restart that the update goes with is not told in a window.
         let in_this = |f: &F| f.window && (!f.clock || w.window == WindowNow::Shut);
         let for_this = |f: &F| f.act == act && Some(f.about) == about && f.pod && (act != For::Update || in_this(f));
-        let announced = w.announced.filter(for_this).is_some_and(|f| f.good);
+        let announced = w.announced.filter(for_this).is_some_and(|f| f.good && f.ok);
         let saved = w.saved.filter(for_this).is_some_and(|f| f.ok && f.good);
-        self.must(!up || announced, "1 stopped without a completed announcement to this pod in this window");
+        self.must(
+            !up || announced,
+            "1 stopped without a completed announcement to this pod, lately and in this window",
+        );
         self.must(!up || saved, "1 stopped without a fresh confirmed save of this pod");
     }
 
@@ -108,12 +111,18 @@ impl Moves<'_> {
     fn announce(&mut self, w: &mut State, gate_open: bool, (act, about, clock): (For, Rev, bool), short: bool) {
         let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
         let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
+        let was_told = w.announced.is_some_and(|known| F { short, good: false, ok: true, ..known } == told);
+        let is_refused =
+            w.saved.is_some_and(|save| F { good: false, ok: true, ..save } == F { short: false, ..told } && !save.ok);
+        self.must(!is_refused || self.sleeper, "1 players are told once more of a stop while its save is refused");
         self.must(!is_known || short || self.sleeper, "1 players who were told when are told a later end");
         let needs_window = act == For::Update;
         if needs_window {
             self.check_begins(w, about);
         }
         (w.announced, w.forgot) = (Some(told), false);
+        // It will be from before the end of this countdown.
+        w.saved = w.saved.map(|save| F { good: save.good && !save.ok, ..save });
         let would_pull = needs_window && would_pull(w);
         self.must(
             !would_pull || self.sleeper,
@@ -121,7 +130,7 @@ impl Moves<'_> {
         );
         self.must(!needs_window || gate_open, "2 announced outside the window");
         let last_part = w.window == WindowNow::Ending && !self.sleeper;
-        self.must(!needs_window || !last_part || is_known, "2 an update begins in the last part of the window");
+        self.must(!needs_window || !last_part || was_told, "2 an update begins in the last part of the window");
         self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
     }
 
@@ -151,7 +160,7 @@ impl Moves<'_> {
             Deed::TellAgain { act, about, clock, short } => self.tell_again(&mut w, (act, about, clock), short),
             Deed::Save { act, about, clock } => {
                 w.saved =
-                    Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: self.s.saves });
+                    Some(F { act, about, pod: true, window: true, clock, good: true, short: false, ok: !w.refuses });
             }
             Deed::Write(rev) => {
                 self.must(gate_open, "2 template written outside the gate");

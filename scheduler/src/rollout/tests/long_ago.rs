@@ -1,0 +1,83 @@
+//! A countdown that ended long ago: the operator was away meanwhile, or the save was refused.
+
+use super::*;
+
+/// It ended five minutes into the window; nobody waits for it any more from here on.
+const LONG_AGO: i64 = SUNDAY + 15;
+
+fn told() -> Seen {
+    let mut seen = lobby();
+    seen.facts.announced = Some(announced(SUNDAY + 5));
+    seen
+}
+
+fn with_a_save(minute: i64, confirmed: bool) -> Seen {
+    let mut seen = told();
+    seen.facts.saved = Some(Saved { confirmed, ..saved(minute) });
+    seen
+}
+
+fn step(seen: &Seen, minute: i64) -> Step {
+    next_step(&GOAL, seen, open(), at(minute))
+}
+
+#[test]
+fn players_are_told_anew_before_a_stop_that_did_not_come_when_it_was_announced() {
+    let just = at(LONG_AGO) - SignedDuration::from_secs(1);
+    assert!(matches!(next_step(&GOAL, &told(), open(), just), Step::Save { .. }));
+    for seen in [told(), with_a_save(SUNDAY + 5, true), with_a_save(LONG_AGO, true)] {
+        let anew = step(&seen, LONG_AGO);
+        assert!(matches!(anew, Step::Announce { notice, .. } if notice == GOAL.notice), "{anew:?}");
+    }
+    let mut written = with_a_save(LONG_AGO, true);
+    written.set = Some(Set { template: NEW, update: NEW, ..SET });
+    assert!(matches!(step(&written, LONG_AGO), Step::Announce { .. }), "also where only the commit is left to do");
+}
+
+#[test]
+fn players_are_not_told_again_and_again_of_a_stop_that_a_refused_save_keeps_away() {
+    let again = at(LONG_AGO + 1);
+    let refused = with_a_save(LONG_AGO - 1, false);
+    assert_eq!(step(&refused, LONG_AGO), Step::Wait(WaitingOn::SaveRefused { again }));
+    assert!(matches!(step(&refused, LONG_AGO + 1), Step::Save { .. }), "whether it still is");
+    let confirmed = with_a_save(LONG_AGO + 2, true);
+    assert!(matches!(step(&confirmed, LONG_AGO + 2), Step::Announce { .. }));
+}
+
+#[test]
+fn a_save_from_before_the_end_of_the_countdown_does_not_count_for_its_stop() {
+    assert!(matches!(step(&with_a_save(SUNDAY + 4, true), SUNDAY + 5), Step::Save { .. }));
+    assert!(matches!(step(&with_a_save(SUNDAY + 5, true), SUNDAY + 5), Step::WriteTemplate { .. }));
+}
+
+#[test]
+fn in_the_last_part_of_the_window_what_was_begun_is_told_anew_if_there_is_time_for_it() {
+    let answer = |until| {
+        let ending = Gate::Ending { opened_at: at(SUNDAY), until: at(until), opens: Some(at(SUNDAY + WEEK)) };
+        next_step(&GOAL, &told(), ending, at(LONG_AGO))
+    };
+    assert!(matches!(answer(LONG_AGO + 6), Step::Announce { .. }));
+    assert!(matches!(answer(LONG_AGO + 5), Step::Wait(WaitingOn::Window { .. })));
+}
+
+#[test]
+fn a_restart_that_waits_for_an_empty_server_waits_again() {
+    let until = at(SUNDAY + 60);
+    let due = at(SUNDAY);
+    let restart = Restart { due, until, policy: Policy::Announce, only_empty: true };
+    let goal = Goal { revision: OLD, restart: Some(restart), ..GOAL };
+    let mut seen = lobby();
+    seen.facts.announced = Some(Announced { act: Act::Restart { due }, ..announced(SUNDAY + 5) });
+    let answer = |seen: &Seen, minute| next_step(&goal, seen, shut(), at(minute));
+    assert!(matches!(answer(&seen, LONG_AGO - 1), Step::Save { .. }));
+    assert_eq!(answer(&seen, LONG_AGO), Step::Wait(WaitingOn::Players { until }));
+    seen.players = Players::Nobody;
+    assert!(matches!(answer(&seen, LONG_AGO), Step::Announce { .. }));
+}
+
+#[test]
+fn who_empties_a_node_was_announced_for_whenever_they_come() {
+    let told = |act| Announced { act, ..announced(SUNDAY) };
+    assert!(told(update(SUNDAY)).is_long_ago(at(LONG_AGO)));
+    assert!(!told(Act::Drain { since: at(SUNDAY) }).is_long_ago(at(SUNDAY + WEEK)));
+}
