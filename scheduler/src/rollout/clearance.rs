@@ -4,11 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Step, WaitingOn};
 use crate::gate::later;
-use crate::seen::{Act, AgentMemory, Announced, Goal, Life, Players, PodUid, Policy, Saved, Seen};
-
-/// How long a save counts, whoever is on: the hook that stops the server saves again what is built since. Longer than two
-/// writes and a slow API server need. A rule "nobody was on since" would let one sleeping player stop every update for ever.
-const SAVE_COUNTS: SignedDuration = SignedDuration::from_mins(10);
+use crate::seen::{Act, AgentMemory, Announced, Goal, Life, Players, PodUid, Policy, Seen};
 
 /// How long after a refusal the server is asked again: what kept it (a full disk, a firewall) is often soon over, and a window is short. Not
 /// sooner: a save holds up the game of whoever is on.
@@ -44,16 +40,14 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
         (Life::Starting { .. } | Life::Down | Life::Refused | Life::Stopping { .. }, _) => return Clearance::Asked,
     }
     let saved = seen.facts.saved.filter(|it| it.act == act && it.pod == pod.uid);
-    let counts = |saved: Saved| now < again(saved);
+    let refused_until = saved.filter(|saved| !saved.confirmed).map(|saved| later(saved.at, REFUSED_COUNTS));
     let save = Step::Save { act, pod: pod.uid, not_after };
     let Some(announced) = seen.told(act).filter(|told| !told.is_long_ago(now)) else {
         // Players are told of a stop once more when it can come, and not again and again while its save is refused.
-        return Clearance::NotYet(match saved {
-            Some(saved) if !saved.confirmed && counts(saved) => {
-                Step::Wait(WaitingOn::SaveRefused { again: again(saved) })
-            }
-            Some(saved) if !saved.confirmed => save,
-            Some(_) | None => announce(goal, seen, act, pod.uid, not_after, now),
+        return Clearance::NotYet(match refused_until {
+            Some(again) if now < again => Step::Wait(WaitingOn::SaveRefused { again }),
+            Some(_) => save,
+            None => announce(goal, seen, act, pod.uid, not_after, now),
         });
     };
     // Also with nobody on: somebody may join. As promised, whoever joined or left since, as long as there is somebody whom it was promised to.
@@ -67,19 +61,14 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
             Step::Wait(WaitingOn::Countdown { ends })
         });
     }
-    match saved {
-        // One from before the end was made to find out whether it is still refused.
-        Some(saved) if saved.confirmed && announced.ends <= saved.at && counts(saved) => Clearance::Asked,
-        Some(saved) if !saved.confirmed && counts(saved) => {
-            Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again: again(saved) }))
-        }
+    // As long as what players were told, and whoever is on: the hook that stops the server saves again what is built since. A rule "nobody was on
+    // since" would let one sleeping player stop every update for ever.
+    let is_saved = saved.is_some_and(|saved| saved.confirmed && announced.ends <= saved.at);
+    match refused_until {
+        _ if is_saved => Clearance::Asked,
+        Some(again) if now < again => Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again })),
         Some(_) | None => Clearance::NotYet(save),
     }
-}
-
-/// Until then the answer to a save counts.
-fn again(saved: Saved) -> Timestamp {
-    later(saved.at, if saved.confirmed { SAVE_COUNTS } else { REFUSED_COUNTS })
 }
 
 /// The last player has left, and stays away for as long as a countdown of an empty server takes: who only lost the connection finds the time

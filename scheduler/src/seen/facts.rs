@@ -219,7 +219,8 @@ pub struct Announced {
 }
 
 impl Announced {
-    /// How long after the end of a countdown what it was for may still happen, as players were told: it is saved first, which takes its time.
+    /// How long after the end of a countdown what it was for may still happen, as players were told. Longer than a save, two writes and a slow API
+    /// server need.
     pub const COUNTS: SignedDuration = SignedDuration::from_mins(10);
 
     /// Whether it came so long ago that nobody waits for it any more, and that whoever has joined since has never read it. Who empties a node
