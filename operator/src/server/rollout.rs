@@ -251,8 +251,8 @@ impl Hand<'_> {
 
     /// Said first, recorded then: the other way round a crash in between stops players nobody told. After such a crash nothing is said again.
     async fn announce(&self, act: Act, pod: PodUid, notice: SignedDuration) -> Result<Done, ActError> {
-        let is_cut_short = self.seen.facts.announced.is_some_and(|told| (told.act, told.pod) == (act, pod));
         let now = now();
+        let is_cut_short = self.seen.facts.are_counting_down(act, pod, now);
         let told = self.seen.report.as_ref().and_then(|report| report.announced.as_ref());
         let promised = told.and_then(|told| told.ends_within(act, notice, now));
         let ends = promised.unwrap_or(now + notice);

@@ -12,7 +12,7 @@ use crate::seen::Act;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Announce {
-    /// The act this belongs to, as the operator names it. The same act is never announced twice.
+    /// The act this belongs to, as the operator names it. The same act with the same end is announced once.
     pub act: String,
     /// When the server will be stopped.
     pub ends: Timestamp,

@@ -135,6 +135,11 @@ impl Facts {
         Self { announced, ..self }
     }
 
+    /// Whether players on this pod are being told of this act: their time is not over.
+    pub fn are_counting_down(&self, act: Act, pod: PodUid, now: Timestamp) -> bool {
+        self.announced.is_some_and(|told| (told.act, told.pod) == (act, pod) && now < told.ends)
+    }
+
     /// What an agent that counts down this, or nothing, knows of the announcement that is remembered.
     pub fn as_known_to(&self, told: Option<&Announce>) -> AgentMemory {
         let is_another = |known: Announced| told.is_none_or(|told| told.act != known.act.to_string());

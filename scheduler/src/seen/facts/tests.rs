@@ -77,6 +77,18 @@ fn the_end_that_players_were_told_counts_if_it_is_of_the_same_act_and_pod() {
 }
 
 #[test]
+fn a_countdown_that_is_over_is_none_that_could_be_cut_short() {
+    let ends: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
+    let act = Act::RollBack { failed: Revision(0xb) };
+    let facts = Facts { announced: Some(Announced { act, pod: PodUid(7), ends }), ..Facts::default() };
+    let just_before = ends - jiff::SignedDuration::from_secs(1);
+    assert!(facts.are_counting_down(act, PodUid(7), just_before));
+    assert!(!facts.are_counting_down(act, PodUid(7), ends));
+    assert!(!facts.are_counting_down(act, PodUid(8), just_before), "players of another pod");
+    assert!(!facts.are_counting_down(Act::RollBack { failed: Revision(0xc) }, PodUid(7), just_before));
+}
+
+#[test]
 fn an_agent_that_counts_down_something_else_or_nothing_has_forgotten_what_was_announced() {
     let ends: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
     let act = Act::RollBack { failed: Revision(0xb) };
