@@ -37,7 +37,7 @@ pub(crate) mod table;
 pub(crate) use closure::Gap;
 use companions::Companion;
 use jars::Jars;
-pub(crate) use judge::{is_older, is_pinned};
+pub(crate) use judge::{is_older, is_pinned, place_among};
 use judgements::Judgements;
 use listing::{Known, Policy, Reader};
 use paper::Candidate;

@@ -68,9 +68,20 @@ impl<'x> Facing<'x> {
         self.running.is_some_and(|running| guesses(project, running))
     }
 
+    /// The release of a project that runs and that its page has lost.
+    fn lost(&self, project: &Project) -> Option<&'x Release> {
+        self.running.and_then(|running| running.lost_release(project))
+    }
+
     /// What runs of the project at `place` and of those that its facts bind it to, by the ids of the releases.
-    pub(super) fn running<'c>(&self, catalog: &'c Catalog, place: usize) -> Vec<&'c str> {
-        let of = |place: usize| catalog.projects[place].releases.iter().filter(|release| self.runs(release));
+    pub(super) fn running<'c>(&self, catalog: &'c Catalog, place: usize) -> Vec<&'c str>
+    where
+        'x: 'c,
+    {
+        let of = |place: usize| {
+            let project = &catalog.projects[place];
+            project.releases.iter().chain(self.lost(project)).filter(|release| self.runs(release))
+        };
         let bounds = of(place).flat_map(|release| self.bounds(catalog, place, release));
         let bound_to =
             bounds.filter_map(|(target, _)| if let Target::Project(found) = target { Some(found) } else { None });

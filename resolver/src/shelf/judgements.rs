@@ -38,7 +38,7 @@ struct Basis<'a> {
     offer: Offer<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
-    /// The one that runs and that its page has lost: each server's own, so that no two have one judgement for it.
+    /// The one that runs and that its page has lost, as all servers have it that know the same of it.
     lost: Option<*const Release>,
     /// With `dependencies: Forbid` or `Propose`, that and what is asked for.
     forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
@@ -67,6 +67,8 @@ pub(super) struct Judgements<'a> {
     /// Those of the request that this one is a change of.
     before: Option<(&'a Known<'a>, &'a Heard<'a>)>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
+    /// What runs and pages have lost, by project and id: each once for all servers that know the same of it.
+    lost: HashMap<(usize, &'a str), Vec<&'a Release>>,
     /// The projects that have a release of this id; filled when several servers are judged.
     owners: Option<HashMap<&'a str, Vec<usize>>>,
 }
@@ -86,6 +88,7 @@ impl<'a> Judgements<'a> {
             heard: HashMap::new(),
             before: None,
             places: HashMap::new(),
+            lost: HashMap::new(),
             owners: None,
         }
     }
@@ -142,6 +145,17 @@ impl<'a> Judgements<'a> {
         runs
     }
 
+    /// The release of a project that runs on a server and that its page has lost. Servers that know the same of it have one.
+    pub(super) fn lost(&mut self, place: usize, running: &'a Running) -> Option<&'a Release> {
+        let own = running.lost_release(&self.catalog.projects[place])?;
+        let known = self.lost.entry((place, &own.id)).or_default();
+        let same = known.iter().copied().find(|known| *known == own);
+        Some(same.unwrap_or_else(|| {
+            known.push(own);
+            own
+        }))
+    }
+
     /// What the JARs of a project that come say of names.
     pub(super) fn spoken(&mut self, place: usize, jars: &Jars<'a>) -> Rc<Spoken> {
         let before = self.before.and_then(|(_, heard)| heard.get(&place));
@@ -166,11 +180,12 @@ impl<'a> Judgements<'a> {
         let (project, running) = (&self.catalog.projects[place], request.running.as_ref());
         let facing = Facing::of(request, requested, rules.requires).beside(files);
         let facts = !files.is_empty() || facing.mentions(project);
+        let lost = running.and_then(|running| self.lost(place, running));
         let basis = Basis {
             rules: rules.clone(),
             offer,
             runs: self.runs(place, request),
-            lost: running.and_then(|running| running.lost_release(project)).map(std::ptr::from_ref),
+            lost: lost.map(std::ptr::from_ref),
             forbidden_but: (request.dependencies != Dependencies::Install)
                 .then(|| (request.dependencies, requested.clone())),
             facts: facts.then(|| (&request.facts, requested.clone())),
@@ -182,8 +197,8 @@ impl<'a> Judgements<'a> {
         if let Some((_, judged)) = before.into_iter().flatten().chain(&*known).find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let at = At { request, requested, files, names, offer, facing };
-        let judged = Rc::new(judge_one(self.catalog, self.now, place, (rules, running), at));
+        let at = At { request, requested, files, names, offer, facing, lost };
+        let judged = Rc::new(judge_one(self.catalog, self.now, place, rules, at));
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -191,24 +206,26 @@ impl<'a> Judgements<'a> {
 
 /// The server that a project is judged for.
 #[derive(Clone, Copy)]
-struct At<'x> {
+struct At<'x, 'a> {
     request: &'x Request,
     requested: &'x BTreeSet<usize>,
     files: &'x [KnownFile<'x>],
     names: &'x Names,
     offer: Offer<'x>,
     facing: Facing<'x>,
+    lost: Option<&'a Release>,
 }
 
 fn judge_one<'a>(
     catalog: &'a Catalog,
     now: Timestamp,
     place: usize,
-    (rules, running): (&Rules<'_>, Option<&'a Running>),
-    at: At<'_>,
+    rules: &Rules<'_>,
+    at: At<'_, 'a>,
 ) -> Judged<'a> {
-    let At { request, requested, files, names, offer, facing } = at;
-    let verdicts = judge(&catalog.projects[place], rules, offer, now, running);
+    let At { request, requested, files, names, offer, facing, lost } = at;
+    let running = request.running.as_ref();
+    let verdicts = judge(&catalog.projects[place], rules, offer, now, (running, lost));
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
     let floor = floor(&verdicts, rules, running);
     let runs_now = |release: &Release| running.is_some_and(|running| running.has(release));

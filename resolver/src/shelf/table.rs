@@ -13,7 +13,7 @@ use super::bounds::Facing;
 use super::closure::{self, Gap};
 use super::jars::Jars;
 use super::java::Offer;
-use super::judge::{is_pinned, listed};
+use super::judge::{is_pinned, listed, place_among};
 use super::judgements::{Judged, Judgements};
 use super::link::{Peers, links, supports};
 use super::listing::{Policy, Reader};
@@ -44,6 +44,13 @@ pub(crate) struct Listing<'a> {
     pub(crate) name: &'a str,
     pub(crate) releases: Vec<&'a Release>,
     pub(crate) links: Vec<Vec<Link>>,
+}
+
+impl Listing<'_> {
+    /// The index of a release of the project.
+    pub(crate) fn index_of(&self, release: &Release) -> Option<usize> {
+        place_among(release, self.releases.iter().copied()).map(|place| place + 1)
+    }
 }
 
 /// A project as all servers with the same rules see it.
@@ -236,11 +243,13 @@ impl<'a> Desk<'a> {
         if let Some(&sheet) = self.sheet_of.get(&key) {
             return sheet;
         }
-        let (running, losers) = (&self.running, &self.losers);
+        let (running, losers, judgements) = (&self.running, &self.losers, &mut self.judgements);
         let listing = self.projects.entry(member.place).or_insert_with(|| {
             let runs = |release: &Release| running.contains(release.id.as_str());
-            // Of each server its own, also where several run the same: no other one may use it.
-            let lost = losers.iter().filter_map(|running| running.lost_release(member.project));
+            // Once for all servers that know the same of it. That no other one uses it is for the sheets to say.
+            let mut seen = HashSet::new();
+            let lost = losers.iter().filter_map(|running| judgements.lost(member.place, running));
+            let lost = lost.filter(|lost| seen.insert(std::ptr::from_ref(*lost)));
             let releases = listed(member.project, self.now, runs, lost);
             Listing { name: &member.project.name, releases, links: Vec::new() }
         });
@@ -314,9 +323,7 @@ impl<'a> Desk<'a> {
                     continue;
                 }
                 let basis = facts.then(|| {
-                    let mut running = facing.running(self.catalog, place.project);
-                    let lost = request.running.iter().flat_map(|running| &running.lost);
-                    running.extend(lost.map(|lost| lost.release.id.as_str()));
+                    let running = facing.running(self.catalog, place.project);
                     (place.requires, request.facts.all(), asked.clone(), running)
                 });
                 let known = shared.entry(place.sheet).or_default();

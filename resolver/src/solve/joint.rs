@@ -6,7 +6,7 @@ use super::{Budget, Decision, GaveUp, Resolution, Unsolvable, answer, resolve_be
 use crate::catalog::{Catalog, Release};
 use crate::explain::{self, Explanation};
 use crate::request::Request;
-use crate::shelf::World;
+use crate::shelf::{World, place_among};
 use crate::shelf::table::{Seat, Tables};
 use crate::solve::meter::Meter;
 use crate::solve::provider::{Chosen, Question};
@@ -189,10 +189,11 @@ impl<'a> Decided<'_, 'a> {
                 Some((place, (*chosen).filter(|_| one)?))
             });
             shared.any(|(place, chosen)| {
-                let releases = &self.fleet.tables.projects[&place.project].releases;
-                let chosen = releases.iter().position(|release| std::ptr::eq(*release, chosen));
-                let runs = (0..releases.len()).rfind(|&at| place.domain.has(at + 1) && running.has(releases[at]));
-                chosen.zip(runs).is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen + 1))
+                let listing = &self.fleet.tables.projects[&place.project];
+                let runs = |index: &usize| place.domain.has(*index) && running.has(listing.releases[index - 1]);
+                let runs = (1..=listing.releases.len()).rfind(runs);
+                (listing.index_of(chosen).zip(runs))
+                    .is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen))
             })
         })
     }
@@ -256,7 +257,7 @@ impl Choice<'_> {
     /// The same in the numbers of the server's own world.
     pub(crate) fn decision(&self, world: &World<'_>) -> Decision {
         let place = |shelf: usize, release: &Release| {
-            world.shelves[shelf].releases.iter().position(|stocked| std::ptr::eq(stocked.release, release))
+            place_among(release, world.shelves[shelf].releases.iter().map(|stocked| stocked.release))
         };
         let releases = self.releases.iter().enumerate();
         let unfollowed: Vec<(usize, Option<usize>)> = self

@@ -173,13 +173,10 @@ fn follow<'a>(
     }
     let mut seat = seat.clone();
     for (place, (shelf, stays)) in seat.shelves.iter_mut().zip(world.shelves.iter().zip(&decision.question.stays)) {
-        let listed = &tables.projects[&place.project].releases;
-        let number = |index: usize| {
-            let release = shelf.releases[index - 1].release;
-            listed.iter().position(|listed| std::ptr::eq(*listed, release))
-        };
-        let stays = stays.members(1, shelf.releases.len()).filter_map(number);
-        place.stays = IndexSet::of(stays.map(|number| number + 1));
+        let listing = &tables.projects[&place.project];
+        let stays = stays.members(1, shelf.releases.len());
+        let stays = stays.filter_map(|index| listing.index_of(shelf.releases[index - 1].release));
+        place.stays = IndexSet::of(stays);
     }
     let mut behind = Vec::new();
     for (shelf, stays) in decision.unfollowed {

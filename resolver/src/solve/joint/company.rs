@@ -219,8 +219,7 @@ impl<'c, 'a> Company<'c, 'a> {
 
     fn apart_there(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> Apart {
         let shelves = &self.seat(at).shelves;
-        let chosen =
-            |shelf: usize| choice.releases[shelf].and_then(|release| self.number(shelves[shelf].project, release));
+        let chosen = |shelf: usize| self.tables.projects[&shelves[shelf].project].index_of(choice.releases[shelf]?);
         let named = |shelf: usize, index: usize| {
             let listing = &self.tables.projects[&shelves[shelf].project];
             format!("{} {}", listing.name, listing.releases[index - 1].version)
@@ -265,13 +264,7 @@ impl<'c, 'a> Company<'c, 'a> {
 
     /// The number, in the common numbering, of a release of the server in question.
     pub(crate) fn index_of(&self, shelf: usize, release: &Release) -> Option<usize> {
-        self.number(self.seat(self.me).shelves[shelf].project, release)
-    }
-
-    /// The same of any project.
-    fn number(&self, project: usize, release: &Release) -> Option<usize> {
-        let listing = &self.tables.projects[&project];
-        listing.releases.iter().position(|listed| std::ptr::eq(*listed, release)).map(|place| place + 1)
+        self.tables.projects[&self.seat(self.me).shelves[shelf].project].index_of(release)
     }
 
     /// Whether the server has this Paper (by its index) or a newer one.

@@ -8,6 +8,7 @@ use crate::request::VersionWish;
 use crate::solve::Limit;
 
 mod brute;
+mod lost;
 mod small;
 
 use small::{Random, fleet};
