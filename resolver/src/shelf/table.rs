@@ -87,10 +87,13 @@ pub(crate) struct Place<'a> {
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
     /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives
-    /// names, where facts count that are not built in, and for other software than Paper.
+    /// names, where facts count that are not built in, where its page leads to what runs and pages have lost, and for other
+    /// software than Paper.
     pub(crate) named: Option<SharedLinks>,
     /// Which JARs come, where any that was read asks for others by name.
     asks: Option<Jars<'a>>,
+    /// Whether lines of its pages lead to what runs here and pages have lost.
+    leads_to_lost: bool,
     /// What its Plugin object says about its versions and those of others.
     pub(crate) requires: Option<Own<'a>>,
     /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
@@ -197,6 +200,7 @@ impl<'a> Desk<'a> {
                 domain,
                 named: None,
                 asks: member.spoken.asks().then_some(member.rules.jars),
+                leads_to_lost: member.judged.leads_to_lost,
                 requires: member.rules.requires,
                 stays: IndexSet::empty(),
             }
@@ -305,7 +309,7 @@ impl<'a> Desk<'a> {
                 if !usable {
                     return Vec::new();
                 }
-                links(self.catalog, Software::Paper, *project, (release, Vec::new()), &Facing::NOBODY, &there)
+                links(self.catalog, *project, (release, Vec::new()), &Facing::NOBODY, &there)
             });
             listing.links = asks.collect();
         }
@@ -319,12 +323,14 @@ impl<'a> Desk<'a> {
                 let facing = Facing::of(request, &asked, place.requires);
                 let facts = facing.mentions(&self.catalog.projects[place.project]);
                 let facts = facts || facing.guesses(&self.catalog.projects[place.project]);
-                if !facts && place.asks.is_none() && request.software.is_paper() {
+                let page = place.asks.is_some() || place.leads_to_lost || !request.software.is_paper();
+                if !facts && !page {
                     continue;
                 }
                 let basis = facts.then(|| {
-                    let running = facing.running(self.catalog, place.project);
-                    (place.requires, request.facts.all(), asked.clone(), running)
+                    let running = request.running.iter();
+                    let running = running.flat_map(|running| facing.running(self.catalog, running, place.project));
+                    (place.requires, request.facts.all(), asked.clone(), running.collect())
                 });
                 let known = shared.entry(place.sheet).or_default();
                 if let Some((_, links)) = known.iter().find(|(other, _)| *other == basis) {
@@ -337,8 +343,9 @@ impl<'a> Desk<'a> {
                         return Vec::new();
                     }
                     let asks = place.asks.iter();
-                    let asks = asks.flat_map(|jars| names.asked_by(self.catalog, place.project, release, jars));
-                    links(self.catalog, request.software, place.project, (release, asks.collect()), &facing, &there)
+                    let asks =
+                        asks.flat_map(|jars| names.asked_by(self.catalog, place.project, (release, jars), &facing));
+                    links(self.catalog, place.project, (release, asks.collect()), &facing, &there)
                 });
                 let links = Rc::new(asks.collect::<Vec<_>>());
                 place.named = Some(Rc::clone(&links));
