@@ -6,7 +6,7 @@ use super::{Budget, Decision, GaveUp, Resolution, Unsolvable, answer, resolve_be
 use crate::catalog::{Catalog, Release};
 use crate::explain::{self, Explanation};
 use crate::request::Request;
-use crate::shelf::{World, place_among};
+use crate::shelf::World;
 use crate::shelf::table::{Seat, Tables};
 use crate::solve::meter::Meter;
 use crate::solve::provider::{Chosen, Question};
@@ -256,21 +256,14 @@ impl<'a> Decided<'_, 'a> {
 impl Choice<'_> {
     /// The same in the numbers of the server's own world.
     pub(crate) fn decision(&self, world: &World<'_>) -> Decision {
-        let place = |shelf: usize, release: &Release| {
-            place_among(release, world.shelves[shelf].releases.iter().map(|stocked| stocked.release))
-        };
-        let releases = self.releases.iter().enumerate();
         let unfollowed: Vec<(usize, Option<usize>)> = self
             .unfollowed
             .iter()
-            .map(|&(shelf, stays)| (shelf, stays.and_then(|release| place(shelf, release))))
+            .map(|&(shelf, stays)| (shelf, stays.and_then(|release| world.shelves[shelf].place_of(release))))
             .collect();
         let whole = Question::whole(world, super::papers(world));
         Decision {
-            chosen: Chosen {
-                paper: self.paper - 1,
-                releases: releases.map(|(shelf, release)| place(shelf, (*release)?)).collect(),
-            },
+            chosen: Chosen::of(world, self.paper - 1, &self.releases),
             question: if self.keeps { whole.without(world, &unfollowed) } else { whole },
             unfollowed,
         }

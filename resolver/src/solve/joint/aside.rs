@@ -123,13 +123,9 @@ pub(crate) fn decide_within<'a>(
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
         let settled = heed(&sits, &left, &party, settled, meter, &mut heeded);
         for (seat, &at) in left.iter().enumerate() {
-            let releases = party.slot_of[seat].iter().map(|&slot| {
-                let listing = &tables.projects[&party.slots[slot].project];
-                settled.releases[slot].checked_sub(1).map(|place| listing.releases[place])
-            });
             verdicts[at] = Verdict::Member(Choice {
                 paper: settled.papers[seat],
-                releases: releases.collect(),
+                releases: party.releases(seat, &settled),
                 unfollowed: std::mem::take(&mut behind[at]),
                 keeps: changed[at].is_some(),
             });

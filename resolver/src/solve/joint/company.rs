@@ -177,6 +177,17 @@ impl<'c, 'a> Company<'c, 'a> {
         settled: bool,
         meter: &Meter,
     ) -> Result<bool, GaveUp> {
+        Ok(self.releases_with(others, mine, settled, meter)?.is_some())
+    }
+
+    /// What the server would have with these others on these Papers, per shelf; `None`: it does not go with them.
+    pub(crate) fn releases_with(
+        &self,
+        others: &[usize],
+        mine: &IndexSet,
+        settled: bool,
+        meter: &Meter,
+    ) -> Result<Option<Vec<Option<&'a Release>>>, GaveUp> {
         let mut all: Vec<usize> = others.iter().copied().chain([self.me]).collect();
         all.sort_unstable();
         let mut party = Party::of(self.tables, all.iter().map(|&at| self.seat(at)).collect());
@@ -187,7 +198,8 @@ impl<'c, 'a> Company<'c, 'a> {
                 *papers = self.papers_before(at);
             }
         }
-        Ok(provider::solve(&party, meter)?.is_some())
+        let seat = all.partition_point(|&at| at < self.me);
+        Ok(provider::solve(&party, meter)?.map(|settled| party.releases(seat, &settled)))
     }
 
     /// Whose Paper, as settled, has no use for a release (by its index) of a shared plugin; with what they could have.
