@@ -13,6 +13,7 @@ use crate::solve::provider::{Chosen, Question};
 use crate::unseen::refuse_unseen;
 use crate::version::Minecraft;
 
+mod alone;
 mod aside;
 pub(crate) mod company;
 mod group;

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
+use super::alone::Alone;
 use super::party::{Known, Party};
 use super::provider::{self, Settled};
 use super::{Choice, Verdict};
@@ -30,6 +31,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) changed: Vec<Option<Seat<'a>>>,
     /// Per seat that was set aside, whether the shared plugins stay within what would work there.
     pub(crate) heeded: Vec<bool>,
+    /// What those that go together could have alone.
+    pub(super) alone: Alone,
 }
 
 impl<'a> Outcome<'a> {
@@ -71,6 +74,7 @@ pub(crate) fn decide<'a>(
         verdicts: hard.into_iter().map(|hard| Verdict::GaveUp(hard.unwrap_or_else(|| gave_up.clone()))).collect(),
         changed: vec![None; seats.len()],
         heeded: vec![false; seats.len()],
+        alone: Alone::default(),
     })
 }
 
@@ -131,7 +135,7 @@ pub(crate) fn decide_within<'a>(
             });
         }
     }
-    Ok(Outcome { verdicts, changed, heeded })
+    Ok(Outcome { verdicts, changed, heeded, alone: Alone::default() })
 }
 
 /// Servers that go together, and the best for them.

@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
+use super::alone::{Shares, alone};
 use super::aside::{self, Outcome, works};
 use super::party::{Known, Party};
 use super::{Choice, Fleet, Verdict, provider};
@@ -51,6 +52,8 @@ pub(crate) struct Clash {
     pub(crate) shelf: usize,
     /// What that server could have, then what each of the others could that stand against it.
     pub(crate) could: Vec<Could>,
+    /// How many of those are not told.
+    pub(crate) more: usize,
 }
 
 /// What stands on another server, as it was chosen, against a release of a plugin that both share.
@@ -106,51 +109,53 @@ impl<'c, 'a> Company<'c, 'a> {
         }
     }
 
-    /// The server alone on these Papers, without some of its shelves; `None`: nothing.
-    fn alone(&self, at: usize, papers: IndexSet, gone: &[usize], known: &mut Known) -> Option<Party<'c, 'a>> {
-        let mut party = Party::of(self.tables, vec![self.seat(at)]);
-        party.papers[0] = papers;
-        for &shelf in gone {
-            let slot = party.slot_of[0][shelf];
-            party.slots[slot].domain = IndexSet::absent();
-        }
-        party.narrow(known)?;
-        Some(party)
+    /// What the members could have alone: on the Papers that were chosen if `settled`, or else on those that are open to them.
+    fn shares(&self, settled: bool) -> &'c Shares {
+        let alone = &self.outcome.alone;
+        if settled { &alone.settled } else { &alone.open }.get_or_init(|| {
+            let members = self.outcome.members().into_iter().map(|at| {
+                let chosen = self.choice(at).filter(|_| settled);
+                let papers = chosen.map_or_else(|| self.seat(at).open.clone(), |choice| IndexSet::of([choice.paper]));
+                (at, self.seat(at), papers)
+            });
+            Shares::of(self.tables, members)
+        })
     }
 
     /// Who shares a plugin with the server and has no release of it in common with it: on `mine` (Papers) of the server
-    /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`.
-    pub(crate) fn clashes(&self, mine: &IndexSet, settled: bool) -> Vec<Clash> {
-        self.clashes_without(&[], mine, settled)
-    }
-
-    /// The same as if some shelves of the server were not there.
-    pub(crate) fn clashes_without(&self, gone: &[usize], mine: &IndexSet, settled: bool) -> Vec<Clash> {
-        let mut known = Known::default();
-        let Some(me) = self.alone(self.me, mine.clone(), gone, &mut known) else { return Vec::new() };
-        let mut clashes: Vec<Clash> = Vec::new();
-        for other in self.others() {
-            let papers = if settled { self.papers_before(other) } else { self.seat(other).open.clone() };
-            let Some(them) = self.alone(other, papers, &[], &mut known) else { continue };
-            for shelf in (0..me.seats[0].shelves.len()).filter(|shelf| !gone.contains(shelf)) {
-                let Some(theirs) = self.shared(shelf, other) else { continue };
-                let could = |seat: usize, party: &Party<'_, '_>, shelf: usize| Could {
-                    seat,
-                    papers: party.papers[0].clone(),
-                    releases: party.slots[party.slot_of[0][shelf]].domain.clone(),
-                };
-                let (mine, theirs) = (could(self.me, &me, shelf), could(other, &them, theirs));
-                if !mine.releases.is_disjoint(&theirs.releases) {
-                    continue;
-                }
-                match clashes.iter_mut().find(|clash| clash.shelf == shelf) {
-                    Some(clash) => clash.could.push(theirs),
-                    None => clashes.push(Clash { shelf, could: vec![mine, theirs] }),
+    /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`. Without
+    /// some shelves of the server. So `many` of what servers could have are told, that of the server first; the others are counted.
+    pub(crate) fn clashes(&self, gone: &[usize], mine: &IndexSet, settled: bool, many: usize) -> Vec<Clash> {
+        let seat = self.seat(self.me);
+        let Some(me) = alone(self.tables, seat, mine.clone(), gone, &mut Known::default()) else { return Vec::new() };
+        let others = [(self.shares(settled), 0..self.me), (self.shares(false), self.me + 1..self.seats.len())];
+        let shelves = seat.shelves.iter().enumerate().filter(|(shelf, _)| !gone.contains(shelf));
+        let clash = |(shelf, place): (usize, &Place<'a>)| {
+            let releases = &me.slots[me.slot_of[0][shelf]].domain;
+            let (mut against, mut count) = (Vec::new(), 0);
+            for (shares, range) in &others {
+                for sharers in shares.of_project(place.project) {
+                    let theirs = &self.seat(sharers.like.0).shelves[sharers.like.1].latest;
+                    let is_one = place.latest.iter().any(|object| theirs.contains(object));
+                    if !is_one || !sharers.releases.is_disjoint(releases) {
+                        continue;
+                    }
+                    let seats = sharers.within(range);
+                    count += seats.len();
+                    against.extend(seats.iter().take(many).map(|&seat| (seat, shares, &sharers.releases)));
                 }
             }
-        }
-        clashes.sort_by_key(|clash| clash.shelf);
-        clashes
+            against.sort_by_key(|(seat, _, _)| *seat);
+            let mine = Could { seat: self.me, papers: me.papers[0].clone(), releases: releases.clone() };
+            let theirs = against.into_iter().map(|(seat, shares, releases)| Could {
+                seat,
+                papers: shares.papers(seat).clone(),
+                releases: releases.clone(),
+            });
+            let could: Vec<Could> = std::iter::once(mine).chain(theirs).take(many).collect();
+            (count > 0).then(|| Clash { shelf, more: count + 1 - could.len(), could })
+        };
+        shelves.filter_map(clash).collect()
     }
 
     /// A smallest part of the others that the server does not go with on these Papers; nothing for a group too large.
