@@ -112,7 +112,8 @@ impl<'c, 'a> Company<'c, 'a> {
     /// What the members could have alone: on the Papers that were chosen if `settled`, or else on those that are open to them.
     fn shares(&self, settled: bool) -> &'c Shares {
         let alone = &self.outcome.alone;
-        if settled { &alone.settled } else { &alone.open }.get_or_init(|| {
+        let known = if settled { &alone.settled } else { &alone.open };
+        known.get_or_init(|| {
             let members = self.outcome.members().into_iter().map(|at| {
                 let chosen = self.choice(at).filter(|_| settled);
                 let papers = chosen.map_or_else(|| self.seat(at).open.clone(), |choice| IndexSet::of([choice.paper]));

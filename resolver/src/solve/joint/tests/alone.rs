@@ -27,7 +27,9 @@ fn one_by_one(company: &Company<'_, '_>, gone: &[usize], mine: &IndexSet, settle
         let against = company.others().into_iter().filter_map(|other| {
             let papers = match &company.outcome.verdicts[other] {
                 Verdict::Member(choice) if settled && other < me => IndexSet::of([choice.paper]),
-                _ => company.seat(other).open.clone(),
+                Verdict::Member(_) | Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_) => {
+                    company.seat(other).open.clone()
+                }
             };
             let them = party(other, papers, &[])?;
             let theirs = could(other, &them, company.shared(shelf, other)?);
