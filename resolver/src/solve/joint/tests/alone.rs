@@ -1,7 +1,5 @@
 //! Pure. Who clashes with whom in a group, against holding each server against each other one; and what that costs.
 
-#![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
-
 use pubgrub::VersionSet;
 
 use super::super::alone::{LOOKS, alone};
