@@ -15,6 +15,7 @@ use crate::version::range::Range;
 
 mod lost;
 
+pub(crate) use lost::has_any;
 pub use lost::{LostRelease, RunsOn};
 
 /// What one server wants, with the policy of its owner.

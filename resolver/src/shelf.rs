@@ -37,6 +37,7 @@ pub(crate) mod table;
 pub(crate) use closure::Gap;
 use companions::Companion;
 use jars::Jars;
+use judge::place_among;
 pub(crate) use judge::{is_older, is_pinned};
 use judgements::Judgements;
 use listing::{Known, Policy, Reader};
@@ -297,6 +298,11 @@ impl<'a> World<'a> {
 }
 
 impl Shelf<'_> {
+    /// The place of a release, as this server or another one knows it.
+    pub(crate) fn place_of(&self, release: &Release) -> Option<usize> {
+        place_among(release, self.releases.iter().map(|stocked| stocked.release))
+    }
+
     /// The newest release that may be used (its place), pin or not.
     pub(crate) fn newest_usable(&self) -> Option<usize> {
         self.usable.highest(self.releases.len()).and_then(|index| index.checked_sub(1))

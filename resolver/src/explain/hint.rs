@@ -145,14 +145,19 @@ pub(super) fn for_target(asked: &Asked<'_, '_>, why: &WhyNot) -> Ways {
     }
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let exactly = |then: &BareAnswer| then.paper.minecraft == why.target;
-    let mut pinned = request.clone();
-    // A pinned build is of this very version, and stays the one that is asked for.
-    if !matches!(pinned.paper, PaperWish::BuildPin { .. }) {
-        pinned.paper = PaperWish::Pin { version: why.target.clone() };
-    }
+    let pinned = pinned_to(request, &why.target);
     let steps = combinations(&blockers, &trials.untried).into_iter();
     let hints = steps.filter_map(|steps| trials.proven(&pinned, steps, from, exactly)).collect();
     trials.end(hints)
+}
+
+/// The request with a pin to a Paper. A pinned build is of this very version, and stays the one that is asked for.
+pub(super) fn pinned_to(request: &Request, minecraft: &Minecraft) -> Request {
+    let mut pinned = request.clone();
+    if !matches!(pinned.paper, PaperWish::BuildPin { .. }) {
+        pinned.paper = PaperWish::Pin { version: minecraft.clone() };
+    }
+    pinned
 }
 
 /// What would make a certain Paper possible that the server's pin stands against, and these besides.

@@ -9,7 +9,9 @@ use super::{Asked, HintsLeftOut, PaperName, PluginState, WhyNot, awaited, hint, 
 use crate::request::Running;
 use crate::shelf::World;
 use crate::shelf::paper::Candidate;
-use crate::solve::provider::{Question, find};
+use crate::solve::joint::Verdict;
+use crate::solve::joint::company::{Company, MOST_PROVEN};
+use crate::solve::provider::{Chosen, Question, find};
 use crate::solve::set::IndexSet;
 use crate::solve::{Decision, GaveUp, decide};
 use crate::unusable::Unusable;
@@ -38,7 +40,7 @@ pub(crate) fn explain(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNo
 pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<WhyNot, GaveUp> {
     let world = asked.world;
     let place = world.papers.iter().position(|paper| paper.version.minecraft == *target);
-    let nearest_possible = decide(world, asked.meter)?.and_then(|decision| brought(world, &decision));
+    let nearest_possible = nearest_possible(asked)?;
     let whole = Question::whole(world, IndexSet::of(place.map(|place| place + 1)));
     // As if the Paper itself could be used: its own reason is told beside them.
     let holders = place.map_or_else(|| Ok(Vec::new()), |place| holders(asked, &whole, place))?;
@@ -78,11 +80,46 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
     let runs = world.request.running.as_ref().is_some_and(|running| running.has_version(why.software, target));
     if why.possible && !runs {
         // With no steps left to find out, nothing is said.
-        let set = find(world, &whole, asked.meter).ok().flatten();
+        let set = place.and_then(|place| set_on(asked, &whole, place).ok().flatten());
         why.shared_name = set.and_then(|set| shared_name::refused(world, &set));
         why.possible = why.shared_name.is_none();
     }
     Ok(why)
+}
+
+/// The Paper that the server comes to, with its group where it goes with that.
+fn nearest_possible(asked: &Asked<'_, '_>) -> Result<Option<PaperName>, GaveUp> {
+    let world = asked.world;
+    let decision = match asked.company.map(Company::verdict) {
+        Some(Verdict::Member(choice)) => Some(choice.decision(world)),
+        Some(Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_)) | None => decide(world, asked.meter)?,
+    };
+    Ok(decision.and_then(|decision| brought(world, &decision)))
+}
+
+/// The set that brings a Paper (by its place): what the server would come to with a pin to it, together with its group.
+fn set_on(asked: &Asked<'_, '_>, whole: &Question, place: usize) -> Result<Option<Chosen>, GaveUp> {
+    let (world, meter) = (asked.world, asked.meter);
+    let Some(company) = asked.company else { return find(world, whole, meter) };
+    let minecraft = &world.papers[place].version.minecraft;
+    if company.seats.len() > MOST_PROVEN {
+        // Without who would be set aside then: that takes a solve for each of them.
+        let paper = company.papers(company.me).iter().position(|paper| paper == minecraft);
+        let Some(paper) = paper else { return Ok(None) };
+        let releases = company.releases_with(&company.others(), &IndexSet::of([paper + 1]), true, meter)?;
+        return Ok(releases.map(|releases| Chosen::of(world, place, &releases)));
+    }
+    let pinned = hint::pinned_to(world.request, minecraft);
+    let member = |company: Option<&Company<'_, '_>>| match company?.verdict() {
+        Verdict::Member(choice) => Some(Chosen::of(world, place, &choice.releases)),
+        Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_) => None,
+    };
+    match company.imagine(&pinned, &[], world.now, meter, member) {
+        Some(Some(set)) => Ok(Some(set)),
+        // It goes there without the others.
+        Some(None) => find(world, whole, meter),
+        None => Err(meter.gave_up()),
+    }
 }
 
 /// The Paper of a set; what runs, where that is another one and the set is not brought.

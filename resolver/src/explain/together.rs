@@ -105,8 +105,8 @@ pub(super) fn behind(
         let gone: Vec<usize> = (0..world.shelves.len()).filter(|&shelf| stops(&world.shelves[shelf])).collect();
         let is_free = or_newer && company.has_reached(paper + 1);
         let clashes =
-            if is_free { Vec::new() } else { company.clashes_without(&gone, &IndexSet::of([paper + 1]), false) };
-        return Ok(clashes.iter().map(|clash| one_version(company, &[clash.shelf], &clash.could)).collect());
+            if is_free { Vec::new() } else { company.clashes(&gone, &IndexSet::of([paper + 1]), false, MOST_SERVERS) };
+        return Ok(clashes.iter().map(|clash| of_clash(company, clash)).collect());
     }
     for shelf in world.shelves.iter().filter(|shelf| stops(shelf)) {
         let objects = shelf.asked.as_ref().map_or(&[][..], |asked| &asked.objects);
@@ -122,10 +122,9 @@ fn stands_against(
     papers: &IndexSet,
     settled: bool,
 ) -> Vec<OneVersion> {
-    let clashes = company.clashes(papers, settled);
+    let clashes = company.clashes(&[], papers, settled, MOST_SERVERS);
     if !clashes.is_empty() {
-        let tell = |clash: &Clash| one_version(company, &[clash.shelf], &clash.could);
-        return clashes.iter().map(tell).collect();
+        return clashes.iter().map(|clash| of_clash(company, clash)).collect();
     }
     // No two alone show it: several plugins, or more servers, have to come together.
     let with = company.smallest_clash(papers, settled, |all, fails| smallest(all, fails), asked.meter);
@@ -168,6 +167,10 @@ fn by_company(company: &Company<'_, '_>, at: usize, index: usize) -> OneVersion 
     });
     let servers = takes.collect();
     OneVersion { servers, more, ..one_version(company, &[at], &[]) }
+}
+
+fn of_clash(company: &Company<'_, '_>, Clash { shelf, could, more }: &Clash) -> OneVersion {
+    OneVersion { more: *more, ..one_version(company, &[*shelf], could) }
 }
 
 fn one_version(company: &Company<'_, '_>, shelves: &[usize], could: &[Could]) -> OneVersion {

@@ -10,8 +10,12 @@ use crate::request::{LostRelease, Request, Running, RunningVersion, RunsOn};
 use crate::software::Software;
 use crate::version::Minecraft;
 
-/// As many projects as the status takes.
+/// As many releases as the status takes, and with ids as long.
+const MOST_RELEASES: usize = 200;
+const LONGEST_ID: usize = 80;
+/// As many projects as the status takes, and as long.
 const MOST_UNASKED: usize = 60;
+const LONGEST_PROJECT: usize = 128;
 /// As many versions as the status takes, and as long.
 const MOST_VERSIONS: usize = 200;
 const LONGEST_VERSION: usize = 192;
@@ -73,12 +77,15 @@ impl Known {
             basis.releases.clone_from(releases);
             // In an order of its own, so that a lock that was only sorted anew changes no status.
             basis.releases.sort();
+            // Cut, it would be another one. With what does not fit, nothing at all could be written.
+            basis.releases.retain(|id| fits(id, LONGEST_ID));
+            basis.releases.truncate(MOST_RELEASES);
             basis.unasked = unasked.iter().map(ToString::to_string).collect();
             basis.unasked.sort();
+            basis.unasked.retain(|project| fits(project, LONGEST_PROJECT));
             basis.unasked.truncate(MOST_UNASKED);
             basis.versions = versions.iter().map(|runs| format!("{} {}", runs.project, runs.version)).collect();
-            // Cut, it would be another version.
-            basis.versions.retain(|text| text.chars().count() <= LONGEST_VERSION);
+            basis.versions.retain(|text| fits(text, LONGEST_VERSION));
             basis.versions.sort();
             basis.versions.truncate(MOST_VERSIONS);
             basis.lost = lost.iter().filter_map(lost_in_status).collect();
@@ -148,16 +155,19 @@ fn lost_in_status(LostRelease { project, release }: &LostRelease) -> Option<Lost
             })
             .collect(),
     };
-    let fits = |text: &str, longest: usize| text.chars().count() <= longest;
     let file_fits = |file: &LostFile| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
-    let is_short = fits(&lost.project, 128)
-        && fits(&lost.release, 80)
+    let is_short = fits(&lost.project, LONGEST_PROJECT)
+        && fits(&lost.release, LONGEST_ID)
         && fits(&lost.version, LONGEST_VERSION)
         && lost.needs.len() <= MOST_NEEDS
-        && lost.needs.iter().all(|needs| fits(needs, 128))
+        && lost.needs.iter().all(|needs| fits(needs, LONGEST_PROJECT))
         && lost.files.len() <= MOST_FILES
         && lost.files.iter().all(file_fits);
     is_short.then_some(lost)
+}
+
+fn fits(text: &str, longest: usize) -> bool {
+    text.chars().count() <= longest
 }
 
 /// Whether a server of a cluster has a say in what others get that share a plugin with it: one that is on its way out, or
@@ -206,6 +216,23 @@ mod tests {
         lost.release.file.as_mut().unwrap().url = "x".repeat(2049);
         assert_eq!(lost_in_status(&lost), None);
         assert_eq!(lost_release(&lost_in_status(&vault()).unwrap(), &"1.21.10".parse().unwrap()), Some(vault()));
+    }
+
+    #[test]
+    fn an_id_or_a_name_that_the_status_does_not_take_keeps_nothing_else_from_being_written() {
+        let mut known = known();
+        let running = known.running.as_mut().unwrap();
+        let whole = running.clone();
+        let project = |length: usize| ProjectKey { source: Source::Modrinth, project: "x".repeat(length) };
+        running.releases.extend(["y".repeat(80), "x".repeat(81)]);
+        running.unasked.extend([project(119), project(120)]);
+        let basis = known.basis().unwrap();
+        assert_eq!(basis.releases, [whole.releases.as_slice(), &["y".repeat(80)]].concat());
+        assert_eq!(basis.unasked, [whole.unasked[0].to_string(), project(119).to_string()]);
+
+        known.running.as_mut().unwrap().releases = (0..201).map(|number| format!("{number:03}")).collect();
+        let basis = known.basis().unwrap();
+        assert_eq!((basis.releases.len(), basis.releases.last().map(String::as_str)), (200, Some("199")));
     }
 
     fn known() -> Known {

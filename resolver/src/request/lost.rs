@@ -21,6 +21,12 @@ pub struct LostRelease {
     pub release: Release,
 }
 
+/// Whether there is anything of a project for a server: on its page something for such servers, or what runs and the page has lost.
+pub(crate) fn has_any(project: &Project, software: Software, running: Option<&Running>) -> bool {
+    let lost = running.and_then(|running| running.lost_release(project));
+    project.releases.iter().chain(lost).any(|release| software.is_kin_of(release))
+}
+
 /// Where a lost release runs, which is all that is known of where it would.
 #[derive(Debug, Clone, Copy)]
 pub struct RunsOn<'x> {

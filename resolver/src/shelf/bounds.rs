@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::facts::Says;
 use crate::nearest::nearest;
 use crate::overlay::{Bound, Need, Needed, Own, Voices, guesses, is_called, is_module, needs};
-use crate::request::{PluginWish, Request, Running};
+use crate::request::{PluginWish, Request, Running, has_any};
 use crate::software::Software;
 
 /// What a release's facts are read with.
@@ -43,11 +43,6 @@ impl<'x> Facing<'x> {
         Self { files, ..self }
     }
 
-    /// What the server runs as.
-    pub(super) fn software(&self) -> Software {
-        self.software
-    }
-
     /// For nobody's server: what is built in.
     pub(super) const NOBODY: Facing<'static> = Facing {
         voices: Voices::NONE,
@@ -68,9 +63,22 @@ impl<'x> Facing<'x> {
         self.running.is_some_and(|running| guesses(project, running))
     }
 
-    /// What runs of the project at `place` and of those that its facts bind it to, by the ids of the releases.
-    pub(super) fn running<'c>(&self, catalog: &'c Catalog, place: usize) -> Vec<&'c str> {
-        let of = |place: usize| catalog.projects[place].releases.iter().filter(|release| self.runs(release));
+    /// Whether there is anything of a project for the server.
+    pub(super) fn has_any(&self, project: &Project) -> bool {
+        has_any(project, self.software, self.running)
+    }
+
+    /// The release of a project that runs and that its page has lost.
+    pub(super) fn lost(&self, project: &Project) -> Option<&'x Release> {
+        self.running.and_then(|running| running.lost_release(project))
+    }
+
+    /// What runs (of all this) of the project at `place` and of those that its facts bind it to, by the ids of the releases.
+    pub(super) fn running<'c>(&self, catalog: &'c Catalog, running: &'c Running, place: usize) -> Vec<&'c str> {
+        let of = |place: usize| {
+            let project = &catalog.projects[place];
+            project.releases.iter().chain(running.lost_release(project)).filter(|release| running.has(release))
+        };
         let bounds = of(place).flat_map(|release| self.bounds(catalog, place, release));
         let bound_to =
             bounds.filter_map(|(target, _)| if let Target::Project(found) = target { Some(found) } else { None });

@@ -16,7 +16,6 @@ use crate::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, R
 use crate::explain::Warning;
 use crate::facts::Says;
 use crate::request::{Dependencies, PluginWish, Request, Running, VersionWish};
-use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::lenient;
 
@@ -66,7 +65,7 @@ pub(super) enum Target {
     Missing(String),
     /// To a JAR of people's own, which is there.
     Own,
-    /// To nothing that servers of this kind would ever load: pages do not say for which loader a dependency is meant.
+    /// To nothing that this server would ever load: pages do not say for which loader a dependency is meant.
     Nothing,
 }
 
@@ -90,7 +89,7 @@ pub(super) fn stock<'a>(
     let files = known_files(catalog, request, &members);
     let closing = Closing { request, companions, requested, kept, files };
     // A JAR names what it needs, not where it is. So first all that the pages bring, then who of them is meant.
-    let unasked = Names::unasked(request.software);
+    let unasked = Names::unasked();
     let members = closing.close(judgements, asked, &unasked, gap);
     if !members.values().any(|member| member.spoken.asks()) {
         return Stock { members: ranked(members), names: unasked };
@@ -310,9 +309,9 @@ pub(super) fn required_targets(
     let page = in_order(release)
         .into_iter()
         .filter(|dependency| dependency.kind == DependencyKind::Required)
-        .map(|dependency| target(catalog, names.software, place, dependency));
+        .map(|dependency| target(catalog, facing, place, dependency));
     let known = facing.bounds(catalog, place, release).into_iter().map(|(target, _)| target);
-    page.chain(names.asked_by(catalog, place, release, jars)).chain(known).collect()
+    page.chain(names.asked_by(catalog, place, (release, jars), facing)).chain(known).collect()
 }
 
 /// The lines of a page in an order that does not depend on the page: the first of several faults is the one told.
@@ -324,19 +323,19 @@ pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
     lines
 }
 
-/// Where one line of a page leads.
-pub(super) fn target(catalog: &Catalog, software: Software, place: usize, dependency: &Dependency) -> Target {
+/// Where one line of a page leads. What runs is there, whether its page has it still or not.
+pub(super) fn target(catalog: &Catalog, facing: &Facing<'_>, place: usize, dependency: &Dependency) -> Target {
     let source = catalog.projects[place].key.source;
     let keys = [&dependency.project_id, &dependency.name].into_iter().flatten();
     let keys: Vec<ProjectKey> = keys.map(|project| ProjectKey { source, project: project.clone() }).collect();
     let by_release = || {
         let id = dependency.version_id.as_ref()?;
-        let mut projects = catalog.projects.iter();
-        projects.position(|p| p.key.source == source && p.releases.iter().any(|release| release.id == *id))
+        let has =
+            |project: &Project| project.releases.iter().chain(facing.lost(project)).any(|release| release.id == *id);
+        catalog.projects.iter().position(|project| project.key.source == source && has(project))
     };
     if let Some(found) = keys.iter().find_map(|key| find(catalog, key)).or_else(by_release) {
-        let meant = |release| software.is_kin_of(release);
-        let usable = found != place && catalog.projects[found].releases.iter().any(meant);
+        let usable = found != place && facing.has_any(&catalog.projects[found]);
         return if usable { Target::Project(found) } else { Target::Nothing };
     }
     let shown = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());

@@ -19,16 +19,15 @@ pub(super) struct Verdicts<'a> {
     pub(super) releases: Vec<(&'a Release, Option<Unusable>)>,
 }
 
-/// Judges every release that was out at `now`.
+/// Judges every release that was out at `now`, and the one that runs and that its page has lost.
 pub(super) fn judge<'a>(
     project: &'a Project,
     rules: &Rules<'_>,
     offer: Offer<'_>,
     now: Timestamp,
-    running: Option<&'a Running>,
+    (running, lost): (Option<&Running>, Option<&'a Release>),
 ) -> Verdicts<'a> {
     let runs = |release: &Release| running.is_some_and(|running| running.has(release));
-    let lost = running.and_then(|running| running.lost_release(project));
     let releases = listed(project, now, runs, lost);
     // A project that has nothing on the channel is used at its most stable one.
     let source = project.key.source;
@@ -93,6 +92,13 @@ pub(super) fn listed<'a>(
 /// Whether a release is older than another of its project; two uploads of one version at one instant are of one age.
 pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
     age((own_line(release), release), (own_line(than), than)).is_lt()
+}
+
+/// The place of a release among those of its project. One that pages have lost is at the tables of several servers once, in the words of
+/// the first of them, and in the world of each in its own.
+pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release> + Clone) -> Option<usize> {
+    let itself = all.clone().position(|other| std::ptr::eq(other, release));
+    itself.or_else(|| all.clone().position(|other| other == release))
 }
 
 /// Whether it is no build for a Minecraft snapshot.

@@ -14,9 +14,10 @@ use super::judge::{floor, is_pinned, judge};
 use super::known_files::{self, KnownFile};
 use super::names::{Meaning, Names, Spoken};
 use super::{Rules, Stocked};
-use crate::catalog::{Catalog, Channel, ProjectKey, Release};
+use crate::catalog::{Catalog, Channel, Dependency, ProjectKey, Release};
 use crate::facts::Facts;
-use crate::request::{Dependencies, Request, Running};
+use crate::overlay::is_called;
+use crate::request::{Dependencies, Request, Running, has_any};
 use crate::unusable::Unusable;
 
 /// One project under one set of rules.
@@ -29,6 +30,8 @@ pub(super) struct Judged<'a> {
     pub(super) required: BTreeSet<usize>,
     /// What was missing to follow them.
     pub(super) gap: Gap,
+    /// Whether lines of its pages lead to what runs and pages have lost: on other servers they lead elsewhere.
+    pub(super) leads_to_lost: bool,
 }
 
 /// All that a verdict depends on beside the catalog and the instant.
@@ -38,8 +41,10 @@ struct Basis<'a> {
     offer: Offer<'a>,
     /// Its releases that run on the server.
     runs: Vec<&'a str>,
-    /// The one that runs and that its page has lost: each server's own, so that no two have one judgement for it.
+    /// The one that runs and that its page has lost, as all servers have it that know the same of it.
     lost: Option<*const Release>,
+    /// Those of other projects that lines of its pages lead to only because they run.
+    led_to: Vec<*const Release>,
     /// With `dependencies: Forbid` or `Propose`, that and what is asked for.
     forbidden_but: Option<(Dependencies, BTreeSet<usize>)>,
     /// With facts about it that are not built in, those and what is asked for: names mean something there first.
@@ -67,6 +72,10 @@ pub(super) struct Judgements<'a> {
     /// Those of the request that this one is a change of.
     before: Option<(&'a Known<'a>, &'a Heard<'a>)>,
     places: HashMap<&'a ProjectKey, Option<usize>>,
+    /// What runs and pages have lost, by project and id: each once for all servers that know the same of it.
+    lost: HashMap<(usize, &'a str), Vec<&'a Release>>,
+    /// Whether lines of the pages of a project, by its place, lead to one of those, as all that there is of its own project or not.
+    leads: HashMap<(usize, *const Release, bool), bool>,
     /// The projects that have a release of this id; filled when several servers are judged.
     owners: Option<HashMap<&'a str, Vec<usize>>>,
 }
@@ -86,6 +95,8 @@ impl<'a> Judgements<'a> {
             heard: HashMap::new(),
             before: None,
             places: HashMap::new(),
+            lost: HashMap::new(),
+            leads: HashMap::new(),
             owners: None,
         }
     }
@@ -142,6 +153,44 @@ impl<'a> Judgements<'a> {
         runs
     }
 
+    /// The release of a project that runs on a server and that its page has lost. Servers that know the same of it have one.
+    pub(super) fn lost(&mut self, place: usize, running: &'a Running) -> Option<&'a Release> {
+        let own = running.lost_release(&self.catalog.projects[place])?;
+        let known = self.lost.entry((place, &own.id)).or_default();
+        let same = known.iter().copied().find(|known| *known == own);
+        Some(same.unwrap_or_else(|| {
+            known.push(own);
+            own
+        }))
+    }
+
+    /// What runs on a server and pages have lost, as far as lines of the pages of the project at `place`, or of its own release that runs
+    /// and is lost, lead there only for that.
+    fn led_to(&mut self, place: usize, own: Option<&Release>, request: &'a Request) -> Vec<&'a Release> {
+        let Some(running) = request.running.as_ref().filter(|running| !running.lost.is_empty()) else {
+            return Vec::new();
+        };
+        let catalog = self.catalog;
+        let mut found = Vec::new();
+        for lost in &running.lost {
+            let Some(other) = self.find(&lost.project).filter(|other| *other != place) else { continue };
+            let Some(lost) = self.lost(other, running) else { continue };
+            let project = &catalog.projects[other];
+            let is_all = !has_any(project, request.software, None);
+            let leads = |line: &Dependency| {
+                let mut names = [&line.project_id, &line.name].into_iter().flatten();
+                line.version_id.as_ref() == Some(&lost.id) || is_all && names.any(|name| is_called(project, name))
+            };
+            let pages = || catalog.projects[place].releases.iter();
+            let of_pages = self.leads.entry((place, std::ptr::from_ref(lost), is_all));
+            let of_pages = *of_pages.or_insert_with(|| pages().any(|release| release.dependencies.iter().any(leads)));
+            if of_pages || own.is_some_and(|own| own.dependencies.iter().any(leads)) {
+                found.push(lost);
+            }
+        }
+        found
+    }
+
     /// What the JARs of a project that come say of names.
     pub(super) fn spoken(&mut self, place: usize, jars: &Jars<'a>) -> Rc<Spoken> {
         let before = self.before.and_then(|(_, heard)| heard.get(&place));
@@ -166,11 +215,15 @@ impl<'a> Judgements<'a> {
         let (project, running) = (&self.catalog.projects[place], request.running.as_ref());
         let facing = Facing::of(request, requested, rules.requires).beside(files);
         let facts = !files.is_empty() || facing.mentions(project);
+        let lost = running.and_then(|running| self.lost(place, running));
+        let led_to = self.led_to(place, lost, request).into_iter().map(std::ptr::from_ref).collect::<Vec<_>>();
+        let leads_to_lost = !led_to.is_empty();
         let basis = Basis {
             rules: rules.clone(),
             offer,
             runs: self.runs(place, request),
-            lost: running.and_then(|running| running.lost_release(project)).map(std::ptr::from_ref),
+            lost: lost.map(std::ptr::from_ref),
+            led_to,
             forbidden_but: (request.dependencies != Dependencies::Install)
                 .then(|| (request.dependencies, requested.clone())),
             facts: facts.then(|| (&request.facts, requested.clone())),
@@ -182,8 +235,9 @@ impl<'a> Judgements<'a> {
         if let Some((_, judged)) = before.into_iter().flatten().chain(&*known).find(|(other, _)| *other == basis) {
             return Rc::clone(judged);
         }
-        let at = At { request, requested, files, names, offer, facing };
-        let judged = Rc::new(judge_one(self.catalog, self.now, place, (rules, running), at));
+        let at = At { request, requested, files, names, offer, facing, lost };
+        let judged = judge_one(self.catalog, self.now, place, rules, at);
+        let judged = Rc::new(Judged { leads_to_lost, ..judged });
         known.push((basis, Rc::clone(&judged)));
         judged
     }
@@ -191,24 +245,20 @@ impl<'a> Judgements<'a> {
 
 /// The server that a project is judged for.
 #[derive(Clone, Copy)]
-struct At<'x> {
+struct At<'x, 'a> {
     request: &'x Request,
     requested: &'x BTreeSet<usize>,
     files: &'x [KnownFile<'x>],
     names: &'x Names,
     offer: Offer<'x>,
     facing: Facing<'x>,
+    lost: Option<&'a Release>,
 }
 
-fn judge_one<'a>(
-    catalog: &'a Catalog,
-    now: Timestamp,
-    place: usize,
-    (rules, running): (&Rules<'_>, Option<&'a Running>),
-    at: At<'_>,
-) -> Judged<'a> {
-    let At { request, requested, files, names, offer, facing } = at;
-    let verdicts = judge(&catalog.projects[place], rules, offer, now, running);
+fn judge_one<'a>(catalog: &'a Catalog, now: Timestamp, place: usize, rules: &Rules<'_>, at: At<'_, 'a>) -> Judged<'a> {
+    let At { request, requested, files, names, offer, facing, lost } = at;
+    let running = request.running.as_ref();
+    let verdicts = judge(&catalog.projects[place], rules, offer, now, (running, lost));
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
     let floor = floor(&verdicts, rules, running);
     let runs_now = |release: &Release| running.is_some_and(|running| running.has(release));
@@ -250,5 +300,5 @@ fn judge_one<'a>(
         Stocked { release, unusable, outside }
     });
     let releases = Rc::new(releases.collect());
-    Judged { channel: verdicts.channel, releases, required, gap }
+    Judged { channel: verdicts.channel, releases, required, gap, leads_to_lost: false }
 }

@@ -171,7 +171,7 @@ impl<'x> Beside<'x> {
 
 /// Where a line of the page of a project leads.
 fn leads_to(catalog: &Catalog, facing: &Facing<'_>, place: usize, line: &Dependency) -> Option<usize> {
-    let Target::Project(found) = target(catalog, facing.software(), place, line) else { return None };
+    let Target::Project(found) = target(catalog, facing, place, line) else { return None };
     Some(found)
 }
 

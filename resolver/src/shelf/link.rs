@@ -15,7 +15,6 @@ use super::{Link, LinkKind, Rules, Shelf, Stocked, classes, ripe_at};
 use crate::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::overlay::{self, Bound};
 use crate::request::Request;
-use crate::software::Software;
 use crate::solve::set::IndexSet;
 use crate::version::range::Range;
 use crate::version::{Minecraft, lenient};
@@ -88,8 +87,8 @@ pub(super) fn shelve<'a>(
             if judged.unusable.is_some() {
                 return Vec::new();
             }
-            let asked = names.asked_by(catalog, member.place, judged.release, &member.rules.jars);
-            links(catalog, request.software, member.place, (judged.release, asked), &facing, &there)
+            let asked = names.asked_by(catalog, member.place, (judged.release, &member.rules.jars), &facing);
+            links(catalog, member.place, (judged.release, asked), &facing, &there)
         });
         Rc::new(shelf(member, links.collect(), reader))
     });
@@ -162,7 +161,6 @@ pub(super) fn supports(
 /// call it by and its releases, oldest first.
 pub(super) fn links<'r: 'x, 'x>(
     catalog: &Catalog,
-    software: Software,
     place: usize,
     (release, asked): (&Release, Vec<Target>),
     facing: &Facing<'_>,
@@ -180,7 +178,7 @@ pub(super) fn links<'r: 'x, 'x>(
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
         // A project that does not take part cannot be there: nothing to bind, nothing to exclude.
-        let Target::Project(found) = target(catalog, software, place, dependency) else { continue };
+        let Target::Project(found) = target(catalog, facing, place, dependency) else { continue };
         let Some((to, peers)) = there(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),

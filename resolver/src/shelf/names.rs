@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bounds::Facing;
 use super::closure::{Target, in_order, target};
 use super::jars::Jars;
 use crate::catalog::{Catalog, Declared, DependencyKind, Project, Release, Source};
 use crate::declared::folded;
 use crate::overlay::is_called;
-use crate::request::Request;
-use crate::software::Software;
+use crate::request::{Request, has_any};
 use crate::unmanaged::UnmanagedJar;
 
 /// What the JARs of a plugin that come say of names, over all its releases. Names are folded.
@@ -68,7 +68,6 @@ enum Called {
 
 /// Who is called what on one server.
 pub(super) struct Names {
-    pub(super) software: Software,
     /// By folded name, who is meant first; None: nobody has been asked yet.
     called: Option<BTreeMap<String, Vec<Called>>>,
     /// Whether nothing can come that nobody has read.
@@ -94,20 +93,18 @@ pub(super) struct Bearer<'x> {
 
 impl Names {
     /// As long as nobody knows who takes part: names lead nowhere.
-    pub(super) fn unasked(software: Software) -> Self {
-        Self { software, called: None, read: false, ran: false }
+    pub(super) fn unasked() -> Self {
+        Self { called: None, read: false, ran: false }
     }
 
     /// The names of those that take part. What JARs say they are counts before what they provide, one that was asked for before
     /// one that only comes along, and all of them before JARs of people's own. Of a project whose JARs nobody has read there is
     /// what people call it, and its slug, instead.
     pub(super) fn of(catalog: &Catalog, request: &Request, bearers: &[Bearer<'_>]) -> Self {
-        let software = request.software;
         let mut claims = Vec::new();
         for Bearer { place, requested, spoken } in bearers {
             let project = &catalog.projects[*place];
-            let lost = request.running.as_ref().and_then(|running| running.lost_release(project));
-            if !project.releases.iter().chain(lost).any(|release| software.is_kin_of(release)) {
+            if !has_any(project, request.software, request.running.as_ref()) {
                 continue;
             }
             let mut claim = |second: bool, name: String| claims.push((second, !requested, &project.key, name, *place));
@@ -131,7 +128,7 @@ impl Names {
         }
         let read = bearers.iter().all(|bearer| !bearer.spoken.unread)
             && request.unmanaged.iter().all(|jar| jar.name.is_some());
-        Self { software, called: Some(called), read, ran: request.running.is_some() }
+        Self { called: Some(called), read, ran: request.running.is_some() }
     }
 
     /// All of it that matters to one plugin; None where nothing does.
@@ -143,7 +140,13 @@ impl Names {
 
     /// Where the names lead without which the JARs of a release that come do not load. It outranks the page: what that calls
     /// optional is required then.
-    pub(super) fn asked_by(&self, catalog: &Catalog, place: usize, release: &Release, jars: &Jars<'_>) -> Vec<Target> {
+    pub(super) fn asked_by(
+        &self,
+        catalog: &Catalog,
+        place: usize,
+        (release, jars): (&Release, &Jars<'_>),
+        facing: &Facing<'_>,
+    ) -> Vec<Target> {
         let Some(called) = self.called.as_ref().filter(|_| is_read(release)) else { return Vec::new() };
         let declared: Vec<&Declared> = jars.declared(release).into_iter().flatten().flatten().collect();
         let own: BTreeSet<String> = declared.iter().flat_map(|declared| declared.names()).map(folded).collect();
@@ -156,21 +159,27 @@ impl Names {
                 _ if own.contains(&folded) => {}
                 Some(Called::Project(found)) => targets.push(Target::Project(found)),
                 Some(Called::Own) => {}
-                None => targets.extend(self.on_page(catalog, place, release, name)),
+                None => targets.extend(self.on_page(catalog, place, (release, name), facing)),
             }
         }
         targets
     }
 
     /// Where a name leads that nobody on the server has: the page may have the project, as an optional one.
-    fn on_page(&self, catalog: &Catalog, place: usize, release: &Release, name: &str) -> Vec<Target> {
+    fn on_page(
+        &self,
+        catalog: &Catalog,
+        place: usize,
+        (release, name): (&Release, &str),
+        facing: &Facing<'_>,
+    ) -> Vec<Target> {
         let (mut unfetched, mut unsure) = (Vec::new(), false);
         for line in in_order(release) {
             match line.kind {
                 DependencyKind::Required | DependencyKind::Optional => {}
                 DependencyKind::Incompatible | DependencyKind::Embedded => continue,
             }
-            match target(catalog, self.software, place, line) {
+            match target(catalog, facing, place, line) {
                 Target::Project(found) if bears(&catalog.projects[found], name) => return vec![Target::Project(found)],
                 Target::Fetch(key) => unfetched.push(Target::Fetch(key)),
                 Target::Unread { .. } => unsure = true,

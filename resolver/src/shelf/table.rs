@@ -13,7 +13,7 @@ use super::bounds::Facing;
 use super::closure::{self, Gap};
 use super::jars::Jars;
 use super::java::Offer;
-use super::judge::{is_pinned, listed};
+use super::judge::{is_pinned, listed, place_among};
 use super::judgements::{Judged, Judgements};
 use super::link::{Peers, links, supports};
 use super::listing::{Policy, Reader};
@@ -44,6 +44,13 @@ pub(crate) struct Listing<'a> {
     pub(crate) name: &'a str,
     pub(crate) releases: Vec<&'a Release>,
     pub(crate) links: Vec<Vec<Link>>,
+}
+
+impl Listing<'_> {
+    /// The index of a release of the project.
+    pub(crate) fn index_of(&self, release: &Release) -> Option<usize> {
+        place_among(release, self.releases.iter().copied()).map(|place| place + 1)
+    }
 }
 
 /// A project as all servers with the same rules see it.
@@ -80,10 +87,13 @@ pub(crate) struct Place<'a> {
     /// The releases left open. With 0 it need not be installed.
     pub(crate) domain: IndexSet,
     /// What its releases ask of other projects, where that is another matter elsewhere: where a JAR that was read gives
-    /// names, where facts count that are not built in, and for other software than Paper.
+    /// names, where facts count that are not built in, where its page leads to what runs and pages have lost, and for other
+    /// software than Paper.
     pub(crate) named: Option<SharedLinks>,
     /// Which JARs come, where any that was read asks for others by name.
     asks: Option<Jars<'a>>,
+    /// Whether lines of its pages lead to what runs here and pages have lost.
+    leads_to_lost: bool,
     /// What its Plugin object says about its versions and those of others.
     pub(crate) requires: Option<Own<'a>>,
     /// Releases that count as running on every Paper (what runs now, under strategy `latest` of the server).
@@ -190,6 +200,7 @@ impl<'a> Desk<'a> {
                 domain,
                 named: None,
                 asks: member.spoken.asks().then_some(member.rules.jars),
+                leads_to_lost: member.judged.leads_to_lost,
                 requires: member.rules.requires,
                 stays: IndexSet::empty(),
             }
@@ -236,11 +247,13 @@ impl<'a> Desk<'a> {
         if let Some(&sheet) = self.sheet_of.get(&key) {
             return sheet;
         }
-        let (running, losers) = (&self.running, &self.losers);
+        let (running, losers, judgements) = (&self.running, &self.losers, &mut self.judgements);
         let listing = self.projects.entry(member.place).or_insert_with(|| {
             let runs = |release: &Release| running.contains(release.id.as_str());
-            // Of each server its own, also where several run the same: no other one may use it.
-            let lost = losers.iter().filter_map(|running| running.lost_release(member.project));
+            // Once for all servers that know the same of it. That no other one uses it is for the sheets to say.
+            let mut seen = HashSet::new();
+            let lost = losers.iter().filter_map(|running| judgements.lost(member.place, running));
+            let lost = lost.filter(|lost| seen.insert(std::ptr::from_ref(*lost)));
             let releases = listed(member.project, self.now, runs, lost);
             Listing { name: &member.project.name, releases, links: Vec::new() }
         });
@@ -296,7 +309,7 @@ impl<'a> Desk<'a> {
                 if !usable {
                     return Vec::new();
                 }
-                links(self.catalog, Software::Paper, *project, (release, Vec::new()), &Facing::NOBODY, &there)
+                links(self.catalog, *project, (release, Vec::new()), &Facing::NOBODY, &there)
             });
             listing.links = asks.collect();
         }
@@ -310,14 +323,14 @@ impl<'a> Desk<'a> {
                 let facing = Facing::of(request, &asked, place.requires);
                 let facts = facing.mentions(&self.catalog.projects[place.project]);
                 let facts = facts || facing.guesses(&self.catalog.projects[place.project]);
-                if !facts && place.asks.is_none() && request.software.is_paper() {
+                let page = place.asks.is_some() || place.leads_to_lost || !request.software.is_paper();
+                if !facts && !page {
                     continue;
                 }
                 let basis = facts.then(|| {
-                    let mut running = facing.running(self.catalog, place.project);
-                    let lost = request.running.iter().flat_map(|running| &running.lost);
-                    running.extend(lost.map(|lost| lost.release.id.as_str()));
-                    (place.requires, request.facts.all(), asked.clone(), running)
+                    let running = request.running.iter();
+                    let running = running.flat_map(|running| facing.running(self.catalog, running, place.project));
+                    (place.requires, request.facts.all(), asked.clone(), running.collect())
                 });
                 let known = shared.entry(place.sheet).or_default();
                 if let Some((_, links)) = known.iter().find(|(other, _)| *other == basis) {
@@ -330,8 +343,9 @@ impl<'a> Desk<'a> {
                         return Vec::new();
                     }
                     let asks = place.asks.iter();
-                    let asks = asks.flat_map(|jars| names.asked_by(self.catalog, place.project, release, jars));
-                    links(self.catalog, request.software, place.project, (release, asks.collect()), &facing, &there)
+                    let asks =
+                        asks.flat_map(|jars| names.asked_by(self.catalog, place.project, (release, jars), &facing));
+                    links(self.catalog, place.project, (release, asks.collect()), &facing, &there)
                 });
                 let links = Rc::new(asks.collect::<Vec<_>>());
                 place.named = Some(Rc::clone(&links));

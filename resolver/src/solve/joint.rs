@@ -13,6 +13,7 @@ use crate::solve::provider::{Chosen, Question};
 use crate::unseen::refuse_unseen;
 use crate::version::Minecraft;
 
+mod alone;
 mod aside;
 pub(crate) mod company;
 mod group;
@@ -189,10 +190,11 @@ impl<'a> Decided<'_, 'a> {
                 Some((place, (*chosen).filter(|_| one)?))
             });
             shared.any(|(place, chosen)| {
-                let releases = &self.fleet.tables.projects[&place.project].releases;
-                let chosen = releases.iter().position(|release| std::ptr::eq(*release, chosen));
-                let runs = (0..releases.len()).rfind(|&at| place.domain.has(at + 1) && running.has(releases[at]));
-                chosen.zip(runs).is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen + 1))
+                let listing = &self.fleet.tables.projects[&place.project];
+                let runs = |index: &usize| place.domain.has(*index) && running.has(listing.releases[index - 1]);
+                let runs = (1..=listing.releases.len()).rfind(runs);
+                (listing.index_of(chosen).zip(runs))
+                    .is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen))
             })
         })
     }
@@ -255,21 +257,14 @@ impl<'a> Decided<'_, 'a> {
 impl Choice<'_> {
     /// The same in the numbers of the server's own world.
     pub(crate) fn decision(&self, world: &World<'_>) -> Decision {
-        let place = |shelf: usize, release: &Release| {
-            world.shelves[shelf].releases.iter().position(|stocked| std::ptr::eq(stocked.release, release))
-        };
-        let releases = self.releases.iter().enumerate();
         let unfollowed: Vec<(usize, Option<usize>)> = self
             .unfollowed
             .iter()
-            .map(|&(shelf, stays)| (shelf, stays.and_then(|release| place(shelf, release))))
+            .map(|&(shelf, stays)| (shelf, stays.and_then(|release| world.shelves[shelf].place_of(release))))
             .collect();
         let whole = Question::whole(world, super::papers(world));
         Decision {
-            chosen: Chosen {
-                paper: self.paper - 1,
-                releases: releases.map(|(shelf, release)| place(shelf, (*release)?)).collect(),
-            },
+            chosen: Chosen::of(world, self.paper - 1, &self.releases),
             question: if self.keeps { whole.without(world, &unfollowed) } else { whole },
             unfollowed,
         }

@@ -60,7 +60,7 @@ impl Meter {
     }
 
     /// That the search ends here, as far as is known.
-    pub(super) fn gave_up(&self) -> GaveUp {
+    pub(crate) fn gave_up(&self) -> GaveUp {
         let clashes = self.clashes.borrow();
         let mut most: Vec<(&String, &u64)> = clashes.iter().collect();
         // The map is in the order of the names, and this keeps it for equal counts.

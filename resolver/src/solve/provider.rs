@@ -13,6 +13,7 @@ use super::GaveUp;
 use super::best_case::BestCase;
 use super::meter::{Clashes, Meter};
 use super::set::{Index, IndexSet};
+use crate::catalog::Release;
 use crate::shelf::{Class, Shelf, World, class_of};
 use crate::unusable::Unusable;
 
@@ -128,6 +129,14 @@ pub(crate) struct Chosen {
     pub(crate) paper: usize,
     /// Per shelf; `None`: not installed.
     pub(crate) releases: Vec<Option<usize>>,
+}
+
+impl Chosen {
+    /// A Paper (by its place) with the releases that were chosen for a server with its group, per shelf.
+    pub(crate) fn of(world: &World<'_>, paper: usize, releases: &[Option<&Release>]) -> Self {
+        let releases = world.shelves.iter().zip(releases);
+        Self { paper, releases: releases.map(|(shelf, release)| shelf.place_of((*release)?)).collect() }
+    }
 }
 
 /// pubgrub's proof that there is no solution.

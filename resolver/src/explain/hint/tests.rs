@@ -58,6 +58,19 @@ fn a_way_with_too_many_steps_is_said_not_to_have_been_tried_and_one_wait_for_all
 }
 
 #[test]
+fn of_several_ways_with_too_many_steps_the_shortest_is_told_whichever_was_seen_first() {
+    let too_many = |steps: usize| HintsLeftOut::TooManyAtOnce { steps };
+    for seen in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
+        let untried = Untried::default();
+        seen.into_iter().for_each(|steps| untried.note(too_many(steps)));
+        assert_eq!(untried.told(), Some(too_many(7)), "{seen:?}");
+        untried.note(HintsLeftOut::BudgetUsedUp);
+        untried.note(too_many(7));
+        assert_eq!(untried.told(), Some(HintsLeftOut::BudgetUsedUp), "what lies with the question counts");
+    }
+}
+
+#[test]
 fn another_step_goes_beside_each_way_that_acts_and_makes_none_too_long() {
     let pin = HintStep::PinServer { version: "1.21.10".parse().unwrap(), build: None };
     let unpin = HintStep::UnpinPlugin { object: "a".to_owned() };

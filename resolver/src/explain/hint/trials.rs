@@ -1,6 +1,7 @@
 //! Pure. Trying ways out: each is solved for, and what could not be tried is kept in mind, so that it can be said.
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
@@ -29,11 +30,12 @@ pub(super) struct Untried(Cell<Option<HintsLeftOut>>);
 
 impl Untried {
     /// Notes why something was not tried. Of several reasons the one that lies with the question counts: without it there may be no other.
+    /// Of several ways with too many steps the shortest does: so much has to be set at the least.
     pub(super) fn note(&self, why: HintsLeftOut) {
         let rank = |why: HintsLeftOut| match why {
-            HintsLeftOut::TooManyAtOnce { .. } => 0,
-            HintsLeftOut::BudgetUsedUp => 1,
-            HintsLeftOut::GroupTooLarge { .. } => 2,
+            HintsLeftOut::TooManyAtOnce { steps } => (0, Reverse(steps)),
+            HintsLeftOut::BudgetUsedUp => (1, Reverse(0)),
+            HintsLeftOut::GroupTooLarge { .. } => (2, Reverse(0)),
         };
         if self.0.get().is_none_or(|known| rank(known) < rank(why)) {
             self.0.set(Some(why));

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
+use super::alone::Alone;
 use super::party::{Known, Party};
 use super::provider::{self, Settled};
 use super::{Choice, Verdict};
@@ -30,6 +31,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) changed: Vec<Option<Seat<'a>>>,
     /// Per seat that was set aside, whether the shared plugins stay within what would work there.
     pub(crate) heeded: Vec<bool>,
+    /// What those that go together could have alone.
+    pub(super) alone: Alone,
 }
 
 impl<'a> Outcome<'a> {
@@ -71,6 +74,7 @@ pub(crate) fn decide<'a>(
         verdicts: hard.into_iter().map(|hard| Verdict::GaveUp(hard.unwrap_or_else(|| gave_up.clone()))).collect(),
         changed: vec![None; seats.len()],
         heeded: vec![false; seats.len()],
+        alone: Alone::default(),
     })
 }
 
@@ -123,19 +127,15 @@ pub(crate) fn decide_within<'a>(
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
         let settled = heed(&sits, &left, &party, settled, meter, &mut heeded);
         for (seat, &at) in left.iter().enumerate() {
-            let releases = party.slot_of[seat].iter().map(|&slot| {
-                let listing = &tables.projects[&party.slots[slot].project];
-                settled.releases[slot].checked_sub(1).map(|place| listing.releases[place])
-            });
             verdicts[at] = Verdict::Member(Choice {
                 paper: settled.papers[seat],
-                releases: releases.collect(),
+                releases: party.releases(seat, &settled),
                 unfollowed: std::mem::take(&mut behind[at]),
                 keeps: changed[at].is_some(),
             });
         }
     }
-    Ok(Outcome { verdicts, changed, heeded })
+    Ok(Outcome { verdicts, changed, heeded, alone: Alone::default() })
 }
 
 /// Servers that go together, and the best for them.
@@ -173,13 +173,10 @@ fn follow<'a>(
     }
     let mut seat = seat.clone();
     for (place, (shelf, stays)) in seat.shelves.iter_mut().zip(world.shelves.iter().zip(&decision.question.stays)) {
-        let listed = &tables.projects[&place.project].releases;
-        let number = |index: usize| {
-            let release = shelf.releases[index - 1].release;
-            listed.iter().position(|listed| std::ptr::eq(*listed, release))
-        };
-        let stays = stays.members(1, shelf.releases.len()).filter_map(number);
-        place.stays = IndexSet::of(stays.map(|number| number + 1));
+        let listing = &tables.projects[&place.project];
+        let stays = stays.members(1, shelf.releases.len());
+        let stays = stays.filter_map(|index| listing.index_of(shelf.releases[index - 1].release));
+        place.stays = IndexSet::of(stays);
     }
     let mut behind = Vec::new();
     for (shelf, stays) in decision.unfollowed {

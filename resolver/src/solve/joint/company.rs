@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
+use super::alone::{Shares, alone};
 use super::aside::{self, Outcome, works};
 use super::party::{Known, Party};
 use super::{Choice, Fleet, Verdict, provider};
@@ -51,6 +52,8 @@ pub(crate) struct Clash {
     pub(crate) shelf: usize,
     /// What that server could have, then what each of the others could that stand against it.
     pub(crate) could: Vec<Could>,
+    /// How many of those are not told.
+    pub(crate) more: usize,
 }
 
 /// What stands on another server, as it was chosen, against a release of a plugin that both share.
@@ -106,51 +109,54 @@ impl<'c, 'a> Company<'c, 'a> {
         }
     }
 
-    /// The server alone on these Papers, without some of its shelves; `None`: nothing.
-    fn alone(&self, at: usize, papers: IndexSet, gone: &[usize], known: &mut Known) -> Option<Party<'c, 'a>> {
-        let mut party = Party::of(self.tables, vec![self.seat(at)]);
-        party.papers[0] = papers;
-        for &shelf in gone {
-            let slot = party.slot_of[0][shelf];
-            party.slots[slot].domain = IndexSet::absent();
-        }
-        party.narrow(known)?;
-        Some(party)
+    /// What the members could have alone: on the Papers that were chosen if `settled`, or else on those that are open to them.
+    fn shares(&self, settled: bool) -> &'c Shares {
+        let alone = &self.outcome.alone;
+        let known = if settled { &alone.settled } else { &alone.open };
+        known.get_or_init(|| {
+            let members = self.outcome.members().into_iter().map(|at| {
+                let chosen = self.choice(at).filter(|_| settled);
+                let papers = chosen.map_or_else(|| self.seat(at).open.clone(), |choice| IndexSet::of([choice.paper]));
+                (at, self.seat(at), papers)
+            });
+            Shares::of(self.tables, members)
+        })
     }
 
     /// Who shares a plugin with the server and has no release of it in common with it: on `mine` (Papers) of the server
-    /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`.
-    pub(crate) fn clashes(&self, mine: &IndexSet, settled: bool) -> Vec<Clash> {
-        self.clashes_without(&[], mine, settled)
-    }
-
-    /// The same as if some shelves of the server were not there.
-    pub(crate) fn clashes_without(&self, gone: &[usize], mine: &IndexSet, settled: bool) -> Vec<Clash> {
-        let mut known = Known::default();
-        let Some(me) = self.alone(self.me, mine.clone(), gone, &mut known) else { return Vec::new() };
-        let mut clashes: Vec<Clash> = Vec::new();
-        for other in self.others() {
-            let papers = if settled { self.papers_before(other) } else { self.seat(other).open.clone() };
-            let Some(them) = self.alone(other, papers, &[], &mut known) else { continue };
-            for shelf in (0..me.seats[0].shelves.len()).filter(|shelf| !gone.contains(shelf)) {
-                let Some(theirs) = self.shared(shelf, other) else { continue };
-                let could = |seat: usize, party: &Party<'_, '_>, shelf: usize| Could {
-                    seat,
-                    papers: party.papers[0].clone(),
-                    releases: party.slots[party.slot_of[0][shelf]].domain.clone(),
-                };
-                let (mine, theirs) = (could(self.me, &me, shelf), could(other, &them, theirs));
-                if !mine.releases.is_disjoint(&theirs.releases) {
-                    continue;
-                }
-                match clashes.iter_mut().find(|clash| clash.shelf == shelf) {
-                    Some(clash) => clash.could.push(theirs),
-                    None => clashes.push(Clash { shelf, could: vec![mine, theirs] }),
+    /// in question, and on the Papers that are open to the others; those of servers before it are settled if `settled`. Without
+    /// some shelves of the server. So `many` of what servers could have are told, that of the server first; the others are counted.
+    pub(crate) fn clashes(&self, gone: &[usize], mine: &IndexSet, settled: bool, many: usize) -> Vec<Clash> {
+        let seat = self.seat(self.me);
+        let Some(me) = alone(self.tables, seat, mine.clone(), gone, &mut Known::default()) else { return Vec::new() };
+        let others = [(self.shares(settled), 0..self.me), (self.shares(false), self.me + 1..self.seats.len())];
+        let shelves = seat.shelves.iter().enumerate().filter(|(shelf, _)| !gone.contains(shelf));
+        let clash = |(shelf, place): (usize, &Place<'a>)| {
+            let releases = &me.slots[me.slot_of[0][shelf]].domain;
+            let (mut against, mut count) = (Vec::new(), 0);
+            for (shares, range) in &others {
+                for sharers in shares.of_project(place.project) {
+                    let theirs = &self.seat(sharers.like.0).shelves[sharers.like.1].latest;
+                    let is_one = place.latest.iter().any(|object| theirs.contains(object));
+                    if !is_one || !sharers.releases.is_disjoint(releases) {
+                        continue;
+                    }
+                    let seats = sharers.within(range);
+                    count += seats.len();
+                    against.extend(seats.iter().take(many).map(|&seat| (seat, shares, &sharers.releases)));
                 }
             }
-        }
-        clashes.sort_by_key(|clash| clash.shelf);
-        clashes
+            against.sort_by_key(|(seat, _, _)| *seat);
+            let mine = Could { seat: self.me, papers: me.papers[0].clone(), releases: releases.clone() };
+            let theirs = against.into_iter().map(|(seat, shares, releases)| Could {
+                seat,
+                papers: shares.papers(seat).clone(),
+                releases: releases.clone(),
+            });
+            let could: Vec<Could> = std::iter::once(mine).chain(theirs).take(many).collect();
+            (count > 0).then(|| Clash { shelf, more: count + 1 - could.len(), could })
+        };
+        shelves.filter_map(clash).collect()
     }
 
     /// A smallest part of the others that the server does not go with on these Papers; nothing for a group too large.
@@ -177,6 +183,17 @@ impl<'c, 'a> Company<'c, 'a> {
         settled: bool,
         meter: &Meter,
     ) -> Result<bool, GaveUp> {
+        Ok(self.releases_with(others, mine, settled, meter)?.is_some())
+    }
+
+    /// What the server would have with these others on these Papers, per shelf; `None`: it does not go with them.
+    pub(crate) fn releases_with(
+        &self,
+        others: &[usize],
+        mine: &IndexSet,
+        settled: bool,
+        meter: &Meter,
+    ) -> Result<Option<Vec<Option<&'a Release>>>, GaveUp> {
         let mut all: Vec<usize> = others.iter().copied().chain([self.me]).collect();
         all.sort_unstable();
         let mut party = Party::of(self.tables, all.iter().map(|&at| self.seat(at)).collect());
@@ -187,7 +204,8 @@ impl<'c, 'a> Company<'c, 'a> {
                 *papers = self.papers_before(at);
             }
         }
-        Ok(provider::solve(&party, meter)?.is_some())
+        let seat = all.partition_point(|&at| at < self.me);
+        Ok(provider::solve(&party, meter)?.map(|settled| party.releases(seat, &settled)))
     }
 
     /// Whose Paper, as settled, has no use for a release (by its index) of a shared plugin; with what they could have.
@@ -219,8 +237,7 @@ impl<'c, 'a> Company<'c, 'a> {
 
     fn apart_there(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> Apart {
         let shelves = &self.seat(at).shelves;
-        let chosen =
-            |shelf: usize| choice.releases[shelf].and_then(|release| self.number(shelves[shelf].project, release));
+        let chosen = |shelf: usize| self.tables.projects[&shelves[shelf].project].index_of(choice.releases[shelf]?);
         let named = |shelf: usize, index: usize| {
             let listing = &self.tables.projects[&shelves[shelf].project];
             format!("{} {}", listing.name, listing.releases[index - 1].version)
@@ -265,13 +282,7 @@ impl<'c, 'a> Company<'c, 'a> {
 
     /// The number, in the common numbering, of a release of the server in question.
     pub(crate) fn index_of(&self, shelf: usize, release: &Release) -> Option<usize> {
-        self.number(self.seat(self.me).shelves[shelf].project, release)
-    }
-
-    /// The same of any project.
-    fn number(&self, project: usize, release: &Release) -> Option<usize> {
-        let listing = &self.tables.projects[&project];
-        listing.releases.iter().position(|listed| std::ptr::eq(*listed, release)).map(|place| place + 1)
+        self.tables.projects[&self.seat(self.me).shelves[shelf].project].index_of(release)
     }
 
     /// Whether the server has this Paper (by its index) or a newer one.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pubgrub::VersionSet;
 
 use super::provider::Settled;
+use crate::catalog::Release;
 use crate::shelf::table::{Seat, Tables};
 use crate::solve::GaveUp;
 use crate::solve::meter::Meter;
@@ -117,6 +118,15 @@ impl<'x, 'a> Party<'x, 'a> {
         let supports = self.tables.sheets[place.sheet].supports[paper - 1].union(&place.stays);
         let insists = self.slots[self.slot_of[seat][shelf]].insists();
         if insists { supports } else { supports.union(&IndexSet::absent()) }
+    }
+
+    /// What is settled for a server, per shelf; `None`: not installed.
+    pub(crate) fn releases(&self, seat: usize, settled: &Settled) -> Vec<Option<&'a Release>> {
+        let releases = self.slot_of[seat].iter().map(|&slot| {
+            let listing = &self.tables.projects[&self.slots[slot].project];
+            settled.releases[slot].checked_sub(1).map(|place| listing.releases[place])
+        });
+        releases.collect()
     }
 
     /// Drops Papers and releases that no solution can have, looking at each server's Paper and one plugin at a time

@@ -7,7 +7,9 @@ use crate::explain::human;
 use crate::request::VersionWish;
 use crate::solve::Limit;
 
+mod alone;
 mod brute;
+mod lost;
 mod small;
 
 use small::{Random, fleet};

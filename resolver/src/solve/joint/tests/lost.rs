@@ -1,0 +1,66 @@
+//! Pure. Groups whose servers run what its pages have lost.
+
+use super::small::{Small, fleet};
+use super::*;
+use crate::request::{PaperWish, Running};
+
+/// So many servers that ask for the same and run what it comes to alone, on the Minecraft that they run on and after all pages have lost it;
+/// `None`: it comes to nothing.
+fn like_one(seed: u64, servers: usize) -> Option<Small> {
+    let mut problem = fleet(seed);
+    let mut request = problem.requests.swap_remove(0);
+    request.running = None;
+    let lock = crate::resolve(&problem.catalog, &request, problem.now).ok()?.lock;
+    for project in &mut problem.catalog.projects {
+        project.releases.retain(|release| lock.plugins.iter().all(|locked| locked.release_id != release.id));
+    }
+    request.paper = PaperWish::Pin { version: lock.minecraft.clone() };
+    request.running = Some(Running::of(&lock).with_lost(&lock, &problem.catalog));
+    let copy = |number: usize| Request { server: format!("games/{number:03}"), ..request.clone() };
+    problem.requests = (0..servers).map(copy).collect();
+    Some(problem)
+}
+
+/// How many releases pages have lost at the tables of all, and how many sheets there are for how many plugins.
+fn at_the_tables(problem: &Small) -> (usize, usize, usize) {
+    let fleet = Fleet::read(&problem.catalog, &problem.requests, problem.now);
+    let listed = fleet.tables.projects.values().map(|listing| listing.releases.len()).sum::<usize>();
+    let on_page = |place: &usize| problem.catalog.projects[*place].releases.len();
+    let on_pages = fleet.tables.projects.keys().map(on_page).sum::<usize>();
+    (listed - on_pages, fleet.tables.sheets.len(), fleet.tables.projects.len())
+}
+
+#[test]
+fn a_release_that_many_servers_know_alike_is_at_their_tables_once_and_so_is_what_they_think_of_it() {
+    let groups = |problem: &Small| groups(&problem.requests).len() == 1 && problem.requests[0].plugins.len() > 1;
+    let problem = (0..500).filter_map(|seed| like_one(seed, 200)).find(groups).unwrap();
+    let run = problem.requests[0].running.as_ref().unwrap().lost.len();
+    let (lost, sheets, plugins) = at_the_tables(&problem);
+    assert!(run > 0 && (lost, sheets) == (run, plugins), "{lost} of {run}, {sheets} of {plugins}");
+
+    // What another lock knows otherwise is another one's: of one release two, and of no other any more.
+    let mut apart = problem;
+    apart.requests[7].running.as_mut().unwrap().lost[0].release.java = Some(8);
+    assert_eq!(at_the_tables(&apart).0, run + 1);
+}
+
+#[test]
+fn servers_that_run_the_same_and_know_the_same_of_it_come_together_to_what_each_comes_to_alone() {
+    let (mut kept, mut shared) = (0, 0);
+    for seed in 0..400 {
+        let Some(problem) = like_one(seed, 3) else { continue };
+        let answers = resolve_fleet(&problem.catalog, &problem.requests, problem.now, Budget::default());
+        for ((_, answer), request) in answers.iter().zip(&problem.requests) {
+            // What runs goes together, so there is an answer.
+            let lock = &answer.as_ref().unwrap_or_else(|no| panic!("seed {seed}: {no:?}")).lock;
+            assert_eq!(*lock, crate::resolve(&problem.catalog, request, problem.now).unwrap().lock, "seed {seed}");
+            let lost = &request.running.as_ref().unwrap().lost;
+            let stays = lost.iter().filter(|lost| {
+                lock.plugins.iter().any(|locked| locked.key == lost.project && locked.release_id == lost.release.id)
+            });
+            kept += stays.count();
+            shared += usize::from(request.plugins.iter().any(|wish| wish.version == VersionWish::Latest));
+        }
+    }
+    assert!(kept > 100 && shared > 100, "too few to prove anything: {kept}, {shared}");
+}
