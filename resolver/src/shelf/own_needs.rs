@@ -57,11 +57,14 @@ pub(super) fn kept<'a>(
     let mut needs = by_names(request);
     needs.extend(by_pages(judgements, request, &files, gap));
     needs.retain(|need| !need.is_met_by_own(catalog, request, &files));
+    let mut kept: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    if needs.is_empty() {
+        return kept;
+    }
     for (&place, (_, rules)) in asked {
         let spoken = judgements.spoken(place, &rules.jars);
         needs.retain(|need| !need.is_met_by(&catalog.projects[place], &spoken));
     }
-    let mut kept: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for key in unasked(request).iter().filter(|_| !needs.is_empty()) {
         let Some(place) = judgements.find_or_note(key, gap) else { continue };
         let spoken = judgements.spoken(place, &Jars::main_for(request.software));
@@ -79,13 +82,15 @@ fn unasked(request: &Request) -> &[ProjectKey] {
 }
 
 /// The names that JARs of people's own do not load without.
-fn by_names(request: &Request) -> Vec<Need<'_>> {
+fn by_names<'a>(request: &'a Request) -> Vec<Need<'a>> {
     if request.unmanaged_plugins == UnmanagedPlugins::Ignore || !request.software.is_minecraft() {
         return Vec::new();
     }
-    let of = |jar: &'_ UnmanagedJar| jar.depend.iter().map(|name| BTreeSet::from([folded(name)])).collect::<Vec<_>>();
-    let jars = request.unmanaged.iter();
-    jars.flat_map(|jar| of(jar).into_iter().map(|names| Need { file: &jar.file, project: None, names })).collect()
+    let of = |jar: &'a UnmanagedJar| {
+        let names = jar.depend.iter().map(|name| BTreeSet::from([folded(name)]));
+        names.map(|names| Need { file: &jar.file, project: None, names })
+    };
+    request.unmanaged.iter().flat_map(of).collect()
 }
 
 /// What the pages of these files require. What has to be read first is noted in `gap`.
