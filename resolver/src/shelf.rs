@@ -41,6 +41,7 @@ use judge::place_among;
 pub(crate) use judge::{is_older, is_pinned};
 use judgements::Judgements;
 use listing::{Known, Policy, Reader};
+pub(crate) use own_needs::Missing;
 use paper::Candidate;
 
 /// Releases beyond this many (the oldest) are left off a shelf: an index is 16 bits, and nobody publishes as many.
@@ -106,7 +107,7 @@ pub(crate) struct Shelf<'a> {
     pub(crate) project: &'a Project,
     /// `None`: only other plugins need it.
     pub(crate) asked: Option<Asked<'a>>,
-    /// JARs of people's own that do not load without it, where nobody asks for it and it runs.
+    /// JARs of people's own that need it, where nobody asks for it and it runs.
     pub(crate) kept_for: Vec<String>,
     pub(crate) rules: Rules<'a>,
     /// The channel used: that of the rules, or the best there is when the project has nothing on it.

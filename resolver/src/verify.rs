@@ -139,7 +139,7 @@ pub enum Unmet {
         /// The objects that ask for it.
         objects: Vec<String>,
     },
-    /// A plugin runs that nobody asks for, JARs of people's own do not load without it, and it is not in the lock.
+    /// A plugin runs that nobody asks for, JARs of people's own need it, and it is not in the lock.
     MissingForFiles {
         /// Plugin name.
         plugin: String,

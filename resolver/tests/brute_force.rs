@@ -139,7 +139,10 @@ fn fault(problem: &Problem, steps: u64) -> Result<Outcome, String> {
         return Err(format!("found {found:?}\n best {best:?}"));
     }
     let complaints = match (book, answer) {
-        (Ok(book), Ok(Resolution { lock, explanation: _ })) => checker::complaints_by(&book, &lock),
+        (Ok(book), Ok(Resolution { lock, explanation })) => {
+            let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+            checker::complaints_by(&book, &lock, Some(&solved.warnings))
+        }
         (_, Err(_)) | (Err(_), _) => Vec::new(),
     };
     if complaints.is_empty() { Ok(found) } else { Err(complaints.join("; ")) }

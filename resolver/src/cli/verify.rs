@@ -193,7 +193,7 @@ fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
             (plugin.clone(), format!("is not in the lock; Plugin {} asks for it", objects.join(", ")))
         }
         Unmet::MissingForFiles { plugin, files } => {
-            (plugin.clone(), format!("is not in the lock; {} does not load without it", files.join(", ")))
+            (plugin.clone(), format!("is not in the lock; needed by {}", files.join(", ")))
         }
         Unmet::NotAskedFor { plugin, version } => {
             (format!("{plugin} {version}"), "is in the lock; nobody asks for it or needs it".to_owned())

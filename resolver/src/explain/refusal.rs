@@ -317,7 +317,7 @@ pub enum Reason {
         /// Why.
         unusable: Unusable,
     },
-    /// A plugin runs that nobody asks for, and JARs of people's own do not load without it.
+    /// A plugin runs that nobody asks for, and JARs of people's own need it, by what is inside them or by their pages.
     NeededByFiles {
         /// Plugin name.
         plugin: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Down;
-use crate::catalog::{BuildChannel, Channel};
+use crate::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -107,6 +107,15 @@ pub enum Warning {
         version: String,
         /// Why they do not go together.
         because: Unusable,
+    },
+    /// The page of a JAR of one's own requires a plugin that nothing on the server is known to be. Nothing is brought for a file.
+    FileLacks {
+        /// Its name in `plugins/`.
+        file: String,
+        /// What it requires.
+        plugin: String,
+        /// Where that is: a Plugin that asks for it brings it.
+        project: ProjectKey,
     },
     /// Several files declare or provide one plugin name, of which the server loads one.
     SharedName {

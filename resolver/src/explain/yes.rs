@@ -14,7 +14,7 @@ use crate::lock::Guess;
 use crate::request::{OverrideMode, PaperWish, Running};
 use crate::shelf::listing::Known;
 use crate::shelf::strangers::Strangers;
-use crate::shelf::{Link, Stocked, World, is_older};
+use crate::shelf::{Link, Missing, Stocked, World, is_older};
 use crate::solve::Decision;
 use crate::solve::answer::{needed_by, used_facts};
 use crate::solve::provider::{Question, find};
@@ -352,6 +352,9 @@ fn own_files(world: &World<'_>, decision: &Decision, changes: bool) -> Vec<Warni
             .iter()
             .map(|(file, because)| Warning::UnmanagedRefused { file: file.clone(), because: because.clone() }),
     );
+    warnings.extend(world.missing(&decision.chosen).into_iter().map(|Missing { file, plugin, project }| {
+        Warning::FileLacks { file: file.to_owned(), plugin: plugin.to_owned(), project: project.clone() }
+    }));
     let minds = world.request.unmanaged_plugins != UnmanagedPlugins::Ignore && world.request.software.is_minecraft();
     // The Java of a file is read with the rest: without it nobody may have looked.
     let read = |jar: &&UnmanagedJar| jar.name.is_some() && (jar.java.is_some() || jar.api_version.is_some());

@@ -9,6 +9,7 @@ use super::Scope;
 use crate::catalog::{Channel, ProjectKey};
 use crate::lock::{Lock, LockReason, LockedPlugin};
 use crate::request::{Hold, ImagePolicy, PaperWish, PluginWish, Request, VersionWish};
+use crate::unmanaged::UnmanagedPlugins;
 use crate::version::Minecraft;
 
 /// What runs, as far as it has to be known to be held.
@@ -141,11 +142,12 @@ fn moving(request: &Request, runs: &Present, scope: &Scope) -> Vec<bool> {
     spread(runs, is_named, |needers| !needers.is_empty() && needers.iter().all(|moves| *moves))
 }
 
-/// Which of the plugins that run somebody still asks for, or needs for what is asked for.
+/// Which of the plugins that run somebody still asks for, or needs for what is asked for, or for a JAR of people's own.
 fn reached(request: &Request, runs: &Present) -> Vec<bool> {
+    let minds = request.unmanaged_plugins != UnmanagedPlugins::Ignore;
     let is_asked_for = |plugin: &PresentPlugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => request.plugins.iter().any(|wish| objects.contains(&wish.object)),
-        LockReason::NeededBy(_) => false,
+        LockReason::NeededBy(names) => minds && request.unmanaged.iter().any(|jar| names.contains(&jar.file)),
     };
     spread(runs, is_asked_for, |needers| needers.contains(&true))
 }

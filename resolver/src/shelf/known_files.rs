@@ -19,7 +19,7 @@ use crate::unusable::{Apart, Unusable};
 /// A JAR of people's own with the release that it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownFile<'a> {
-    file: &'a str,
+    pub(super) file: &'a str,
     /// Of the project.
     pub(super) place: usize,
     pub(super) project: &'a Project,
@@ -38,12 +38,13 @@ impl Eq for KnownFile<'_> {}
 impl KnownFile<'_> {
     /// Whether it is of the project at `place`, or of what is called so at another site.
     pub(super) fn is_of(&self, catalog: &Catalog, place: usize) -> bool {
-        self.place == place || self.is_namesake(&catalog.projects[place])
+        self.place == place || are_namesakes(self.project, &catalog.projects[place])
     }
+}
 
-    fn is_namesake(&self, other: &Project) -> bool {
-        self.project.key.source != other.key.source && self.project.name.eq_ignore_ascii_case(&other.name)
-    }
+/// Whether they are one plugin at two sites.
+pub(super) fn are_namesakes(one: &Project, other: &Project) -> bool {
+    one.key.source != other.key.source && one.name.eq_ignore_ascii_case(&other.name)
 }
 
 /// The files that count, by name. One whose project is among `members`, at whatever site, is a second file of a plugin that is there

@@ -47,6 +47,14 @@ impl Spoken {
         if self.read { self.own.contains(name) || self.provides.contains(name) } else { is_called(project, name) }
     }
 
+    /// The names (folded) under which other plugins find the project.
+    pub(super) fn names(&self, project: &Project) -> BTreeSet<String> {
+        if self.read {
+            return self.own.union(&self.provides).cloned().collect();
+        }
+        [&project.name, &project.key.project, &project.id].into_iter().map(|name| folded(name)).collect()
+    }
+
     /// Whether any release asks for anybody.
     pub(super) fn asks(&self) -> bool {
         !self.asks.is_empty()

@@ -1,65 +1,167 @@
-//! Pure. What JARs of people's own do not load without: a plugin that runs for one of them stays, although nobody asks for it.
+//! Pure. What JARs of people's own need, by what is inside them and by the pages of those whose release is known: a plugin that runs for one
+//! of them stays, although nobody asks for it. Nothing is brought for them; what only a page requires and nobody has is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::closure::Gap;
+use super::bounds::Facing;
+use super::closure::{Gap, Target, find, in_order, target};
 use super::companions::Companion;
 use super::jars::Jars;
 use super::judgements::Judgements;
-use super::{Asked, Rules};
-use crate::catalog::{Channel, ProjectKey};
+use super::known_files::{KnownFile, are_namesakes, known_files};
+use super::names::Spoken;
+use super::{Asked, Rules, World};
+use crate::catalog::{Catalog, Channel, DependencyKind, Project, ProjectKey};
 use crate::declared::folded;
 use crate::request::Request;
+use crate::solve::provider::Chosen;
 use crate::unmanaged::{UnmanagedJar, UnmanagedPlugins};
+
+/// What a JAR of people's own needs.
+struct Need<'a> {
+    /// Its name in `plugins/`.
+    file: &'a str,
+    /// Where that is; None: a name says not where.
+    project: Option<&'a Project>,
+    /// The names, folded, under which it is found. Whoever has one of them will do.
+    names: BTreeSet<String>,
+}
+
+impl Need<'_> {
+    fn is_met_by(&self, project: &Project, spoken: &Spoken) -> bool {
+        let is_it = |own: &Project| std::ptr::eq(own, project) || are_namesakes(own, project);
+        self.project.is_some_and(is_it) || self.names.iter().any(|name| spoken.bears(project, name))
+    }
+
+    /// Whether a JAR of people's own will do.
+    fn is_met_by_own(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
+        let has_one = |jar: &UnmanagedJar| jar.names().any(|name| self.names.contains(&folded(name)));
+        let place = self.project.and_then(|project| find(catalog, &project.key));
+        let is_it = |file: &KnownFile<'_>| place.is_some_and(|place| file.is_of(catalog, place));
+        request.unmanaged.iter().any(has_one) || files.iter().any(is_it)
+    }
+}
 
 /// The plugins that nobody asks for and that stay, by the places of their projects, with the files that need each.
 ///
-/// Only what runs stays: a JAR that lacks somebody does not load today either, and nothing gets worse for it. What was brought
-/// for a managed plugin may be needed by a JAR that its owner added later; nobody told us, and the JAR says it itself.
+/// Only what runs stays: a JAR that lacks somebody is no worse off than today. What was brought for a managed plugin may be needed by a JAR
+/// that its owner added later; nobody told us, and the JAR says it itself, or its page does.
 pub(super) fn kept<'a>(
     judgements: &mut Judgements<'a>,
     request: &'a Request,
     asked: &BTreeMap<usize, (Asked<'a>, Rules<'a>)>,
     gap: &mut Gap,
 ) -> BTreeMap<usize, Vec<String>> {
+    let catalog = judgements.catalog;
+    let requested: BTreeSet<usize> = asked.keys().copied().collect();
+    let files = known_files(catalog, request, &requested);
+    let mut needs = by_names(request);
+    needs.extend(by_pages(judgements, request, (&files, &Facing::of(request, &requested, None)), gap));
+    needs.retain(|need| !need.is_met_by_own(catalog, request, &files));
     let mut kept: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    let mut needs = needs(request);
     if needs.is_empty() {
         return kept;
     }
-    let catalog = judgements.catalog;
     for (&place, (_, rules)) in asked {
         let spoken = judgements.spoken(place, &rules.jars);
-        needs.retain(|name, _| !spoken.bears(&catalog.projects[place], name));
+        needs.retain(|need| !need.is_met_by(&catalog.projects[place], &spoken));
     }
-    let unasked: &[ProjectKey] = request.running.as_ref().map_or(&[], |running| &running.unasked);
-    for key in unasked.iter().filter(|_| !needs.is_empty()) {
+    for key in unasked(request).iter().filter(|_| !needs.is_empty()) {
         let Some(place) = judgements.find_or_note(key, gap) else { continue };
         let spoken = judgements.spoken(place, &Jars::main_for(request.software));
-        let borne = needs.iter().filter(|(name, _)| spoken.bears(&catalog.projects[place], name));
-        let files: BTreeSet<&str> = borne.flat_map(|(_, files)| files.iter().copied()).collect();
-        if !files.is_empty() && !asked.contains_key(&place) {
+        let met = needs.iter().filter(|need| need.is_met_by(&catalog.projects[place], &spoken));
+        let files: BTreeSet<&str> = met.map(|need| need.file).collect();
+        if !files.is_empty() && !requested.contains(&place) {
             kept.insert(place, files.into_iter().map(str::to_owned).collect());
         }
     }
     kept
 }
 
-/// The names, folded, that JARs of people's own do not load without and none of them has, with their files.
-fn needs(request: &Request) -> BTreeMap<String, Vec<&str>> {
-    let mut needs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+fn unasked(request: &Request) -> &[ProjectKey] {
+    request.running.as_ref().map_or(&[], |running| &running.unasked)
+}
+
+/// The names that JARs of people's own do not load without.
+fn by_names<'a>(request: &'a Request) -> Vec<Need<'a>> {
     if request.unmanaged_plugins == UnmanagedPlugins::Ignore || !request.software.is_minecraft() {
-        return needs;
+        return Vec::new();
     }
-    for jar in &request.unmanaged {
-        for name in &jar.depend {
-            needs.entry(folded(name)).or_default().push(&jar.file);
+    let of = |jar: &'a UnmanagedJar| {
+        let names = jar.depend.iter().map(|name| BTreeSet::from([folded(name)]));
+        names.map(|names| Need { file: &jar.file, project: None, names })
+    };
+    request.unmanaged.iter().flat_map(of).collect()
+}
+
+/// What the pages of these files require. What has to be read first is noted in `gap`.
+fn by_pages<'a>(
+    judgements: &mut Judgements<'a>,
+    request: &'a Request,
+    (files, facing): (&[KnownFile<'a>], &Facing<'_>),
+    gap: &mut Gap,
+) -> Vec<Need<'a>> {
+    let catalog = judgements.catalog;
+    let mut needs = Vec::new();
+    for file in files {
+        for line in in_order(file.release).into_iter().filter(|line| line.kind == DependencyKind::Required) {
+            match target(catalog, facing, file.place, line) {
+                Target::Project(place) => {
+                    let project = &catalog.projects[place];
+                    let names = judgements.spoken(place, &Jars::main_for(request.software)).names(project);
+                    needs.push(Need { file: file.file, project: Some(project), names });
+                }
+                Target::Fetch(key) => drop(gap.fetch.insert(key)),
+                // It may be one of those that run, and is not to be taken away.
+                Target::Unread { .. } => {
+                    for key in unasked(request) {
+                        judgements.find_or_note(key, gap);
+                    }
+                }
+                Target::Outside(name) => {
+                    needs.push(Need { file: file.file, project: None, names: BTreeSet::from([folded(&name)]) });
+                }
+                // The others no page ever means.
+                Target::Nothing | Target::Unknown { .. } | Target::Missing(_) | Target::Own => {}
+            }
         }
     }
-    for name in request.unmanaged.iter().flat_map(UnmanagedJar::names) {
-        needs.remove(&folded(name));
-    }
     needs
+}
+
+/// What the page of a JAR of people's own requires and nobody on the server is known to be.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Missing<'x> {
+    /// The JAR.
+    pub(crate) file: &'x str,
+    /// What is required, by the name that people know.
+    pub(crate) plugin: &'x str,
+    /// Where it is.
+    pub(crate) project: &'x ProjectKey,
+}
+
+impl World<'_> {
+    /// What pages of files require and is not there with these releases either.
+    pub(crate) fn missing(&self, chosen: &Chosen) -> BTreeSet<Missing<'_>> {
+        let (catalog, request) = (self.judgements.catalog, self.request);
+        let asked = self.shelves.iter().filter(|shelf| shelf.asked.is_some());
+        let requested: BTreeSet<usize> = asked.filter_map(|shelf| find(catalog, &shelf.project.key)).collect();
+        let files = known_files(catalog, request, &requested);
+        let facing = Facing::of(request, &requested, None);
+        // All of it was read before there was a world.
+        let mut needs = by_pages(&mut self.judgements.continued(), request, (&files, &facing), &mut Gap::default());
+        needs.retain(|need| !need.is_met_by_own(catalog, request, &files));
+        // One that is asked for and does not come now is told elsewhere.
+        for (shelf, place) in self.shelves.iter().zip(&chosen.releases) {
+            if shelf.asked.is_some() || place.is_some() {
+                let spoken = Spoken::of(shelf.project, &shelf.rules.jars);
+                needs.retain(|need| !need.is_met_by(shelf.project, &spoken));
+            }
+        }
+        // What the source of a page does not have is believed to be there, as everywhere.
+        let known = needs.into_iter().filter_map(|need| Some((need.file, need.project?)));
+        known.map(|(file, project)| Missing { file, plugin: &project.name, project: &project.key }).collect()
+    }
 }
 
 /// The rules of a plugin that stays for them: nobody has written any, so it takes nothing that is younger than all that somebody

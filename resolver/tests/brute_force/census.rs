@@ -11,11 +11,11 @@ use resolver::unmanaged::UnmanagedPlugins;
 use super::needs::least_viaversion;
 use super::oracle::Outcome;
 use super::problem::Problem;
-use super::rules::{place_of, runs};
+use super::rules::{Book, place_of, runs};
 use super::texts;
 
 /// Kinds of problems and answers, and in how many of a thousand problems each has to come up.
-const LEAST: [(&str, u64); 47] = [
+const LEAST: [(&str, u64); 49] = [
     ("a project of Hangar", 150),
     ("a project of Hangar that needs another one", 30),
     ("a project of Hangar in two channels", 60),
@@ -58,6 +58,8 @@ const LEAST: [(&str, u64); 47] = [
     ("files of one's own that nobody minds", 20),
     ("a file of one's own whose release is known and whose plugin nobody asks for", 60),
     ("a chosen release beside such a file", 30),
+    ("a plugin that stays for the page of such a file", 2),
+    ("a plugin that the page of such a file requires and nobody is", 4),
     ("two servers", 30),
     ("two servers of which both move", 10),
     ("two servers of which one is set aside", 3),
@@ -205,11 +207,27 @@ impl Census {
         let known = minds && known.next().is_some();
         self.note("a file of one's own whose release is known and whose plugin nobody asks for", known);
         self.note("a chosen release beside such a file", known && !chosen.is_empty());
+        self.count_for_pages(problem, chosen);
         let running = request.running.as_ref().and_then(|running| running.java);
         self.note("a pinned image", request.image.is_some());
         let held = request.image.is_none() && request.image_policy != ImagePolicy::Follow && running.is_some();
         self.note("an image that a policy holds", held);
         self.note("published images", !catalog.images.is_empty());
+    }
+
+    /// Notes what pages of files require.
+    fn count_for_pages(&mut self, Problem { catalog, request, now }: &Problem, chosen: &[String]) {
+        let book = Book::open(catalog, request, *now).ok().filter(|_| !chosen.is_empty());
+        let by_pages = book.iter().flat_map(|book| book.by_pages.iter().map(move |want| (book, want)));
+        let of_chosen = |project: &Project| project.releases.iter().any(|release| chosen.contains(&release.id));
+        let (mut stays, mut lacks) = (false, false);
+        for (book, want) in by_pages {
+            let mut there = want.met_by.iter().map(|at| &book.members[*at]).filter(|member| of_chosen(member.project));
+            lacks |= there.clone().next().is_none();
+            stays |= there.any(|member| member.kept_for.iter().any(|file| file == want.file));
+        }
+        self.note("a plugin that stays for the page of such a file", stays);
+        self.note("a plugin that the page of such a file requires and nobody is", lacks);
     }
 
     /// Notes what two servers came to.

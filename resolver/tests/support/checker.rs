@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use resolver::catalog::{Artifact, Catalog, ImageTag, Release};
+use resolver::explain::Warning;
 use resolver::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
 use resolver::request::{PaperWish, Request};
 
+use super::own_jars;
 use super::rules::{Book, Terms, Unknown, runs};
 use super::texts;
 
 /// Everything that is wrong with a lock; empty: it satisfies the request.
 pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
     match Book::open(&with_lost(catalog, request), request, now) {
-        Ok(book) => complaints_by(&book, lock),
+        Ok(book) => complaints_by(&book, lock, None),
         Err(Unknown) => vec!["nobody can know yet: something is not read".to_owned()],
     }
 }
@@ -32,8 +34,8 @@ fn with_lost(catalog: &Catalog, request: &Request) -> Catalog {
     catalog
 }
 
-/// The same, with the rules at hand.
-pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
+/// The same, with the rules at hand; and with what is told beside the lock, whether that is so.
+pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock, told: Option<&[Warning]>) -> Vec<String> {
     let request = book.request;
     let mut found = Vec::new();
     let Some(paper) = paper(book, request, lock, &mut found) else { return found };
@@ -86,6 +88,7 @@ pub(crate) fn complaints_by(book: &Book<'_>, lock: &Lock) -> Vec<String> {
     }
     together(book, lock, &installed, &mut found);
     guesses(book, lock, &installed, &mut found);
+    found.extend(told.and_then(|told| own_jars::untold(book, lock, told)));
     found
 }
 

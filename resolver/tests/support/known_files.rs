@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use resolver::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use resolver::request::Request;
-use resolver::unmanaged::UnmanagedPlugins;
+use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 
 use super::membership::out;
 use super::needs::{BuiltIn, Leads, Needs, built_in, guessed, is_called};
@@ -15,18 +15,23 @@ use super::texts;
 /// A JAR of people's own that is a release of a project.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownFile<'a> {
-    place: usize,
+    pub(super) jar: &'a UnmanagedJar,
+    pub(super) place: usize,
     pub(super) project: &'a Project,
-    release: &'a Release,
+    pub(super) release: &'a Release,
 }
 
 /// Those that count: somebody minds them, and their plugin is not there anyway.
-pub(super) fn known_files<'a>(catalog: &'a Catalog, request: &Request, there: &BTreeSet<usize>) -> Vec<KnownFile<'a>> {
+pub(super) fn known_files<'a>(
+    catalog: &'a Catalog,
+    request: &'a Request,
+    there: &BTreeSet<usize>,
+) -> Vec<KnownFile<'a>> {
     let minded = request.unmanaged.iter().filter(|_| request.unmanaged_plugins != UnmanagedPlugins::Ignore);
     let known = minded.filter_map(|jar| {
         let (project, release) = release_of(catalog, request, jar)?;
         let place = catalog.projects.iter().position(|other| other.key == project.key)?;
-        Some(KnownFile { place, project, release })
+        Some(KnownFile { jar, place, project, release })
     });
     known.filter(|file| !there.iter().any(|at| file.is_of(catalog, *at))).collect()
 }
@@ -47,7 +52,7 @@ impl KnownFile<'_> {
     }
 }
 
-fn same_elsewhere(project: &Project, key: &ProjectKey, name: &str) -> bool {
+pub(super) fn same_elsewhere(project: &Project, key: &ProjectKey, name: &str) -> bool {
     project.key.source != key.source && project.name.to_lowercase() == name.to_lowercase()
 }
 

@@ -10,7 +10,7 @@ use super::called::Called;
 use super::known_files::known_files;
 use super::loading::{has_list, loads};
 use super::needs::Needs;
-use super::own_jars::{self, Kept};
+use super::own_jars::{self, ByPage, Kept};
 use super::papers::{starts_on, verifiable};
 use super::rules::{Member, Terms, Unknown, age, is_about, place_in_order, place_of, published, runs};
 use super::texts::{self, Key};
@@ -30,8 +30,8 @@ pub(super) struct Membership<'a> {
 }
 
 impl<'a> Membership<'a> {
-    /// All of them, in the order in which they count.
-    pub(super) fn settle(self) -> Result<Vec<Member<'a>>, Unknown> {
+    /// All of them, in the order in which they count; and what pages of files require.
+    pub(super) fn settle(self) -> Result<(Vec<Member<'a>>, Vec<ByPage<'a>>), Unknown> {
         let asked = self.asked()?;
         let mut needs = Needs {
             catalog: self.catalog,
@@ -42,7 +42,8 @@ impl<'a> Membership<'a> {
             now: self.now,
             files: Vec::new(),
         };
-        let kept = own_jars::kept(&needs, &asked)?;
+        let wants = own_jars::wants(&needs, &asked)?;
+        let kept = own_jars::kept(&needs, &asked, &wants)?;
         let there = asked.keys().chain(kept.keys()).copied().collect();
         needs.files = known_files(self.catalog, self.request, &there);
         // A JAR says names only: first who comes without that, then who of them is meant.
@@ -71,7 +72,8 @@ impl<'a> Membership<'a> {
                 .map(|release| needs.asks(&ranked, &out, (member.place, &member.terms), release))
                 .collect();
         }
-        Ok(members)
+        let by_pages = own_jars::by_pages(&needs, wants, &members);
+        Ok((members, by_pages))
     }
 
     /// Who is needed by a usable release takes part, as young and as unstable as who needs it; until nothing is loosened any more.

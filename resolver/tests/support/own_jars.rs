@@ -1,20 +1,23 @@
 //! What JARs of people's own do to a new Minecraft, said a second time and without the solver's code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Channel, Project, Release};
+use resolver::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release};
+use resolver::explain::Warning;
+use resolver::lock::Lock;
 use resolver::request::Request;
 use resolver::software::Software;
 use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 
 use super::called::plain;
+use super::known_files::{KnownFile, known_files, same_elsewhere};
 use super::loading::{has_list, is_meant_for};
 use super::membership::Asked;
-use super::needs::Needs;
+use super::needs::{Leads, Needs, is_called};
 use super::papers::starts_on;
-use super::rules::{Book, Terms, Unknown, place_of};
+use super::rules::{Book, Member, Terms, Unknown, place_of};
 use super::texts;
 
 /// Which JARs need what nobody asks for, by the place of that.
@@ -71,34 +74,117 @@ pub(super) fn terms_of_kept<'a>(request: &Request) -> Terms<'a> {
     }
 }
 
-/// What runs, and nobody asks for, and a JAR does not load without; with the files. `Err`: such a project is not read.
-pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>) -> Result<Kept, Unknown> {
+/// What a JAR needs, by what is inside it or by the page of its release.
+pub(super) struct Want<'a> {
+    file: &'a str,
+    /// The names of what will do.
+    names: BTreeSet<String>,
+    /// Where a page says that it is.
+    place: Option<usize>,
+}
+
+impl Want<'_> {
+    /// Whether a plugin on these terms will do.
+    fn is_met_by(&self, needs: &Needs<'_>, at: usize, terms: &Terms<'_>) -> bool {
+        let project = |at: usize| &needs.catalog.projects[at];
+        let is_it = |place| place == at || same_elsewhere(project(place), &project(at).key, &project(at).name);
+        self.place.is_some_and(is_it) || !needs.names_of(at, terms).is_disjoint(&self.names)
+    }
+}
+
+/// All of it that neither another JAR is nor what is asked for. `Err`: something is not read.
+pub(super) fn wants<'a>(needs: &Needs<'a>, asked: &Asked<'_>) -> Result<Vec<Want<'a>>, Unknown> {
     let request = needs.request;
-    let minded = request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity;
-    let has = |jar: &UnmanagedJar, name: &str| jar.name.iter().chain(&jar.provides).any(|own| plain(own) == name);
-    let mut lacks: Vec<(String, &String)> = Vec::new();
-    for jar in request.unmanaged.iter().filter(|_| minded) {
-        for name in jar.depend.iter().map(|name| plain(name)) {
-            let brought = || asked.iter().any(|(at, (_, terms))| needs.names_of(*at, terms).contains(&name));
-            if !request.unmanaged.iter().any(|other| has(other, &name)) && !brought() {
-                lacks.push((name, &jar.file));
-            }
+    let mut wants: Vec<Want<'a>> = Vec::new();
+    if request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity {
+        for jar in &request.unmanaged {
+            let names = jar.depend.iter().map(|name| BTreeSet::from([plain(name)]));
+            wants.extend(names.map(|names| Want { file: &jar.file, names, place: None }));
         }
     }
+    let known = known_files(needs.catalog, request, &asked.keys().copied().collect());
+    for file in &known {
+        for line in file.release.dependencies.iter().filter(|line| line.kind == DependencyKind::Required) {
+            wants.extend(by_line(needs, file, line)?);
+        }
+    }
+    wants.retain(|want| {
+        let has = |jar: &UnmanagedJar| jar.name.iter().chain(&jar.provides).any(|own| want.names.contains(&plain(own)));
+        let is_own = want.place.is_some_and(|at| known.iter().any(|file| file.is_of(needs.catalog, at)));
+        let is_asked_for = asked.iter().any(|(at, (_, terms))| want.is_met_by(needs, *at, terms));
+        !request.unmanaged.iter().any(has) && !is_own && !is_asked_for
+    });
+    Ok(wants)
+}
+
+/// What a line of the page of a file requires, as far as that is known.
+fn by_line<'a>(needs: &Needs<'a>, file: &KnownFile<'a>, line: &Dependency) -> Result<Option<Want<'a>>, Unknown> {
+    let want = |names, place| Some(Want { file: &file.jar.file, names, place });
+    match needs.line(file.place, line) {
+        Leads::To(at) => Ok(want(needs.names_of(at, &terms_of_kept(needs.request)), Some(at))),
+        Leads::Unknown => Err(Unknown),
+        // It may be any of those that are not read either.
+        Leads::Unread if unasked(needs.request).iter().any(|key| place_of(needs.catalog, key).is_none()) => {
+            Err(Unknown)
+        }
+        Leads::Nowhere if line.project_id.is_none() => {
+            let source = file.project.key.source;
+            let of_source = needs.catalog.projects.iter().filter(|project| project.key.source == source);
+            let is_read = |name: &str| of_source.clone().any(|project| is_called(project, name));
+            let name = line.name.as_deref().filter(|name| !is_read(name));
+            Ok(name.and_then(|name| want(BTreeSet::from([plain(name)]), None)))
+        }
+        Leads::Unread | Leads::Nobody | Leads::File | Leads::Nowhere => Ok(None),
+    }
+}
+
+fn unasked(request: &Request) -> &[ProjectKey] {
+    request.running.as_ref().map_or(&[], |running| &running.unasked)
+}
+
+/// What runs, and nobody asks for, and a JAR needs; with the files. `Err`: such a project is not read.
+pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>, wants: &[Want<'_>]) -> Result<Kept, Unknown> {
     let mut kept = Kept::new();
-    let unasked = request.running.iter().flat_map(|running| &running.unasked).filter(|_| !lacks.is_empty());
-    for key in unasked {
+    for key in unasked(needs.request).iter().filter(|_| !wants.is_empty()) {
         let at = place_of(needs.catalog, key).ok_or(Unknown)?;
-        let names = needs.names_of(at, &terms_of_kept(request));
-        let mut files: Vec<String> =
-            lacks.iter().filter(|(name, _)| names.contains(name)).map(|(_, file)| (*file).clone()).collect();
-        files.sort();
-        files.dedup();
+        let met = wants.iter().filter(|want| want.is_met_by(needs, at, &terms_of_kept(needs.request)));
+        let files: BTreeSet<&str> = met.map(|want| want.file).collect();
         if !files.is_empty() && !asked.contains_key(&at) {
-            kept.insert(at, files);
+            kept.insert(at, files.into_iter().map(str::to_owned).collect());
         }
     }
     Ok(kept)
+}
+
+/// What the page of a file requires, where that is, and which members would do. Those that are asked for will do in any case.
+pub(crate) struct ByPage<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) project: &'a Project,
+    pub(crate) met_by: Vec<usize>,
+}
+
+/// The same for all that is known to be somewhere.
+pub(super) fn by_pages<'a>(needs: &Needs<'a>, wants: Vec<Want<'a>>, members: &[Member<'_>]) -> Vec<ByPage<'a>> {
+    let known = wants.into_iter().filter_map(|want| Some((want.place?, want)));
+    let by_page = |(place, want): (usize, Want<'a>)| {
+        let met = members.iter().enumerate().filter(|(_, member)| want.is_met_by(needs, member.place, &member.terms));
+        ByPage { file: want.file, project: &needs.catalog.projects[place], met_by: met.map(|(at, _)| at).collect() }
+    };
+    known.map(by_page).collect()
+}
+
+/// What an answer says that files lack, if that is not just what they do: the file, and where what it lacks is.
+pub(crate) fn untold(book: &Book<'_>, lock: &Lock, told: &[Warning]) -> Option<String> {
+    let there = |at: &usize| lock.plugins.iter().any(|plugin| plugin.project_id == book.members[*at].project.id);
+    let lacking = book.by_pages.iter().filter(|want| !want.met_by.iter().any(there));
+    let lacking: BTreeSet<(&str, &ProjectKey)> = lacking.map(|want| (want.file, &want.project.key)).collect();
+    let told = told.iter().filter_map(|warning| match warning {
+        Warning::FileLacks { file, project, plugin: _ } => Some((file.as_str(), project)),
+        _ => None,
+    });
+    let told: Vec<(&str, &ProjectKey)> = told.collect();
+    let just = told.len() == lacking.len() && told.iter().all(|lack| lacking.contains(lack));
+    (!just).then(|| format!("files lack {lacking:?}, and {told:?} is said"))
 }
 
 fn is_old_enough(needs: &Minecraft, minecraft: &Minecraft) -> bool {

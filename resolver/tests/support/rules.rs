@@ -12,7 +12,7 @@ use resolver::version::Minecraft;
 use super::loading::has_list;
 use super::membership::Membership;
 use super::needs::Ask;
-use super::own_jars;
+use super::own_jars::{self, ByPage};
 use super::papers::{Paper, builds, paper};
 use super::texts::{self, Key};
 
@@ -71,6 +71,8 @@ pub(crate) struct Book<'a> {
     pub(crate) papers: Vec<Paper<'a>>,
     /// In the order in which they count.
     pub(crate) members: Vec<Member<'a>>,
+    /// What the pages of JARs of people's own require that neither such a JAR is nor what is asked for.
+    pub(crate) by_pages: Vec<ByPage<'a>>,
 }
 
 /// Something is not known, so that there is no answer.
@@ -87,8 +89,8 @@ impl<'a> Book<'a> {
             .filter_map(|version| paper(catalog, request, version, now))
             .collect();
         papers.sort_by_key(|paper| texts::minecraft_age(paper.minecraft));
-        let members = Membership { catalog, request, now }.settle()?;
-        let mut book = Self { request, catalog, now, papers, members };
+        let (members, by_pages) = Membership { catalog, request, now }.settle()?;
+        let mut book = Self { request, catalog, now, papers, members, by_pages };
         for at in 0..book.papers.len() {
             if !own_jars::fit(&book, at, now) {
                 book.papers[at].build = None;

@@ -231,6 +231,21 @@ async fn a_dependency_that_a_standing_plugin_needs_too_stays_and_keeps_its_reaso
 }
 
 #[tokio::test]
+async fn what_stays_for_a_jar_of_ones_own_is_held_at_what_runs_beside_a_first_install() {
+    let mut scene = scene(&["map", "shop"], &["map", "shop"]);
+    let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
+    record.lock.plugins.retain(|plugin| plugin.name != "shop");
+    let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
+    vault.reason = LockReason::NeededBy(vec!["Kits.jar".to_owned()]);
+    scene.request.running = Some(Running::of(&record.lock));
+    let kits = json!({"file": "Kits.jar", "name": "Kits", "depend": ["vault"]});
+    scene.request.unmanaged = vec![serde_json::from_value(kits).unwrap()];
+    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.runs.lock = Some(Arc::new(record));
+    assert_eq!(scene.comes("plugin/shop").await, "shop 1.0 (new)", "1.1 needs a newer vault");
+}
+
+#[tokio::test]
 async fn a_shared_plugin_comes_as_the_release_that_was_decided_for_all() {
     let mut shared = scene(&["claims", "vault"], &["claims", "vault"]);
     for wish in &mut shared.request.plugins {

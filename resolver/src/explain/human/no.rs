@@ -119,7 +119,7 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             (format!("{software} {}", spans(papers)), words::unusable(unusable))
         }
         Reason::NeededByFiles { plugin, files } => {
-            (list(files, 3), format!("not managed here, and does not load without {plugin}, which runs"))
+            (list(files, 3), format!("not managed here, and needs {plugin}, which runs"))
         }
         Reason::NoSuchRelease { object, plugin, version, nearest } => (
             format!("{plugin} {version}"),

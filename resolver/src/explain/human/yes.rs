@@ -394,6 +394,10 @@ fn warned(warning: &Warning, software: Software) -> String {
             "{plugin} {version} {}. It is not held back: what runs does not go with that file either.",
             words::unusable(because)
         ),
+        Warning::FileLacks { file, plugin, project } => format!(
+            "{file}, which is not managed here, requires {plugin} by its page, and nothing here is known to be that. If it is \
+             missing: a `kind: Plugin` for {project} brings it."
+        ),
         Warning::Legacy { plugin, version, api_version } => {
             legacy(&format!("{plugin} {version}"), api_version.as_ref())
         }
