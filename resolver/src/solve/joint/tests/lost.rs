@@ -9,7 +9,8 @@ use crate::request::{PaperWish, Running};
 fn like_one(seed: u64, servers: usize) -> Option<Small> {
     let mut problem = fleet(seed);
     let mut request = problem.requests.swap_remove(0);
-    request.running = None;
+    // Strategy `latest` leaves plugins behind, and with the pin below nothing is left behind any more.
+    (request.running, request.paper) = (None, PaperWish::Auto);
     let lock = crate::resolve(&problem.catalog, &request, problem.now).ok()?.lock;
     for project in &mut problem.catalog.projects {
         project.releases.retain(|release| lock.plugins.iter().all(|locked| locked.release_id != release.id));
