@@ -95,7 +95,7 @@ fn nothing_breaks_anywhere_with_two_changes_and_one_fault() {
 }
 
 /// Nothing is broken in so many histories; else the shortest story of each kind, and its number.
-fn walks_hold(seeds: std::ops::Range<u64>) -> Walked {
+fn walks_hold(seeds: impl Iterator<Item = u64>) -> Walked {
     let walked = walk_all(seeds);
     println!("{} moves, {} faults; {:?}", walked.moves, walked.faults, walked.ends);
     for (what, (seed, story)) in &walked.broken {
@@ -106,9 +106,12 @@ fn walks_hold(seeds: std::ops::Range<u64>) -> Walked {
     walked
 }
 
+/// Histories of the million that once broke a rule.
+const ONCE_BROKEN: [u64; 1] = [336_361];
+
 #[test]
 fn nothing_breaks_in_twenty_thousand_long_histories_and_each_ends() {
-    let walked = walks_hold(0..20_000);
+    let walked = walks_hold((0..20_000).chain(ONCE_BROKEN));
     // A walk in which nothing happens proves nothing.
     assert!(walked.faults > 60_000, "{}", walked.faults);
     for end in
@@ -129,6 +132,22 @@ fn nothing_breaks_in_a_million_long_histories() {
 fn nothing_breaks_in_one_update_with_any_three_faults() {
     for name in ["plain: B flaky", "one-way: B flaky"] {
         holds(named(name), 3, 1);
+    }
+}
+
+#[test]
+#[ignore = "gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored two"]
+fn nothing_breaks_in_one_update_with_any_two_faults_whatever_else_goes_on() {
+    for name in [
+        "one-way, and a person asks for a copy: B flaky",
+        "the node is emptied: B flaky",
+        "an image has to be pulled: B flaky",
+        "restart by the clock: B flaky",
+        "opportunistic: B flaky",
+        "crashes again and again: B flaky",
+        "saves are refused: B bad",
+    ] {
+        holds(named(name), 2, 1);
     }
 }
 

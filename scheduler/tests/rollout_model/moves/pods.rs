@@ -69,17 +69,21 @@ impl Moves<'_> {
     /// The init container: puts a copy in place that a person asked for, if it is whole, and goes on with what lies there then.
     fn init(&mut self, w: &State, p: P) {
         if w.order_for_copy != Some(p.rev) || w.obeyed {
-            return self.init_on(w, p, false);
+            return self.init_on(w, p);
         }
-        self.init_on(&State { floor: 1, mixed: false, played: false, obeyed: true, ..*w }, p, false);
+        self.init_on(&State { floor: 1, mixed: false, played: false, obeyed: true, ..*w }, p);
         if w.faults > 0 {
-            let to = State { faults: w.faults - 1, wish: Wish::Over, order_for_copy: None, ..*w };
-            self.init_on(&to, p, true);
+            self.note(
+                "10 exempt: the copy that a person asked for is damaged (told, and another one can be asked for)",
+            );
+            // For as long as nobody asks: a pod that is lost meanwhile changes nothing.
+            let by_us = ByUs::Nothing;
+            self.init_on(&State { faults: w.faults - 1, wish: Wish::Over, order_for_copy: None, by_us, ..*w }, p);
         }
     }
 
     /// Takes the cold copy, obeys an order to restore, refuses what cannot open the world.
-    fn init_on(&mut self, w: &State, p: P, is_damaged: bool) {
+    fn init_on(&mut self, w: &State, p: P) {
         let format = self.s.format[p.rev.index()];
         let mut to = *w;
         if format < w.floor || w.mixed {
@@ -97,8 +101,6 @@ impl Moves<'_> {
                     self.note(
                         "10 exempt: nobody could say who was on, and somebody was (not put back, a person decides)",
                     );
-                } else if ours && is_damaged {
-                    self.note("10 exempt: the copy that a person asked for is damaged (told, and another one can be asked for)");
                 } else if ours && !self.s.copies {
                     self.note("10 exempt: the world was moved while its pod was stopped, and there is no copy");
                 } else {
