@@ -79,8 +79,9 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
     }
     let runs = world.request.running.as_ref().is_some_and(|running| running.has_version(why.software, target));
     if why.possible && !runs {
-        // With no steps left to find out, nothing is said.
-        let set = place.and_then(|place| set_on(asked, &whole, place).ok().flatten());
+        // Where the whole group takes more steps than are left, the server alone says most of it. Where that does too, nothing is said.
+        let alone = |_| find(world, &whole, &asked.meter.renewed());
+        let set = place.and_then(|place| set_on(asked, &whole, place).or_else(alone).ok().flatten());
         why.shared_name = set.and_then(|set| shared_name::refused(world, &set));
         why.possible = why.shared_name.is_none();
     }

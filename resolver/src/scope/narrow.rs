@@ -142,12 +142,13 @@ fn moving(request: &Request, runs: &Present, scope: &Scope) -> Vec<bool> {
     spread(runs, is_named, |needers| !needers.is_empty() && needers.iter().all(|moves| *moves))
 }
 
-/// Which of the plugins that run somebody still asks for, or needs for what is asked for, or for a JAR of people's own.
+/// Which of the plugins that run somebody still asks for, or needs for what is asked for. Where JARs of people's own count, any may be needed by
+/// one of them, whatever it once came for: such a file has another name after each update of its own.
 fn reached(request: &Request, runs: &Present) -> Vec<bool> {
-    let minds = request.unmanaged_plugins != UnmanagedPlugins::Ignore;
+    let may_need = request.unmanaged_plugins != UnmanagedPlugins::Ignore && !request.unmanaged.is_empty();
     let is_asked_for = |plugin: &PresentPlugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => request.plugins.iter().any(|wish| objects.contains(&wish.object)),
-        LockReason::NeededBy(names) => minds && request.unmanaged.iter().any(|jar| names.contains(&jar.file)),
+        LockReason::NeededBy(_) => may_need,
     };
     spread(runs, is_asked_for, |needers| needers.contains(&true))
 }

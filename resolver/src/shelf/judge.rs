@@ -96,9 +96,17 @@ pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
 
 /// The place of a release among those of its project. One that pages have lost is at the tables of several servers once, in the words of
 /// the first of them, and in the world of each in its own.
-pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release> + Clone) -> Option<usize> {
-    let itself = all.clone().position(|other| std::ptr::eq(other, release));
-    itself.or_else(|| all.clone().position(|other| other == release))
+pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release>) -> Option<usize> {
+    let mut equal = None;
+    for (place, other) in all.enumerate() {
+        if std::ptr::eq(other, release) {
+            return Some(place);
+        }
+        if equal.is_none() && other == release {
+            equal = Some(place);
+        }
+    }
+    equal
 }
 
 /// Whether it is no build for a Minecraft snapshot.

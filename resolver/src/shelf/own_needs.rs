@@ -38,7 +38,12 @@ impl Need<'_> {
         let has_one = |jar: &UnmanagedJar| jar.names().any(|name| self.names.contains(&folded(name)));
         let place = self.project.and_then(|project| find(catalog, &project.key));
         let is_it = |file: &KnownFile<'_>| place.is_some_and(|place| file.is_of(catalog, place));
-        request.unmanaged.iter().any(has_one) || files.iter().any(is_it)
+        // A site may know whose bytes they are, and of which release not, or of one for other software.
+        let is_its = |jar: &UnmanagedJar| {
+            let owner = jar.sha256.as_ref().and_then(|sha256| catalog.owners.get(sha256));
+            owner.is_some_and(|owner| find(catalog, &owner.project).is_some_and(|owned| Some(owned) == place))
+        };
+        request.unmanaged.iter().any(|jar| has_one(jar) || is_its(jar)) || files.iter().any(is_it)
     }
 }
 
@@ -66,14 +71,26 @@ pub(super) fn kept<'a>(
         let spoken = judgements.spoken(place, &rules.jars);
         needs.retain(|need| !need.is_met_by(&catalog.projects[place], &spoken));
     }
+    let mut met = vec![false; needs.len()];
+    let mut missing = Gap::default();
     for key in unasked(request).iter().filter(|_| !needs.is_empty()) {
-        let Some(place) = judgements.find_or_note(key, gap) else { continue };
+        let Some(place) = judgements.find_or_note(key, &mut missing) else { continue };
         let spoken = judgements.spoken(place, &Jars::main_for(request.software));
-        let met = needs.iter().filter(|need| need.is_met_by(&catalog.projects[place], &spoken));
-        let files: BTreeSet<&str> = met.map(|need| need.file).collect();
+        let mut files = BTreeSet::new();
+        for (need, met) in needs.iter().zip(&mut met) {
+            if need.is_met_by(&catalog.projects[place], &spoken) {
+                *met = true;
+                files.insert(need.file);
+            }
+        }
         if !files.is_empty() && !requested.contains(&place) {
             kept.insert(place, files.into_iter().map(str::to_owned).collect());
         }
+    }
+    gap.fetch.append(&mut missing.fetch);
+    // What cannot be read may be what a name means. Where a page says where it is, it is not that.
+    if needs.iter().zip(met).any(|(need, met)| !met && need.project.is_none()) {
+        gap.unread.append(&mut missing.unread);
     }
     kept
 }
@@ -113,12 +130,7 @@ fn by_pages<'a>(
                 }
                 Target::Fetch(key) => drop(gap.fetch.insert(key)),
                 // It may be one of those that run, and is not to be taken away.
-                Target::Unread { .. } => {
-                    for key in unasked(request) {
-                        judgements.find_or_note(key, gap);
-                    }
-                }
-                Target::Outside(name) => {
+                Target::Unread { project: name, because: _ } | Target::Outside(name) => {
                     needs.push(Need { file: file.file, project: None, names: BTreeSet::from([folded(&name)]) });
                 }
                 // The others no page ever means.
@@ -144,13 +156,19 @@ impl World<'_> {
     /// What pages of files require and is not there with these releases either.
     pub(crate) fn missing(&self, chosen: &Chosen) -> BTreeSet<Missing<'_>> {
         let (catalog, request) = (self.judgements.catalog, self.request);
+        if request.unmanaged.is_empty() {
+            return BTreeSet::new();
+        }
         let asked = self.shelves.iter().filter(|shelf| shelf.asked.is_some());
         let requested: BTreeSet<usize> = asked.filter_map(|shelf| find(catalog, &shelf.project.key)).collect();
         let files = known_files(catalog, request, &requested);
         let facing = Facing::of(request, &requested, None);
         // All of it was read before there was a world.
         let mut needs = by_pages(&mut self.judgements.continued(), request, (&files, &facing), &mut Gap::default());
-        needs.retain(|need| !need.is_met_by_own(catalog, request, &files));
+        needs.retain(|need| need.project.is_some() && !need.is_met_by_own(catalog, request, &files));
+        if needs.is_empty() {
+            return BTreeSet::new();
+        }
         // One that is asked for and does not come now is told elsewhere.
         for (shelf, place) in self.shelves.iter().zip(&chosen.releases) {
             if shelf.asked.is_some() || place.is_some() {

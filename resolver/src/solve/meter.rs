@@ -27,6 +27,11 @@ impl Meter {
         Self { left: Cell::new(budget.steps), words: words_taken(), budget, clashes: RefCell::default() }
     }
 
+    /// One for a search that does not pay for those before it.
+    pub(crate) fn renewed(&self) -> Self {
+        Self::new(self.budget)
+    }
+
     /// Whether nothing can be solved any more.
     pub(crate) fn is_spent(&self) -> bool {
         self.left.get() == 0 || self.takes_too_much()

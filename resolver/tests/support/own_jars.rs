@@ -110,7 +110,12 @@ pub(super) fn wants<'a>(needs: &Needs<'a>, asked: &Asked<'_>) -> Result<Vec<Want
     }
     wants.retain(|want| {
         let has = |jar: &UnmanagedJar| jar.name.iter().chain(&jar.provides).any(|own| want.names.contains(&plain(own)));
-        let is_own = want.place.is_some_and(|at| known.iter().any(|file| file.is_of(needs.catalog, at)));
+        let is_own = want.place.is_some_and(|at| {
+            let owned = |jar: &UnmanagedJar| needs.catalog.owners.get(jar.sha256.as_ref()?);
+            let mut owners = request.unmanaged.iter().filter_map(owned);
+            known.iter().any(|file| file.is_of(needs.catalog, at))
+                || owners.any(|owner| place_of(needs.catalog, &owner.project) == Some(at))
+        });
         let is_asked_for = asked.iter().any(|(at, (_, terms))| want.is_met_by(needs, *at, terms));
         !request.unmanaged.iter().any(has) && !is_own && !is_asked_for
     });
@@ -123,9 +128,9 @@ fn by_line<'a>(needs: &Needs<'a>, file: &KnownFile<'a>, line: &Dependency) -> Re
     match needs.line(file.place, line) {
         Leads::To(at) => Ok(want(needs.names_of(at, &terms_of_kept(needs.request)), Some(at))),
         Leads::Unknown => Err(Unknown),
-        // It may be any of those that are not read either.
-        Leads::Unread if unasked(needs.request).iter().any(|key| place_of(needs.catalog, key).is_none()) => {
-            Err(Unknown)
+        Leads::Unread => {
+            let name = line.name.as_ref().or(line.project_id.as_ref()).or(line.version_id.as_ref());
+            Ok(name.and_then(|name| want(BTreeSet::from([plain(name)]), None)))
         }
         Leads::Nowhere if line.project_id.is_none() => {
             let source = file.project.key.source;
@@ -134,7 +139,7 @@ fn by_line<'a>(needs: &Needs<'a>, file: &KnownFile<'a>, line: &Dependency) -> Re
             let name = line.name.as_deref().filter(|name| !is_read(name));
             Ok(name.and_then(|name| want(BTreeSet::from([plain(name)]), None)))
         }
-        Leads::Unread | Leads::Nobody | Leads::File | Leads::Nowhere => Ok(None),
+        Leads::Nobody | Leads::File | Leads::Nowhere => Ok(None),
     }
 }
 
@@ -145,15 +150,27 @@ fn unasked(request: &Request) -> &[ProjectKey] {
 /// What runs, and nobody asks for, and a JAR needs; with the files. `Err`: such a project is not read.
 pub(super) fn kept(needs: &Needs<'_>, asked: &Asked<'_>, wants: &[Want<'_>]) -> Result<Kept, Unknown> {
     let mut kept = Kept::new();
-    for key in unasked(needs.request).iter().filter(|_| !wants.is_empty()) {
-        let at = place_of(needs.catalog, key).ok_or(Unknown)?;
-        let met = wants.iter().filter(|want| want.is_met_by(needs, at, &terms_of_kept(needs.request)));
-        let files: BTreeSet<&str> = met.map(|want| want.file).collect();
-        if !files.is_empty() && !asked.contains_key(&at) {
+    if wants.is_empty() {
+        return Ok(kept);
+    }
+    let (mut unread, mut met) = (false, BTreeSet::new());
+    for key in unasked(needs.request) {
+        let Some(at) = place_of(needs.catalog, key) else {
+            needs.catalog.unread_because(key).ok_or(Unknown)?;
+            unread = true;
+            continue;
+        };
+        let will_do = |want: &Want<'_>| want.is_met_by(needs, at, &terms_of_kept(needs.request));
+        let of_it: Vec<usize> = (0..wants.len()).filter(|want| will_do(&wants[*want])).collect();
+        if !of_it.is_empty() && !asked.contains_key(&at) {
+            let files: BTreeSet<&str> = of_it.iter().map(|want| wants[*want].file).collect();
             kept.insert(at, files.into_iter().map(str::to_owned).collect());
         }
+        met.extend(of_it);
     }
-    Ok(kept)
+    // What is known by its name alone may be what is not read.
+    let is_open = |want: &usize| wants[*want].place.is_none() && !met.contains(want);
+    if unread && (0..wants.len()).any(|want| is_open(&want)) { Err(Unknown) } else { Ok(kept) }
 }
 
 /// What the page of a file requires, where that is, and which members would do. Those that are asked for will do in any case.
@@ -178,9 +195,9 @@ pub(crate) fn untold(book: &Book<'_>, lock: &Lock, told: &[Warning]) -> Option<S
     let there = |at: &usize| lock.plugins.iter().any(|plugin| plugin.project_id == book.members[*at].project.id);
     let lacking = book.by_pages.iter().filter(|want| !want.met_by.iter().any(there));
     let lacking: BTreeSet<(&str, &ProjectKey)> = lacking.map(|want| (want.file, &want.project.key)).collect();
-    let told = told.iter().filter_map(|warning| match warning {
-        Warning::FileLacks { file, project, plugin: _ } => Some((file.as_str(), project)),
-        _ => None,
+    let told = told.iter().filter_map(|warning| {
+        let Warning::FileLacks { file, project, plugin: _ } = warning else { return None };
+        Some((file.as_str(), project))
     });
     let told: Vec<(&str, &ProjectKey)> = told.collect();
     let just = told.len() == lacking.len() && told.iter().all(|lack| lacking.contains(lack));

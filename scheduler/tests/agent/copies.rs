@@ -288,16 +288,16 @@ async fn with_two_copies() -> (Server, [String; 2]) {
         request: None,
     };
     let an_hour_ago = || scheduler::agent::clock::now() - jiff::SignedDuration::from_hours(1);
-    let older = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
+    let first = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
     server.init.put("world/region/r.0.0.mca", b"more chunks");
     server.wants(&newer);
     assert!(server.run().success());
     let newest = server.shelf().list().unwrap().pop().unwrap().id;
-    assert_ne!(newest, older.id);
+    assert_ne!(newest, first.id);
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
 
     server.is_ordered_back_from(&newer, false);
-    (server, [older.id, newest])
+    (server, [first.id, newest])
 }
 
 /// The same, and the disk does not give the newer copy.

@@ -62,7 +62,9 @@ fn of_several_ways_with_too_many_steps_the_shortest_is_told_whichever_was_seen_f
     let too_many = |steps: usize| HintsLeftOut::TooManyAtOnce { steps };
     for seen in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
         let untried = Untried::default();
-        seen.into_iter().for_each(|steps| untried.note(too_many(steps)));
+        for steps in seen {
+            untried.note(too_many(steps));
+        }
         assert_eq!(untried.told(), Some(too_many(7)), "{seen:?}");
         untried.note(HintsLeftOut::BudgetUsedUp);
         untried.note(too_many(7));

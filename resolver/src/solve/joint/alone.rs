@@ -49,24 +49,24 @@ impl Shares {
         seats: impl Iterator<Item = (usize, &'x Seat<'a>, IndexSet)>,
     ) -> Self {
         let mut known = Known::default();
-        let mut shares = Self { papers: HashMap::new(), by_project: BTreeMap::new() };
+        let mut all = Self { papers: HashMap::new(), by_project: BTreeMap::new() };
         let mut place_of: HashMap<(usize, &[&str], IndexSet), usize> = HashMap::new();
         for (at, seat, papers) in seats {
             let Some(party) = alone(tables, seat, papers, &[], &mut known) else { continue };
-            let shared = seat.shelves.iter().enumerate().filter(|(_, place)| !place.latest.is_empty());
-            for (shelf, place) in shared {
+            let of_several = seat.shelves.iter().enumerate().filter(|(_, place)| !place.latest.is_empty());
+            for (shelf, place) in of_several {
                 let releases = &party.slots[party.slot_of[0][shelf]].domain;
-                let sharers = shares.by_project.entry(place.project).or_default();
+                let groups = all.by_project.entry(place.project).or_default();
                 let key = (place.project, place.latest.as_slice(), releases.clone());
                 let place = *place_of.entry(key).or_insert_with(|| {
-                    sharers.push(Sharers { like: (at, shelf), releases: releases.clone(), seats: Vec::new() });
-                    sharers.len() - 1
+                    groups.push(Sharers { like: (at, shelf), releases: releases.clone(), seats: Vec::new() });
+                    groups.len() - 1
                 });
-                sharers[place].seats.push(at);
+                groups[place].seats.push(at);
             }
-            shares.papers.insert(at, party.papers[0].clone());
+            all.papers.insert(at, party.papers[0].clone());
         }
-        shares
+        all
     }
 
     /// Who shares a project.
