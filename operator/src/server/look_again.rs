@@ -1,6 +1,7 @@
 //! Pure. When a server is looked at again after a pass.
 
 use jiff::Timestamp;
+use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::observe::Observed;
@@ -20,10 +21,19 @@ pub(super) fn in_time(
     at: Timestamp,
 ) -> Outcome {
     let is_staging = *done == Done::StagingAsked || plan.is_staging(seen);
-    let outcome = in_time_to_ask_again(outcome_of(step, is_staging), step, plan.staging_problem(seen), at);
+    let outcome = in_time_for_another_opening(outcome_of(step, is_staging), step, plan.gate, at);
+    let outcome = in_time_to_ask_again(outcome, step, plan.staging_problem(seen), at);
     let outcome = in_time_to_tell(plan.in_time_for_images(outcome, at), channels, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
     plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
+}
+
+/// What is too late for this opening may begin in one that follows at once: an opening at any time of the day is cut at midnight.
+fn in_time_for_another_opening(outcome: Outcome, step: Step, gate: Gate, now: Timestamp) -> Outcome {
+    match (step, gate.until()) {
+        (Step::Wait(WaitingOn::Window { opens: None }), Some(until)) => outcome.no_later_than(until, now),
+        _ => outcome,
+    }
 }
 
 fn outcome_of(step: Step, is_staging: bool) -> Outcome {
@@ -72,5 +82,24 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain => Outcome::Acted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_late_for_an_opening_is_looked_at_again_when_that_is_over() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let gate = Gate::Open { opened_at: at(0), until: at(45) };
+        let shut = Gate::Shut { opens: None };
+        let too_late = Step::Wait(WaitingOn::Window { opens: None });
+        let then = |step, gate| in_time_for_another_opening(outcome_of(step, false), step, gate, at(10));
+        assert_eq!(then(too_late, gate), Outcome::Waiting { until: Some(at(45)) });
+        assert_eq!(then(too_late, shut), Outcome::Waiting { until: None });
+        assert_eq!(then(Step::Settled, gate), Outcome::Settled);
+        let opens = Step::Wait(WaitingOn::Window { opens: Some(at(99)) });
+        assert_eq!(then(opens, gate), Outcome::Waiting { until: Some(at(99)) });
     }
 }
