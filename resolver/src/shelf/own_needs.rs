@@ -28,22 +28,26 @@ struct Need<'a> {
 }
 
 impl Need<'_> {
+    /// Whether it is this project, or its namesake at the other site.
+    fn is_for(&self, project: &Project) -> bool {
+        self.project.is_some_and(|own| std::ptr::eq(own, project) || are_namesakes(own, project))
+    }
+
     fn is_met_by(&self, project: &Project, spoken: &Spoken) -> bool {
-        let is_it = |own: &Project| std::ptr::eq(own, project) || are_namesakes(own, project);
-        self.project.is_some_and(is_it) || self.names.iter().any(|name| spoken.bears(project, name))
+        self.is_for(project) || self.names.iter().any(|name| spoken.bears(project, name))
     }
 
     /// Whether a JAR of people's own will do.
     fn is_met_by_own(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
         let has_one = |jar: &UnmanagedJar| jar.names().any(|name| self.names.contains(&folded(name)));
-        let place = self.project.and_then(|project| find(catalog, &project.key));
-        let is_it = |file: &KnownFile<'_>| place.is_some_and(|place| file.is_of(catalog, place));
         // A site may know whose bytes they are, and of which release not, or of one for other software.
         let is_its = |jar: &UnmanagedJar| {
             let owner = jar.sha256.as_ref().and_then(|sha256| catalog.owners.get(sha256));
-            owner.is_some_and(|owner| find(catalog, &owner.project).is_some_and(|owned| Some(owned) == place))
+            let whose = owner.and_then(|owner| catalog.project(&owner.project));
+            whose.zip(self.project).is_some_and(|(one, other)| std::ptr::eq(one, other))
         };
-        request.unmanaged.iter().any(|jar| has_one(jar) || is_its(jar)) || files.iter().any(is_it)
+        request.unmanaged.iter().any(|jar| has_one(jar) || is_its(jar))
+            || files.iter().any(|file| self.is_for(file.project))
     }
 }
 

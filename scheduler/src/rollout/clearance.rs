@@ -40,15 +40,16 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
         (Life::Starting { .. } | Life::Down | Life::Refused | Life::Stopping { .. }, _) => return Clearance::Asked,
     }
     let saved = seen.facts.saved.filter(|it| it.act == act && it.pod == pod.uid);
-    let refused_until = saved.filter(|saved| !saved.confirmed).map(|saved| later(saved.at, REFUSED_COUNTS));
     let save = Step::Save { act, pod: pod.uid, not_after };
+    let refused = saved.filter(|saved| !saved.confirmed);
+    let after_refusal = refused.map(|refused| match later(refused.at, REFUSED_COUNTS) {
+        again if now < again => Step::Wait(WaitingOn::SaveRefused { again }),
+        _ => save,
+    });
     let Some(announced) = seen.told(act).filter(|told| !told.is_long_ago(now)) else {
         // Players are told of a stop once more when it can come, and not again and again while its save is refused.
-        return Clearance::NotYet(match refused_until {
-            Some(again) if now < again => Step::Wait(WaitingOn::SaveRefused { again }),
-            Some(_) => save,
-            None => announce(goal, seen, act, pod.uid, not_after, now),
-        });
+        let anew = || announce(goal, seen, act, pod.uid, not_after, now);
+        return Clearance::NotYet(after_refusal.unwrap_or_else(anew));
     };
     // Also with nobody on: somebody may join. As promised, whoever joined or left since, as long as there is somebody whom it was promised to.
     if now < announced.ends {
@@ -64,11 +65,7 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
     // As long as what players were told, and whoever is on: the hook that stops the server saves again what is built since. A rule "nobody was on
     // since" would let one sleeping player stop every update for ever.
     let is_saved = saved.is_some_and(|saved| saved.confirmed && announced.ends <= saved.at);
-    match refused_until {
-        _ if is_saved => Clearance::Asked,
-        Some(again) if now < again => Clearance::NotYet(Step::Wait(WaitingOn::SaveRefused { again })),
-        Some(_) | None => Clearance::NotYet(save),
-    }
+    if is_saved { Clearance::Asked } else { Clearance::NotYet(after_refusal.unwrap_or(save)) }
 }
 
 /// The last player has left, and stays away for as long as a countdown of an empty server takes: who only lost the connection finds the time
