@@ -311,7 +311,7 @@ pub fn unmet(
         // There is no such Paper, which is a broken fact; nothing can be said about what runs on it.
         return Ok(unmet);
     };
-    let check = Check { lock, world: &world, paper };
+    let check = Check { lock, catalog: &catalog, world: &world, paper };
     for (at, stock) in world.shelves.iter().enumerate() {
         check.stock(at, stock, &mut unmet);
     }
@@ -355,6 +355,7 @@ fn server(lock: &Lock, world: &World<'_>) -> Vec<Unmet> {
 
 struct Check<'x, 'a> {
     lock: &'x Lock,
+    catalog: &'x Catalog,
     world: &'x World<'a>,
     /// Its place.
     paper: usize,
@@ -417,10 +418,11 @@ impl Check<'_, '_> {
             unmet.push(Unmet::NotListed { plugin: plugin.clone(), version: version.clone(), up_to, by_override });
         }
         for link in &stock.links[place] {
-            // 0 stands for "not installed".
-            if !link.set.has(self.place(link.to).map_or(0, |place| place + 1)) {
+            let (other, place) = (self.locked(link.to), self.place(link.to));
+            // Of a release that is not there, which is a broken fact, nobody knows whether it would do. 0 stands for "not installed".
+            if (other.is_none() || place.is_some()) && !link.set.has(place.map_or(0, |place| place + 1)) {
                 let with = self.world.shelves[link.to].name().to_owned();
-                let locked = self.locked(link.to).map(|other| other.version.clone());
+                let locked = other.map(|other| other.version.clone());
                 let (plugin, version) = (plugin.clone(), version.clone());
                 unmet.push(Unmet::Together { plugin, version, with, locked });
             }
@@ -448,6 +450,15 @@ impl Check<'_, '_> {
     fn is_stranger(&self, locked: &LockedPlugin) -> bool {
         let mut shelves = self.world.shelves.iter();
         let has_shelf = shelves.any(|shelf| is_project(locked, &shelf.project.key, &shelf.project.id));
-        !has_shelf && (matches!(locked.reason, LockReason::RequestedBy(_)) || !self.is_unclear())
+        let nothing_needs_it = || !self.is_unclear() && !self.is_lost(locked);
+        !has_shelf && (matches!(locked.reason, LockReason::RequestedBy(_)) || nothing_needs_it())
+    }
+
+    /// Whether its page has lost a locked plugin, and all else for such servers: lines lead to it no more, which is no word about who needs
+    /// it. That it is gone is a broken fact.
+    fn is_lost(&self, locked: &LockedPlugin) -> bool {
+        let mut projects = self.catalog.projects.iter();
+        let project = projects.find(|project| is_project(locked, &project.key, &project.id));
+        project.is_some_and(|project| !project.has(&locked.release_id))
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar};
+use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar, Release};
 use resolver::explain::Explanation;
 use resolver::file_pattern::stem;
 use resolver::lock::{Guess, ImageJava, Lock, LockReason};
@@ -355,4 +355,23 @@ fn a_named_jar_is_missed_by_the_checker_and_by_verify() {
     lacks.plugins[grief].more.clear();
     let found = checker::complaints(&catalog, &request, now, &lacks);
     assert!(found.iter().any(|found| found.contains("is not as the catalog has it")), "{found:?}");
+}
+
+/// A dependency whose release, or all, its page has lost, asked about from files: nobody says what runs. That it is gone is the whole answer.
+#[test]
+fn a_dependency_that_its_page_has_lost_is_gone_and_nothing_else() {
+    let (catalog, request, now, lock) = good();
+    let via = lock.plugins.iter().find(|plugin| plugin.name == "ViaVersion").unwrap();
+    let losses: [&dyn Fn(&Release) -> bool; 2] = [&|release| release.id == via.release_id, &|_| true];
+    for is_lost in losses {
+        let mut catalog = catalog.clone();
+        let project = catalog.projects.iter_mut().find(|project| project.id == via.project_id).unwrap();
+        project.releases.retain(|release| !is_lost(release));
+        let broken = broken_facts(&lock, &catalog, now);
+        assert!(
+            matches!(broken.as_slice(), [Broken::ReleaseGone { plugin, .. }] if plugin == "ViaVersion"),
+            "{broken:?}"
+        );
+        assert_eq!(unmet(&lock, &catalog, &request, now).unwrap(), []);
+    }
 }
