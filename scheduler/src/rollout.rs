@@ -20,7 +20,9 @@ pub use opportunity::{Occasion, Opportunity, opportunity};
 pub use step::{Step, WaitingOn};
 
 use crate::gate::{Gate, later};
-use crate::seen::{Act, Door, Goal, Images, Life, Players, Pod, Restart, Revision, Seen, Set, Settled, Verdict};
+use crate::seen::{
+    Act, Door, Goal, Images, Life, Players, Pod, Policy, Restart, Revision, Seen, Set, Settled, Verdict,
+};
 use clearance::{Clearance, clear_to_stop};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
@@ -64,7 +66,7 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     // after a re-creation, so it goes first; and a server in trouble is worth more words than a window.
     let rest = |quiet| match life {
         _ if set.template != settled.revision || set.current != settled.revision => restore(set, settled),
-        Some(Life::Up) => once_more(goal, seen, now).unwrap_or(quiet),
+        Some(Life::Up) => once_more(goal, seen, quiet, now).unwrap_or(quiet),
         Some(life) => Step::Wait(not_up(life, now)),
         None => Step::Wait(no_pod(set)),
     };
@@ -161,8 +163,8 @@ fn is_proven(set: &Set, pod: Option<Pod>, settled: Settled) -> bool {
 
 /// What runs is whole and nothing else is begun: is it to be restarted as it is, or does it come from there? The pod is
 /// deleted and no template is written, so there is nothing that could slip in and nothing to go back to: what does not come up
-/// is what a lost server is.
-fn once_more(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
+/// is what a lost server is. An update that waits for its window (`quiet`) and comes in the same night is the restart.
+fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<Step> {
     let pod = seen.pod?;
     if seen.is_restarted() {
         return Some(match seen.verdict {
@@ -170,13 +172,19 @@ fn once_more(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
             Verdict::Passed | Verdict::Unproven | Verdict::Failed => Step::EndRestart,
         });
     }
-    let Restart { due, until, policy, only_empty } = goal.restart?;
+    let Restart { due, until, policy, only_empty, gives_way_until } = goal.restart?;
     let is_in_time = |at: Timestamp| later(at, LATEST_START) <= until;
     if !is_in_time(now) {
         return None;
     }
     let act = Act::Restart { due };
     let is_told = seen.told(act).is_some_and(|told| !told.is_long_ago(now));
+    if let Step::Wait(WaitingOn::Window { opens }) = quiet
+        && !is_told
+        && is_the_restart(goal, seen, opens, gives_way_until)
+    {
+        return None;
+    }
     if only_empty && !is_told && seen.players != Players::Nobody {
         return Some(Step::Wait(WaitingOn::Players { until }));
     }
@@ -187,6 +195,14 @@ fn once_more(goal: &Goal, seen: &Seen, now: Timestamp) -> Option<Step> {
         Clearance::NotYet(Step::Announce { notice, .. }) if !is_in_time(later(now, notice)) => None,
         Clearance::NotYet(step) => Some(step),
     }
+}
+
+/// Whether the update that waits for a window which opens then is sure to come no later than `until`: a restart by the clock of the same night is
+/// left to it. Not to one that waits for players, who may stay all night, nor to one whose files or images are not there: the restart would never
+/// come.
+pub fn is_the_restart(goal: &Goal, seen: &Seen, opens: Option<Timestamp>, until: Timestamp) -> bool {
+    let waits_for_players = matches!(goal.policy, Policy::WaitForEmpty { .. });
+    opens.is_some_and(|opens| opens <= until) && !waits_for_players && seen.staged && seen.images != Images::Failed
 }
 
 /// Whether this update was announced to this pod in this opening. What is not announced begins with the stop itself.

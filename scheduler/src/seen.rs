@@ -59,6 +59,8 @@ pub struct Restart {
     pub policy: Policy,
     /// It is begun only while nobody is on, and left out if that does not come.
     pub only_empty: bool,
+    /// An update that begins no later than this is this restart. Not after `due`: none is.
+    pub gives_way_until: Timestamp,
 }
 
 /// How much the players have a say in when their server restarts.

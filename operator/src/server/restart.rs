@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use scheduler::seen::Restart;
+use scheduler::rollout::is_the_restart;
+use scheduler::seen::{Goal, Restart, Seen};
 
 use super::check::CheckedServer;
 use super::observe::server_of;
@@ -15,6 +16,8 @@ pub(crate) struct Restarts {
     pub(crate) due: Option<Restart>,
     /// When the next one comes by itself. None: there is none, `spec.suspend` is true, or no server runs.
     pub(crate) next: Option<Timestamp>,
+    /// An update that begins no later than this is that one.
+    pub(crate) next_gives_way_until: Option<Timestamp>,
 }
 
 impl Restarts {
@@ -28,8 +31,19 @@ impl Restarts {
             until: found.until,
             policy: restart.policy,
             only_empty: restart.only_empty,
+            gives_way_until: found.gives_way_until,
         });
-        Self { due, next: windows.next_restart(&restart.restarts, started, now) }
+        let next = windows.next_restart(&restart.restarts, started, now);
+        Self { due, next, next_gives_way_until: next.map(|next| restart.restarts.gives_way_until(next)) }
+    }
+
+    /// When the server restarts next: with the update that waits for a window which opens then, or by the clock.
+    pub(crate) fn comes_at(&self, goal: &Goal, seen: &Seen, opens: Option<Timestamp>) -> Option<Timestamp> {
+        let due = self.due.map(|due| (due.due, due.gives_way_until));
+        let (by_the_clock, until) = due.or_else(|| self.next.zip(self.next_gives_way_until))?;
+        let with_the_update =
+            opens.filter(|opens| by_the_clock <= *opens && is_the_restart(goal, seen, Some(*opens), until));
+        with_the_update.or(Some(by_the_clock))
     }
 
     /// When a server that is at rest has to be looked at: at the instant of its restart, and not minutes after it.

@@ -100,7 +100,13 @@ impl Restores {
         };
         let read = read(&asked);
         let due = seen.settled_lock.as_ref().map(|settled| DueRestore {
-            restart: Restart { due: known.seen_at, until, policy: checked.policy, only_empty: false },
+            restart: Restart {
+                due: known.seen_at,
+                until,
+                policy: checked.policy,
+                only_empty: false,
+                gives_way_until: known.seen_at,
+            },
             order: AskedRestore {
                 request: request_of(known),
                 to: settled.files.lock.clone(),

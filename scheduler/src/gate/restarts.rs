@@ -9,8 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::window::{Window, WindowError};
 use super::{LOOKS, Windows, later};
 
-/// How long a server must have run, where nobody says it: one that was updated in the same night has had its restart.
-const LEAST_UPTIME: SignedDuration = SignedDuration::from_hours(6);
+/// How long a server must have run, where nobody says it: one that was updated in the same night has had its restart. So long before an
+/// update is its restart the update's own.
+const ONE_NIGHT: SignedDuration = SignedDuration::from_hours(6);
 
 /// When a server is to be restarted, again and again.
 #[derive(Debug, Clone)]
@@ -29,6 +30,8 @@ pub struct DueRestart {
     pub due: Timestamp,
     /// When it is too late: the next instant is waited for then.
     pub until: Timestamp,
+    /// As of [`Restarts::gives_way_until`].
+    pub gives_way_until: Timestamp,
 }
 
 impl Restarts {
@@ -64,12 +67,19 @@ impl Restarts {
         None
     }
 
+    /// An update that is sure to begin no later than this is the restart of the instant `due`, so that the night has one: for six hours, and no
+    /// more than half of the time to the next instant.
+    pub fn gives_way_until(&self, due: Timestamp) -> Timestamp {
+        let to_the_next = self.schedule.opens_after(due).map(|next| next.duration_since(due) / 2);
+        later(due, to_the_next.map_or(ONE_NIGHT, |half| half.min(ONE_NIGHT)))
+    }
+
     /// How long the server must have run at the instant `next`, if nobody says it: six hours, and no more than half of the
     /// time since the instant before, which is the last one up to `at`. A schedule of every four hours means that.
     fn must_have_run(&self, at: Timestamp, next: Timestamp) -> SignedDuration {
         self.least_uptime.unwrap_or_else(|| match self.schedule.opened_by(at) {
-            Some(before) => LEAST_UPTIME.min(next.duration_since(before) / 2),
-            None => LEAST_UPTIME,
+            Some(before) => ONE_NIGHT.min(next.duration_since(before) / 2),
+            None => ONE_NIGHT,
         })
     }
 }
@@ -90,7 +100,7 @@ impl Windows {
         let due = restarts.first(started, counts_since, |at| at > now || !is_void(at)).filter(|due| *due <= now)?;
         let until = later(due, restarts.served_within);
         let until = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now)).fold(until, Ord::min);
-        Some(DueRestart { due, until })
+        Some(DueRestart { due, until, gives_way_until: restarts.gives_way_until(due) })
     }
 
     /// The next instant, after now, at which such a server is restarted if nobody restarts it before.

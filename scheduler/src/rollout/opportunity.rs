@@ -70,7 +70,7 @@ pub fn opportunity(
         return None;
     }
     let restart = goal.restart.filter(|restart| is_taken_along(goal, seen, *restart));
-    let with_restart = restart.map(|Restart { due, until, policy, only_empty: _ }| Opportunity {
+    let with_restart = restart.map(|Restart { due, until, policy, only_empty: _, gives_way_until: _ }| Opportunity {
         occasion: Occasion::Restart,
         gate: Gate::Open { opened_at: due, until },
         policy,

@@ -18,6 +18,9 @@ const EMPTY_NOTICE: SignedDuration = SignedDuration::from_secs(10);
 /// How long nobody must have been on.
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 
+/// When the next window opens, in minutes.
+const OPENS: i64 = 300;
+
 /// Minutes from the instant at which `next_step` is always asked.
 fn at(minutes: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + 60 * minutes).expect("near 1970")
@@ -65,6 +68,7 @@ impl State {
                 until: at(60),
                 policy: self.policy(s),
                 only_empty: false,
+                gives_way_until: if s.one_night { at(OPENS) } else { due() },
             }),
             eviction: if s.drains { Eviction::Announced } else { Eviction::Always },
         }
@@ -81,9 +85,9 @@ impl State {
 
     fn gate(&self) -> Gate {
         let until = match self.window {
-            WindowNow::Shut => return Gate::Shut { opens: Some(at(600)) },
+            WindowNow::Shut => return Gate::Shut { opens: Some(at(OPENS)) },
             WindowNow::Ending => {
-                return Gate::Ending { opened_at: at(-30), until: at(90), opens: Some(at(600)) };
+                return Gate::Ending { opened_at: at(-30), until: at(90), opens: Some(at(OPENS)) };
             }
             // Enough for the short countdown: a long one that cannot end is not begun.
             WindowNow::TooLateToBegin => at(3),

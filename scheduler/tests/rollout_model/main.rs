@@ -73,6 +73,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("empty first: B flaky", 0, 1),
         ("saves are refused: B bad", 1, 1),
         ("restart by the clock: B flaky", 1, 1),
+        ("restart by the clock in the night of the window: B flaky", 1, 1),
         ("opportunistic: B flaky", 1, 1),
         ("opportunistic, with a restart by the clock: B bad", 1, 1),
         ("the node is emptied: B flaky", 1, 1),

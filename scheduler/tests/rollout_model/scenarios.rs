@@ -13,6 +13,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         copies: true,
         first_start: false,
         restarts: false,
+        one_night: false,
         opportunistic: false,
         drains: false,
         pulls: false,
@@ -43,6 +44,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         Scenario { saves: false, ..b("saves are refused: B bad", Bad, plain) },
         Scenario { name: "first start: A flaky", first_start: true, fate: [Flaky, Good, Good, Good], ..plain },
         Scenario { restarts: true, ..b("restart by the clock: B flaky", Flaky, plain) },
+        Scenario {
+            restarts: true,
+            one_night: true,
+            ..b("restart by the clock in the night of the window: B flaky", Flaky, plain)
+        },
         b("opportunistic: B flaky", Flaky, opportunistic),
         b("opportunistic, one-way: B good", Good, Scenario { opportunistic: true, ..one_way }),
         Scenario { restarts: true, ..b("opportunistic, with a restart by the clock: B bad", Bad, opportunistic) },

@@ -47,6 +47,7 @@ fn drawn(dice: &mut Dice) -> Scenario {
         copies: !dice.once_in(4),
         first_start,
         restarts: dice.once_in(2),
+        one_night: false,
         opportunistic: dice.once_in(2),
         faults: u8::try_from(dice.below(13)).expect("at most 12"),
         changes: u8::try_from(dice.below(7)).expect("at most 6"),

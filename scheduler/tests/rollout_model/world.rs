@@ -70,6 +70,8 @@ pub(crate) struct Scenario {
     pub(crate) first_start: bool,
     /// A restart by the clock becomes due, once.
     pub(crate) restarts: bool,
+    /// The next window opens in the same night.
+    pub(crate) one_night: bool,
     /// Updates may come outside of windows where nobody minds.
     pub(crate) opportunistic: bool,
     /// The node is marked to be emptied, once, and nobody may be evicted from it before the players know.

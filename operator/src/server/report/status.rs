@@ -44,6 +44,7 @@ pub(super) fn build_status(
     let held_back = held_back::in_short(report);
     // What will not come is not promised.
     let opens = plan.outlook.next_opening.filter(|_| held_back.is_none());
+    let next_restart = plan.restarts.comes_at(&plan.goal, &plan.seen, opens.filter(|_| update && !is_open(plan.gate)));
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // A server that is down has not changed its version: the last word stands.
@@ -77,11 +78,9 @@ pub(super) fn build_status(
             plan.opportunistic.beside(opens.map(|at| for_people(at, &checked.zone, report.now)))
         },
         next_window_at: opens,
-        next_restart: match (plan.restarts.due, plan.restarts.next) {
-            (Some(_), _) => Some("now".to_owned()),
-            (None, next) => next.map(|at| for_people(at, &checked.zone, report.now)),
-        },
-        next_restart_at: plan.restarts.due.map(|restart| restart.due).or(plan.restarts.next),
+        next_restart: next_restart
+            .map(|at| if at <= report.now { "now".to_owned() } else { for_people(at, &checked.zone, report.now) }),
+        next_restart_at: next_restart,
         held_by: Some(plan.explanation.held_by().join(", "))
             .filter(|names| !names.is_empty())
             .map(|names| cut(&names, 1_024)),

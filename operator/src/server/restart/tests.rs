@@ -73,7 +73,7 @@ fn a_blackout_keeps_it_and_the_next_is_the_one_after_it() {
     let event = json!([{"name": "event", "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T12:00:00Z"}]);
     let server = checked(&json!({"updateSchedule": {"blackouts": event}}));
     let restarts = Restarts::of(&server, Some(&of_yesterday()), at("11T04:00"));
-    assert_eq!(restarts, Restarts { due: None, next: Some(at("13T04:00")) });
+    assert_eq!((restarts.due, restarts.next), (None, Some(at("13T04:00"))));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn its_policy_and_its_words_are_its_own_else_those_for_players() {
 
 #[test]
 fn a_server_at_rest_is_looked_at_in_the_instant_of_its_restart() {
-    let restarts = Restarts { due: None, next: Some(at("11T04:00")) };
+    let restarts = Restarts { next: Some(at("11T04:00")), ..Restarts::default() };
     let soon = at("11T03:56");
     let exactly = Outcome::Waiting { until: Some(at("11T04:00")) };
     assert_eq!(restarts.in_time(Outcome::Settled, soon), exactly);

@@ -141,8 +141,13 @@ fn a_copy_is_named_also_one_that_could_not_be_read_or_the_newest_good_one_with_w
 #[test]
 fn a_restart_by_the_clock_gives_way_to_that_for_a_person_and_stays_without_one() {
     let asked = asks("latest;overwrite");
-    let by_the_clock =
-        Some(Restart { due: at(-5), until: at(25), policy: scheduler::seen::Policy::Announce, only_empty: true });
+    let by_the_clock = Some(Restart {
+        due: at(-5),
+        until: at(25),
+        policy: scheduler::seen::Policy::Announce,
+        only_empty: true,
+        gives_way_until: at(-5),
+    });
     let due = of(&asked, &seen(&shelf()), Some(chosen("latest;overwrite")), at(1));
     for clock in [by_the_clock, None] {
         let restart = due.restart(clock).unwrap();

@@ -32,7 +32,11 @@ fn a_restart_is_due_from_its_instant_on_and_a_server_that_started_since_has_had_
     let of_yesterday = "2026-01-10T04:01:00Z";
     assert_eq!(due(&nightly, of_yesterday, "2026-01-11T03:59:59Z"), None);
     let found = no_blackouts().due_restart(&nightly, at(of_yesterday), at("2026-01-11T04:00:00Z"));
-    let five = DueRestart { due: at("2026-01-11T04:00:00Z"), until: at("2026-01-11T04:30:00Z") };
+    let five = DueRestart {
+        due: at("2026-01-11T04:00:00Z"),
+        until: at("2026-01-11T04:30:00Z"),
+        gives_way_until: at("2026-01-11T10:00:00Z"),
+    };
     assert_eq!(found, Some(five));
     assert_eq!(due(&nightly, "2026-01-11T04:00:41Z", "2026-01-11T04:01:00Z"), None, "whoever restarted it");
 }
@@ -59,6 +63,14 @@ fn a_schedule_of_every_four_hours_means_it() {
     let often = restarts("0 */4 * * *");
     assert!(due(&often, "2026-01-11T03:05:00Z", "2026-01-11T07:00:00Z").is_some());
     assert_eq!(due(&often, "2026-01-11T05:00:01Z", "2026-01-11T07:00:00Z"), None, "less than half of the four");
+}
+
+#[test]
+fn an_update_of_the_same_night_is_the_restart_and_of_a_schedule_of_four_hours_one_within_two() {
+    let until = |cron| restarts(cron).gives_way_until(at("2026-01-11T04:00:00Z")).to_string();
+    assert_eq!(until("0 5 * * *"), "2026-01-11T10:00:00Z");
+    assert_eq!(until("0 5 * * 0"), "2026-01-11T10:00:00Z");
+    assert_eq!(until("0 1,5,9,13,17,21 * * *"), "2026-01-11T06:00:00Z");
 }
 
 #[test]

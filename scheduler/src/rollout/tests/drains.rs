@@ -136,7 +136,13 @@ fn an_update_in_its_window_takes_the_place_of_a_drain_and_one_that_waits_does_no
 
 #[test]
 fn a_restart_that_is_due_takes_the_place_of_a_drain_too_but_not_one_that_waits_for_an_empty_server() {
-    let restart = Restart { due: at(MARKED + 6), until: at(MARKED + 60), policy: Policy::Announce, only_empty: false };
+    let restart = Restart {
+        due: at(MARKED + 6),
+        until: at(MARKED + 60),
+        policy: Policy::Announce,
+        only_empty: false,
+        gives_way_until: at(MARKED + 6),
+    };
     let ready = saved(told(begun(marked())));
     let goal = |restart| Goal { restart: Some(restart), ..careful() };
     let told_of = |step: Step| matches!(step, Step::Announce { act: Act::Restart { due }, .. } if due == restart.due);

@@ -57,7 +57,8 @@ fn a_server_without_a_pod_pulls_when_it_wakes_and_one_that_runs_the_goal_has_not
 #[test]
 fn what_cannot_be_pulled_keeps_no_restart_waiting_and_what_is_being_pulled_does_because_both_are_one() {
     let due = at(SUNDAY);
-    let restart = Restart { due, until: at(SUNDAY + 30), policy: Policy::Announce, only_empty: false };
+    let restart =
+        Restart { due, until: at(SUNDAY + 30), policy: Policy::Announce, only_empty: false, gives_way_until: due };
     let goal = Goal { restart: Some(restart), ..GOAL };
     let step = |images| next_step(&goal, &Seen { images, ..lobby() }, open(), at(SUNDAY + 1));
     assert!(matches!(step(Images::Failed), Step::Announce { act: Act::Restart { .. }, .. }));

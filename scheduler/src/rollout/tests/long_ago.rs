@@ -64,7 +64,7 @@ fn in_the_last_part_of_the_window_what_was_begun_is_told_anew_if_there_is_time_f
 fn a_restart_that_waits_for_an_empty_server_waits_again() {
     let until = at(SUNDAY + 60);
     let due = at(SUNDAY);
-    let restart = Restart { due, until, policy: Policy::Announce, only_empty: true };
+    let restart = Restart { due, until, policy: Policy::Announce, only_empty: true, gives_way_until: due };
     let goal = Goal { revision: OLD, restart: Some(restart), ..GOAL };
     let mut seen = lobby();
     seen.facts.announced = Some(Announced { act: Act::Restart { due }, ..announced(SUNDAY + 5) });

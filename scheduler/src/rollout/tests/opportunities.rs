@@ -161,7 +161,7 @@ fn a_blackout_wins_and_ends_it() {
 }
 
 fn restart(only_empty: bool) -> Restart {
-    Restart { due: at(LEFT), until: at(LEFT + 35), policy: Policy::Announce, only_empty }
+    Restart { due: at(LEFT), until: at(LEFT + 35), policy: Policy::Announce, only_empty, gives_way_until: at(LEFT) }
 }
 
 #[test]

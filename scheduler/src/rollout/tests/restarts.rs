@@ -7,7 +7,13 @@ use crate::seen::{Restart, Restarted};
 const NIGHT: i64 = SUNDAY - 1_000;
 
 fn restart() -> Restart {
-    Restart { due: at(NIGHT), until: at(NIGHT + 30), policy: Policy::Announce, only_empty: false }
+    Restart {
+        due: at(NIGHT),
+        until: at(NIGHT + 30),
+        policy: Policy::Announce,
+        only_empty: false,
+        gives_way_until: at(NIGHT),
+    }
 }
 
 /// What runs is the goal, and a restart is due.
@@ -90,6 +96,29 @@ fn an_update_that_may_begin_is_the_restart_and_one_that_waits_for_its_window_sta
     // The window opens while players count down for the restart.
     let both = next_step(&goal, &told(lobby()), in_its_window, at(NIGHT + 6));
     assert!(matches!(both, Step::Announce { act, .. } if act == update));
+}
+
+#[test]
+fn an_update_that_is_sure_to_come_in_the_same_night_is_the_restart() {
+    let gives_way_until = at(NIGHT + 360);
+    let goal = Goal { restart: Some(Restart { gives_way_until, ..restart() }), ..GOAL };
+    let opening = |minute| Gate::Shut { opens: Some(at(minute)) };
+    let answer = |goal: &Goal, seen: &Seen, gate| next_step(goal, seen, gate, at(NIGHT));
+    let waits = Step::Wait(WaitingOn::Window { opens: Some(gives_way_until) });
+    assert_eq!(answer(&goal, &lobby(), opening(NIGHT + 360)), waits);
+    let begins = |step: Step| matches!(step, Step::Announce { act, .. } if act == ACT);
+    assert!(begins(answer(&goal, &lobby(), opening(NIGHT + 361))), "another night");
+    assert!(begins(answer(&goal, &lobby(), Gate::Shut { opens: None })), "approval, `follows` or a loop of crashes");
+    let deadline = SignedDuration::from_mins(20);
+    let wait_for_empty = Goal { policy: Policy::WaitForEmpty { deadline }, ..goal };
+    assert!(begins(answer(&wait_for_empty, &lobby(), opening(NIGHT + 360))), "they may stay all night");
+    let unready = [Seen { staged: false, ..lobby() }, Seen { images: Images::Failed, ..lobby() }];
+    for seen in unready {
+        assert!(begins(answer(&goal, &seen, opening(NIGHT + 360))), "{seen:?}");
+    }
+    // What players were told of happens.
+    let told = next_step(&goal, &told(lobby()), opening(NIGHT + 360), at(NIGHT + 6));
+    assert!(matches!(told, Step::Restart { .. }), "{told:?}");
 }
 
 #[test]

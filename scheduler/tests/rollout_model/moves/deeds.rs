@@ -132,6 +132,12 @@ impl Moves<'_> {
         let last_part = w.window == WindowNow::Ending && !self.sleeper;
         self.must(!needs_window || !last_part || was_told, "2 an update begins in the last part of the window");
         self.must(!short || !w.players || self.sleeper, "1 players get the countdown of an empty server");
+        let waits_for_its_window = w.window == WindowNow::Shut && w.settled.is_some_and(|settled| settled != w.goal);
+        let comes_tonight = self.s.one_night && waits_for_its_window && w.failed & w.goal.bit() == 0;
+        self.must(
+            act != For::Restart || !comes_tonight || was_told || self.sleeper,
+            "4 a restart begins in the night of an update that is sure to come",
+        );
     }
 
     /// An agent that does not know of a countdown is told of it once more.
