@@ -25,6 +25,7 @@ use crate::k8s::events::Note;
 use crate::k8s::ssa::Writer;
 use crate::memory::Key;
 use crate::requeue::Outcome;
+use crate::telemetry::metrics::{Metrics, Stop};
 
 mod backup;
 mod blocked;
@@ -166,7 +167,7 @@ pub(crate) async fn report(
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
     }
-    count_downtime(ctx, report);
+    count_cost(&ctx.metrics, report);
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -209,7 +210,7 @@ pub(crate) async fn report_on_trial(
     status.conditions = conditions::build_on_trial(server, checked, report, &why, &before);
     let situation = Situation::of_a_trial(report, &before);
     status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, report.now);
-    count_downtime(ctx, report);
+    count_cost(&ctx.metrics, report);
     for note in notes::of_the_server(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -217,9 +218,19 @@ pub(crate) async fn report_on_trial(
     write(ctx, server, &before, status).await
 }
 
-fn count_downtime(ctx: &Context, report: &Report<'_>) {
-    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(report.seen.report.as_deref())) {
-        ctx.metrics.update_down_seconds.observe(down.as_secs_f64());
+/// What a stop of ours has cost, when the server is up again.
+fn count_cost(metrics: &Metrics, report: &Report<'_>) {
+    let agent = report.seen.report.as_deref();
+    let ends = [
+        (Done::Closed(Proven::Update), "update"),
+        (Done::Closed(Proven::Before), "rollBack"),
+        (Done::Restarted, "restart"),
+    ];
+    let Some(stop) = ends.iter().find(|(end, _)| end == report.done).map(|(_, stop)| *stop) else { return };
+    let players = notes::interrupted(agent).unwrap_or(0);
+    metrics.players_disconnected.get_or_create(&Stop { stop }).inc_by(players.into());
+    if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(agent)) {
+        metrics.update_down_seconds.observe(down.as_secs_f64());
     }
 }
 

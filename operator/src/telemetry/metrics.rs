@@ -30,6 +30,12 @@ pub(crate) struct Fetch {
     pub(crate) category: &'static str,
 }
 
+/// What a server was stopped for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct Stop {
+    pub(crate) stop: &'static str,
+}
+
 /// What became of telling a channel something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct Told {
@@ -70,6 +76,7 @@ pub(crate) struct Metrics {
     pub(crate) notices: Notices,
     pub(crate) backup_oldest_at: Gauge,
     pub(crate) update_down_seconds: Histogram,
+    pub(crate) players_disconnected: Family<Stop, Counter>,
 }
 
 impl Default for Metrics {
@@ -91,6 +98,7 @@ impl Default for Metrics {
             backup_oldest_at: Gauge::default(),
             // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
             update_down_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
+            players_disconnected: Family::default(),
             registry: Arc::default(),
         };
         registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
@@ -131,6 +139,11 @@ impl Default for Metrics {
             "update_down_seconds",
             "How long servers were down for updates that were proven",
             metrics.update_down_seconds.clone(),
+        );
+        registry.register(
+            "players_disconnected",
+            "Players who were on when we stopped their server, by what for",
+            metrics.players_disconnected.clone(),
         );
         Self { registry: Arc::new(registry), ..metrics }
     }

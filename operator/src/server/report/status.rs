@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::explain::{Explanation, Unfollowed};
 use resolver::lock::{Lock, LockReason};
+use scheduler::protocol;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Facts, Verdict};
 
@@ -277,6 +278,11 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
     let version = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
     let agent = report.seen.report.as_deref();
     match report.done {
+        // What failed, and why, is still to be read in the morning.
+        Done::Closed(Proven::Before) => before.last_update.clone().map(|last| {
+            let down_seconds = if last.successful { last.down_seconds } else { down_in_all(&last, agent) };
+            LastUpdate { down_seconds, ..last }
+        }),
         Done::Closed(Proven::Update) => Some(LastUpdate {
             applied_at: report.now,
             previous_version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)),
@@ -284,7 +290,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             successful: true,
             unproven: report.plan.proof.unproven().is_some(),
             message: applied(report, before),
-            down_seconds: downtime(agent).and_then(|down| u32::try_from(down.as_secs()).ok()),
+            down_seconds: downtime(agent).and_then(seconds),
             players: interrupted(agent),
         }),
         Done::RolledBack { .. } => Some(LastUpdate {
@@ -295,7 +301,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             unproven: false,
             message: cut(&why_it_failed(report), 1_024),
             // It is not over: what ran before has to come up.
-            down_seconds: None,
+            down_seconds: down_so_far(agent, report.now),
             players: interrupted(agent),
         }),
         Done::Created
@@ -309,8 +315,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         | Done::MarkedFailed
         | Done::RestoreOrdered
         | Done::DataOrdered
-        // What failed, and why, is still to be read in the morning.
-        | Done::Closed(Proven::First | Proven::Before)
+        | Done::Closed(Proven::First)
         // A restart is no update.
         | Done::Restarting { .. }
         | Done::Restarted
@@ -319,6 +324,23 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
         | Done::DrainEnded
         | Done::Nothing => before.last_update.clone(),
     }
+}
+
+fn seconds(span: SignedDuration) -> Option<u32> {
+    u32::try_from(span.as_secs()).ok()
+}
+
+/// How long a server was down for a set that failed, when it is about to go back: until that set came up, or until now.
+fn down_so_far(agent: Option<&protocol::Report>, now: Timestamp) -> Option<u32> {
+    let stopped = agent?.last_stop.as_ref()?.at;
+    downtime(agent).or_else(|| Some(now.duration_since(stopped))).and_then(seconds)
+}
+
+/// The same when what ran before is up again. A set that came up was stopped once more for it, and that stop is the last one.
+fn down_in_all(last: &LastUpdate, agent: Option<&protocol::Report>) -> Option<u32> {
+    let (stopped, down) = (agent?.last_stop.as_ref()?.at, downtime(agent).and_then(seconds)?);
+    let before = last.down_seconds.filter(|_| stopped > last.applied_at);
+    Some(before.unwrap_or(0) + down)
 }
 
 /// What an update that was kept has brought, and in front of it what keeps it from being proven.

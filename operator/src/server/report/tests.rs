@@ -189,6 +189,23 @@ fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
 }
 
 #[test]
+fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
+    let up = |since| json!({"state": "up", "since": at(since).to_string(), "answeredAt": at(since).to_string(), "minecraft": "1.21.10"});
+    let stop = |minute| json!({"at": at(minute).to_string(), "saved": true, "why": "asked"});
+    // Back at once, with the stop of before as the last one; or up for eight minutes, and stopped once more.
+    for (came_up, last_stop, back, down) in [(None, -10, 1, 11 * 60), (Some(-8), 2, 5, 5 * 60)] {
+        let mut pass = Pass::new();
+        let server = came_up.map_or_else(|| json!({"state": "starting", "progressAt": at(-1).to_string()}), up);
+        pass.agent_says(&json!({"lastStop": stop(-10), "server": server}));
+        pass.done = Done::RolledBack { unasked: false };
+        let mut pass = pass.next();
+        pass.agent_says(&json!({"lastStop": stop(last_stop), "server": up(back)}));
+        pass.done = Done::Closed(Proven::Before);
+        assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "{came_up:?}");
+    }
+}
+
+#[test]
 fn what_does_not_answer_is_told_with_since_when() {
     let mut pass = Pass::new();
     pass.step = Step::Wait(WaitingOn::Agent { until: at(9) });
