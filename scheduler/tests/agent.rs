@@ -70,7 +70,7 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
             "bukkit:plugins",
             "minecraft:list",
             "minecraft:save-all flush",
-            r#"minecraft:tellraw @a {"color":"yellow","text":"The server is stopping now."}"#,
+            r#"minecraft:tellraw @a {"color":"yellow","text":"This server stops in a moment."}"#,
             "minecraft:save-all flush",
             "minecraft:kick @a The server stops now. Please join again in a few minutes.",
             "minecraft:stop"
@@ -176,7 +176,7 @@ async fn a_countdown_for_an_empty_server_ends_when_somebody_joins_and_a_stop_aft
     let lines = said("Restart in");
     assert_eq!(pod.report().await.empty_since, None);
     stop::run(&settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
-    assert_eq!((said("Restart in"), said("The server is stopping now.")), (lines, 1), "{:?}", paper.commands());
+    assert_eq!((said("Restart in"), said("This server stops in a moment.")), (lines, 1), "{:?}", paper.commands());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,7 +223,7 @@ async fn who_joined_a_server_that_was_just_found_empty_is_told_and_disconnected_
     assert_eq!(
         paper.commands()[1..],
         [
-            r#"minecraft:tellraw @a {"color":"yellow","text":"The server is stopping now."}"#,
+            r#"minecraft:tellraw @a {"color":"yellow","text":"This server stops in a moment."}"#,
             "minecraft:save-all flush",
             "minecraft:kick @a The server stops now. Please join again in a few minutes.",
             "minecraft:stop"

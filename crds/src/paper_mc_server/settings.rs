@@ -132,6 +132,15 @@ pub struct PlayersPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub kick_text: Option<String>,
+    /// What they read before a stop that nobody announced: `kubectl delete pod`, an eviction with `spec.eviction: Always`, a scale to zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub stop_text: Option<String>,
+    /// What they read when what they were told of does not come: an update for an empty server that somebody has joined, or a drain whose
+    /// node stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub called_off_text: Option<String>,
 }
 
 impl Default for PlayersPolicy {
@@ -145,6 +154,8 @@ impl Default for PlayersPolicy {
             drain_text: None,
             show: chat(),
             kick_text: None,
+            stop_text: None,
+            called_off_text: None,
         }
     }
 }

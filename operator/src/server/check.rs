@@ -27,26 +27,14 @@ use crate::quantity;
 
 pub(crate) mod on_trial;
 mod restore_from;
+mod texts;
 pub(crate) mod windows;
 
 use restore_from::check_restore_from;
 pub(crate) use restore_from::{CheckedRestoreFrom, is_copy};
+use texts::{ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, SHORT_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT};
+pub(crate) use texts::{Announcement, Texts};
 use windows::{check_copies, check_restart, check_windows};
-
-/// What players read when the user says nothing.
-const ANNOUNCEMENT: &str =
-    "The server restarts in {in} for an update and is back after about a minute. Everything is saved.";
-
-/// The same, when it restarts as it is.
-const RESTART_ANNOUNCEMENT: &str = "The server restarts in {in} and is back after about a minute. Everything is saved.";
-
-/// Both, where a line has less room than in the chat: about 80 letters above the hotbar, 40 below a title.
-const SHORT_ANNOUNCEMENT: &str = "Restart in {in}";
-
-/// The same before a node is emptied. Who empties it may take their time, or think better of it: it is from then on that the server can go.
-const DRAIN_ANNOUNCEMENT: &str = "The machine of this server is being emptied: in {in}, or later, the server may move to another one. It is back \
-                                  about a minute after that. Everything is saved.";
-const SHORT_DRAIN_ANNOUNCEMENT: &str = "May move in {in}";
 
 /// Something that is wrong with a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +75,8 @@ pub(crate) struct CheckedServer {
     pub(crate) announcement: Announcement,
     /// Where players read it, before a restart too.
     pub(crate) show: BTreeSet<protocol::Place>,
-    /// What they read when they are disconnected; None: the agent's own words.
-    pub(crate) kick_text: Option<String>,
+    /// What they read beside announcements.
+    pub(crate) texts: Texts,
     /// None: it is not restarted by the clock.
     pub(crate) restart: Option<CheckedRestart>,
     /// Whether its pod may be evicted; None: the user says nothing, see [`super::drain::eviction_of`].
@@ -126,22 +114,6 @@ pub(crate) struct CheckedRestart {
     pub(crate) policy: Policy,
     pub(crate) only_empty: bool,
     pub(crate) announcement: Announcement,
-}
-
-/// What players read before their server stops.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Announcement {
-    pub(crate) text: String,
-    /// The same where a line has less room.
-    pub(crate) short: String,
-}
-
-impl Announcement {
-    /// What the user wrote, whose first line is the short text; or `ours`.
-    fn of(written: Option<&String>, ours: &str, ours_in_short: &str) -> Self {
-        let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
-        Self { text: written.map_or(ours, String::as_str).to_owned(), short: first.unwrap_or(ours_in_short).to_owned() }
-    }
 }
 
 /// RCON on the pod's loopback.
@@ -291,7 +263,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
         announcement: Announcement::of(spec.players.text.as_ref(), ANNOUNCEMENT, SHORT_ANNOUNCEMENT),
         show: check_places(&spec.players.show, &mut complaints),
-        kick_text: spec.players.kick_text.clone(),
+        texts: Texts::of(&spec.players),
         restart,
         eviction: spec.eviction,
         drain_announcement: Announcement::of(

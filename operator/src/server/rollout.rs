@@ -309,7 +309,8 @@ impl Hand<'_> {
         let facts = &self.seen.facts;
         let told = facts.announced.filter(|told| of_it(told.act));
         if let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) {
-            let call_off = CallOff { act: told.act.to_string(), text: STAYS.to_owned() };
+            let text = self.server.texts.called_off.as_deref().unwrap_or(STAYS);
+            let call_off = CallOff { act: told.act.to_string(), text: text.to_owned() };
             if let Err(error) = agent.call_off(&call_off).await {
                 tracing::info!(error = %Chain(&error), "players were not told that the server stays");
             }

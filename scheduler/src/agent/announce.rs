@@ -19,9 +19,6 @@ use crate::rcon::{Error, Online};
 /// How long one command may take. A tick stall must not eat the lines behind it.
 const LINE: Duration = Duration::from_secs(5);
 
-/// What they read who joined during a countdown that was for an empty server only.
-const CALLED_OFF: &str = "The restart is called off, because you joined. It comes when nobody is on.";
-
 /// The last line that was said, beside the socket: what an agent that has died said is known to the next one of this pod, which is given the
 /// same countdown. Only what was said is in it. Whether to go on is the operator's word, who may have called the countdown off meanwhile.
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,7 +69,7 @@ async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
         let wait = line.at.duration_since(clock::now());
         tokio::time::sleep(wait.try_into().unwrap_or(Duration::ZERO)).await;
         if announce.only_empty && somebody_is_on(shared, &act).await {
-            return call_off(&act, announce, last_said.is_some()).await;
+            return call_off(shared, &act, announce, last_said.is_some()).await;
         }
         for place in &announce.show {
             // One that fails never keeps the others, nor the next line, from being said.
@@ -118,9 +115,10 @@ async fn somebody_is_on(shared: &Shared, act: &Act) -> bool {
 }
 
 /// Ends a countdown that is for an empty server only. Who joined may have read a line of it.
-async fn call_off(act: &Act, announce: &Announce, was_begun: bool) {
+async fn call_off(shared: &Shared, act: &Act, announce: &Announce, was_begun: bool) {
     info!("somebody joined: {} is called off", announce.act);
-    if was_begun && let Err(error) = act.console().await.tellraw_all(CALLED_OFF, LINE).await {
+    let text = &shared.settings.called_off_text;
+    if was_begun && let Err(error) = act.console().await.tellraw_all(text, LINE).await {
         warn!("nobody was told that it is called off: {}", Chain(&error));
     }
 }

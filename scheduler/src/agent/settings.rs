@@ -111,6 +111,16 @@ pub struct Sidecar {
         default_value = "The server stops now. Please join again in a few minutes."
     )]
     pub kick_text: String,
+    /// What they read before a stop that nobody announced.
+    #[arg(long, env = "NIGHTSHIFT_STOP_TEXT", default_value = "The server is stopping now.")]
+    pub stop_text: String,
+    /// What they read who joined during a countdown that was for an empty server only.
+    #[arg(
+        long,
+        env = "NIGHTSHIFT_CALLED_OFF_TEXT",
+        default_value = "The restart is called off, because you joined. It comes when nobody is on."
+    )]
+    pub called_off_text: String,
     /// Where requests and probes are answered.
     #[arg(long, default_value_t = SocketAddr::from(([0, 0, 0, 0], crate::protocol::PORT)))]
     pub listen: SocketAddr,

@@ -96,7 +96,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         return "no RCON, SIGTERM stops the server";
     }
     if must_warn(shared)
-        && let Err(error) = act.console().await.tellraw_all("The server is stopping now.", patience::warn(left())).await
+        && let Err(error) = act.console().await.tellraw_all(&shared.settings.stop_text, patience::warn(left())).await
     {
         warn!("players were not warned: {}", Chain(&error));
     }

@@ -103,6 +103,8 @@ impl Pod {
             backup_max_age: None,
             stop_timeout: 60,
             kick_text: "The server stops now. Please join again in a few minutes.".to_owned(),
+            stop_text: "This server stops in a moment.".to_owned(),
+            called_off_text: "The restart is called off.".to_owned(),
             listen: "127.0.0.1:0".parse().unwrap(),
         }
     }

@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Blackout, Copies, Restarts, Window, WindowError, Windows};
 use scheduler::seen::Policy;
 
-use super::{Announcement, CheckedRestart, Complaint, Complaints, RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT, policy_of};
+use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
+use super::{Announcement, CheckedRestart, Complaint, Complaints, policy_of};
 use crate::chain::Chain;
 
 /// For how long after its instant a restart may begin, on top of its countdown and of a wait for players: longer than another

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Secr
 use resolver::lock::Lock;
 use scheduler::protocol::FileSet;
 
-use super::super::super::check::CheckedServer;
+use super::super::super::check::{CheckedServer, Texts};
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
 use super::{BACKUP_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
@@ -146,7 +146,12 @@ pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
     }
     // Only where it is set: a new default must not change the template of every server.
     // The kubelet takes `$(NAME)` for a variable, and `$$` for a dollar.
-    variables.extend(server.kick_text.as_deref().map(|text| plain("NIGHTSHIFT_KICK_TEXT", &text.replace('$', "$$"))));
+    let Texts { kick, stop, called_off } = &server.texts;
+    let texts = [("KICK", kick), ("STOP", stop), ("CALLED_OFF", called_off)];
+    let said = |(what, text): (&str, &Option<String>)| {
+        text.as_deref().map(|text| plain(&format!("NIGHTSHIFT_{what}_TEXT"), &text.replace('$', "$$")))
+    };
+    variables.extend(texts.into_iter().filter_map(said));
     variables
 }
 

@@ -161,15 +161,21 @@ fn the_stop_hook_and_the_probes_sit_on_the_servers_own_container() {
 }
 
 #[test]
-fn what_players_read_when_they_are_disconnected_reaches_the_agent_as_it_is_written() {
-    let text = |players: Value| {
+fn what_players_read_reaches_the_agent_as_it_is_written() {
+    let text = |variable_of_it: &str, players: Value| {
         let template = template(json!({ "players": players }));
         let containers = template.spec.unwrap().init_containers.unwrap();
         let agent = containers.into_iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
-        variable(&agent, "NIGHTSHIFT_KICK_TEXT").map(str::to_owned)
+        variable(&agent, variable_of_it).map(str::to_owned)
     };
-    assert_eq!(text(json!({})), None, "a new default changes no template");
-    assert_eq!(text(json!({"kickText": "Back in $(TZ) a minute"})).unwrap(), "Back in $$(TZ) a minute");
+    for (variable, field) in [
+        ("NIGHTSHIFT_KICK_TEXT", "kickText"),
+        ("NIGHTSHIFT_STOP_TEXT", "stopText"),
+        ("NIGHTSHIFT_CALLED_OFF_TEXT", "calledOffText"),
+    ] {
+        assert_eq!(text(variable, json!({})), None, "a new default changes no template");
+        assert_eq!(text(variable, json!({field: "Back in $(TZ) a minute"})).unwrap(), "Back in $$(TZ) a minute");
+    }
 }
 
 #[test]
