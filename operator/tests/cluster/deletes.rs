@@ -6,7 +6,7 @@ use kube::api::Api;
 use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
 use super::server::Server;
 use super::wait::{A_START, SOON, until};
-use super::world::{RELEASE, in_a_world};
+use super::world::{RELEASE, World, in_a_world};
 
 /// For a delete that waits for nothing but the API server.
 const AT_ONCE: &str = "--timeout=30s";
@@ -29,23 +29,52 @@ async fn with_no_operator_a_plugin_a_server_and_a_namespace_that_are_deleted_are
         world.kubectl(&["delete", "plugin", "viabackwards", AT_ONCE], "").await;
         world.kubectl(&["delete", "papermcserver", LOBBY, AT_ONCE], "").await;
         lobby.gone().await;
-        let of_lobby =
-            ["get", "statefulset,service,configmap,secret", "-l", "nightshift.dev/server=lobby", "-o", "name"];
-        until("all that the server had is gone", SOON, async || {
-            let left = world.kubectl(&of_lobby, "").await;
-            if left.trim().is_empty() { Ok(()) } else { Err(left) }
-        })
-        .await;
+        nothing_is_left_of_lobby(world).await;
 
         // A server runs in it.
         assert!(second.pod().await.is_some());
         world.kubectl(&["delete", "namespace", &world.namespace, "--wait=false"], "").await;
-        let namespaces = Api::<Namespace>::all(world.client.clone());
-        until("the namespace is gone", A_START, async || match namespaces.get_opt(&world.namespace).await.unwrap() {
-            None => Ok(()),
-            Some(namespace) => Err(format!("{:?}", namespace.status.and_then(|status| status.conditions))),
-        })
-        .await;
+        namespace_is_gone(world).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_operator_there_and_the_server_first_nothing_comes_back_and_nothing_hangs() {
+    in_a_world("deletes-heard", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), server("second", FAR), viabackwards()]).await;
+        let (lobby, second) = (Server::new(world, LOBBY), Server::new(world, "second"));
+        lobby.settled().await;
+        second.settled().await;
+        world.kubectl(&["delete", "papermcserver", LOBBY, AT_ONCE], "").await;
+        world.kubectl(&["delete", "plugin", "viabackwards", AT_ONCE], "").await;
+        lobby.gone().await;
+        nothing_is_left_of_lobby(world).await;
+        // The operator has heard of both: the plugin goes from the other server in its next window.
+        second.planned(&["ViaBackwards"]).await;
+        assert!(second.pod().await.is_some());
+        nothing_is_left_of_lobby(world).await;
+
+        world.kubectl(&["delete", "namespace", &world.namespace, "--wait=false"], "").await;
+        namespace_is_gone(world).await;
+    })
+    .await;
+}
+
+async fn nothing_is_left_of_lobby(world: &World) {
+    let of_lobby = ["get", "statefulset,service,configmap,secret", "-l", "nightshift.dev/server=lobby", "-o", "name"];
+    until("all that the server had is gone", SOON, async || {
+        let left = world.kubectl(&of_lobby, "").await;
+        if left.trim().is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
+async fn namespace_is_gone(world: &World) {
+    let namespaces = Api::<Namespace>::all(world.client.clone());
+    until("the namespace is gone", A_START, async || match namespaces.get_opt(&world.namespace).await.unwrap() {
+        None => Ok(()),
+        Some(namespace) => Err(format!("{:?}", namespace.status.and_then(|status| status.conditions))),
     })
     .await;
 }

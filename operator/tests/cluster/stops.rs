@@ -64,6 +64,42 @@ async fn a_stop_that_takes_a_minute_and_a_half_is_not_cut_short() {
     .await;
 }
 
+/// The hook asks for `gracefulShutdown.timeout`, then SIGTERM, and what cannot hear that is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_ended_all_the_same_and_the_user_is_told_that_it_was_not_saved() {
+    in_a_world("hung-stop", BEFORE, async |world| {
+        let mut object = server(LOBBY, FAR);
+        object["spec"]["gracefulShutdown"] = json!({"timeout": "30s"});
+        world.apply(&[object, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
+        let witness = Witness::of(&lobby).await;
+        lobby.order("fault hang").await;
+        world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+        until("it is killed", A_START, async || {
+            let killed = witness.lines().iter().any(|line| line.run == 0 && line.text.contains("Took too long"));
+            if killed { Ok(()) } else { Err(witness.console()) }
+        })
+        .await;
+        // The fault lies on the volume.
+        until("the next one is mended", A_START, async || match lobby.pod().await {
+            Some(pod) if pod.metadata.uid != before.metadata.uid && lobby.try_order("fault none").await => Ok(()),
+            other => Err(format!("{:?}", other.map(|pod| pod.status.map(|status| status.phase)))),
+        })
+        .await;
+        lobby.back_after(&before).await;
+        assert_eq!(lobby.set().await, set);
+        let told = until("an Event StoppedUnsaved", A_START, async || {
+            world.notes(LOBBY, "StoppedUnsaved").await.pop().ok_or_else(|| "none".to_owned())
+        })
+        .await;
+        let last = lobby.object().await.status.unwrap().last_stop.unwrap();
+        assert!(!last.saved && told.contains(&last.why), "{told}; {last:?}");
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_at_rest_gets_no_line_of_ours_in_its_log_and_rcon_refuses_on_the_pods_own_address() {
     in_a_world("at-rest", BEFORE, async |world| {
