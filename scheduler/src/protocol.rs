@@ -190,6 +190,9 @@ pub struct BackupsSeen {
     pub failed: Option<BackupFailed>,
     /// Whether somebody may have played since `last_of_worlds` was begun.
     pub played_since: bool,
+    /// Nobody can have played since `last` was begun. False from an agent that does not say.
+    #[serde(default)]
+    pub unplayed_since_last: bool,
     /// The last request for a copy of the running server, and what came of it.
     pub hot: Option<HotCopySeen>,
     /// The last time that a copy was put back.

@@ -69,6 +69,19 @@ pub struct BackupSchedule {
     /// What of. It goes for `nightshift.dev/backup-now` too.
     #[serde(default)]
     pub contents: ScheduledContents,
+    /// Instants at which one would be of no use are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_if: Option<BackupOnlyIf>,
+}
+
+/// What must hold for a copy by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupOnlyIf {
+    /// Somebody may have played since the newest copy of such contents. What changes without anybody on (settings, what plugins do by themselves)
+    /// waits for them.
+    #[serde(default)]
+    pub played: bool,
 }
 
 /// What a copy of the running server holds.

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use scheduler::backup::Contents;
 use scheduler::gate::{AskedCopy, Gate, PastCopies, next_copy};
-use scheduler::protocol::{BackupsSeen, HotCopy, HotCopyOutcome, Report, Server};
+use scheduler::protocol::{BackupsSeen, HotCopy, HotCopyOutcome, Players as PlayersSeen, Report, Server};
 use scheduler::rollout::{Step, WaitingOn, is_under_way};
 use scheduler::seen::{Goal, Life, Seen};
 
@@ -73,6 +73,7 @@ impl HotCopies {
             promised: before.backup.as_ref().and_then(|backup| backup.next_backup),
             hot: backups.and_then(|backups| backups.hot.as_ref()),
             newest: backups.and_then(|backups| newest(backups, backup.hot_contents)),
+            is_unplayed: seen.report.as_ref().is_some_and(|report| is_unplayed(report, backup.hot_contents)),
         };
         let asked = written.as_ref().and_then(|(_, asked)| *asked);
         let value = || written.as_ref().map(|(value, _)| value.clone());
@@ -161,6 +162,14 @@ fn newest(backups: &BackupsSeen, contents: Contents) -> Option<Timestamp> {
     };
     let known = [&backups.last, &backups.last_of_worlds].into_iter().flatten();
     known.filter(|copy| holds(copy.contents)).map(|copy| copy.started_at).max()
+}
+
+/// Whether nobody can have played since the newest good copy, and it holds this. Who is on now has left no trace yet.
+fn is_unplayed(report: &Report, contents: Contents) -> bool {
+    report.backups.as_ref().is_some_and(|backups| {
+        let last = backups.last.as_ref().map(|copy| copy.started_at);
+        last.is_some() && last == newest(backups, contents) && backups.unplayed_since_last
+    }) && report.players == PlayersSeen::Nobody
 }
 
 /// Whether the agent of this pod may write where copies lie.

@@ -283,10 +283,12 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         good.into_iter().find(|backup| wanted(backup)).map(seen)
     };
     let is_way_back = |backup: &Backup| backup.contents.has_worlds() && backup.trigger == Trigger::BeforeUpdate;
-    let last_of_worlds = newest(is_way_back);
+    let (last, last_of_worlds) = (newest(|_| true), newest(is_way_back));
+    let was_played = |copy: &BackupSeen| played_since(volume, copy.started_at);
     BackupsSeen {
-        last: newest(|_| true),
-        played_since: last_of_worlds.as_ref().is_some_and(|copy| played_since(volume, copy.started_at)),
+        unplayed_since_last: last.as_ref().is_some_and(|copy| !was_played(copy)),
+        last,
+        played_since: last_of_worlds.as_ref().is_some_and(was_played),
         last_of_worlds,
         // Of the agent that is asked, not of the shelf.
         hot: None,

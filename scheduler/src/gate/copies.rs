@@ -9,6 +9,9 @@
 //! **It is served** when the agent was given its request, whatever came of that, or when a good copy of such contents was begun since:
 //! also one that a person asked for, or that was taken before an update. One that failed is not tried again before the next instant.
 //!
+//! **Where only what was played is copied**, an instant before which nobody has played since the newest copy is as one that was missed: it is made
+//! good if somebody comes soon, and else left out.
+//!
 //! **A person's request comes first**, and is as old as a request to apply now may be; see [`Gate::by_hand`].
 
 use jiff::Timestamp;
@@ -22,6 +25,8 @@ use crate::protocol::{HotCopyOutcome, HotCopySeen};
 #[derive(Debug, Clone)]
 pub struct Copies {
     schedule: Window,
+    /// An instant is left out while nobody has played since the newest copy.
+    only_played: bool,
 }
 
 /// What is known of the copies that were taken, and of what was promised.
@@ -33,6 +38,8 @@ pub struct PastCopies<'a> {
     pub hot: Option<&'a HotCopySeen>,
     /// When the newest good copy was begun that holds what a scheduled one would.
     pub newest: Option<Timestamp>,
+    /// Nobody can have played since that one was begun.
+    pub is_unplayed: bool,
 }
 
 /// A person's request for a copy, which nobody has noted as served.
@@ -98,7 +105,13 @@ impl Copies {
     /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. In the nights in which the clocks change an
     /// instant comes when a window would open.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, WindowError> {
-        Ok(Self { schedule: Window::parse_instants(cron, zone)? })
+        Ok(Self { schedule: Window::parse_instants(cron, zone)?, only_played: false })
+    }
+
+    /// The same, with the instants left out before which nobody has played since the newest copy.
+    #[must_use]
+    pub fn of_a_server_that_was_played(self) -> Self {
+        Self { only_played: true, ..self }
     }
 
     /// The next instant after now.
@@ -112,7 +125,8 @@ impl Copies {
         let instant = self.schedule.opened_by(now).filter(|instant| promised <= *instant)?;
         let is_too_late = |next: Timestamp| now.duration_since(instant) >= next.duration_since(instant) / 2;
         let is_served = past.was_given(DueCopy::Scheduled(instant)) || past.newest.is_some_and(|at| instant <= at);
-        (!is_served && !self.next(now).is_some_and(is_too_late)).then_some(instant)
+        let is_of_no_use = self.only_played && past.is_unplayed;
+        (!is_served && !is_of_no_use && !self.next(now).is_some_and(is_too_late)).then_some(instant)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Edge (writes). Asks the agent for the copy that is due. Whatever it answers, the pass goes on: nothing that runs hangs on it.
 
 use crds::PaperMCServer;
+use crds::paper_mc_server::BackupSchedule;
 use jiff::Timestamp;
 use scheduler::rollout::Step;
 use tracing::info;
@@ -47,9 +48,11 @@ pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: S
 }
 
 /// Keeps the metric of the server whose newest copy is the oldest, by the status as it was written last. One that sleeps changes nothing
-/// that would have to be copied.
+/// that would have to be copied, and where only what was played is copied an old one may be as good as new.
 pub(crate) fn count(ctx: &Context, key: &Key, server: &PaperMCServer) {
-    let backup = server.spec.backup.as_ref().filter(|backup| backup.enabled && backup.schedule.is_some());
+    let always = |schedule: &BackupSchedule| schedule.only_if.as_ref().is_none_or(|only_if| !only_if.played);
+    let backup =
+        server.spec.backup.as_ref().filter(|backup| backup.enabled && backup.schedule.as_ref().is_some_and(always));
     let status = report::status_before(ctx, server);
     if backup.is_some() && status.replicas.is_some_and(|pods| pods > 0) {
         let last = status.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.completed_at);

@@ -70,11 +70,24 @@ fn a_good_copy_that_was_begun_since_serves_an_instant_too() {
 }
 
 #[test]
+fn where_only_what_was_played_is_copied_an_instant_waits_for_somebody_who_comes_soon() {
+    let copies = every_six_hours().of_a_server_that_was_played();
+    let owed = |copies: &Copies, is_unplayed, now| {
+        let newest = Some(at("06:00:00"));
+        copies.owed(&PastCopies { promised: Some(at("12:00:00")), hot: None, newest, is_unplayed }, at(now))
+    };
+    assert_eq!(owed(&copies, true, "12:00:00"), None);
+    assert_eq!(owed(&copies, false, "12:00:00"), Some(at("12:00:00")));
+    assert_eq!(owed(&copies, false, "14:59:59"), Some(at("12:00:00")), "somebody has joined since");
+    assert_eq!(owed(&every_six_hours(), true, "12:00:00"), Some(at("12:00:00")), "nobody asked for less");
+}
+
+#[test]
 fn a_persons_request_comes_first_once_and_waits_while_another_is_taken() {
     let now = at("12:04:00");
     let asked = |at: Timestamp, accepted| Some(AskedCopy { at, accepted });
     let next = |asked, hot: Option<&HotCopySeen>| {
-        let past = PastCopies { promised: Some(at("12:00:00")), hot, newest: None };
+        let past = PastCopies { promised: Some(at("12:00:00")), hot, newest: None, is_unplayed: false };
         next_copy(Some(&every_six_hours()), asked, &past, now)
     };
     let of_now = asked(at("12:03:00"), false);
@@ -150,7 +163,7 @@ proptest! {
                 found = Some(this);
             }
         }
-        let past = PastCopies { promised: Some(promised), hot: hot.as_ref(), newest };
+        let past = PastCopies { promised: Some(promised), hot: hot.as_ref(), newest, is_unplayed: false };
         prop_assert_eq!(schedule.owed(&past, now), found);
     }
 
@@ -165,7 +178,7 @@ proptest! {
         for (gap, is_able, succeeds) in looks {
             now += minutes(gap);
             let first_look = promised.is_none();
-            let past = PastCopies { promised, hot: hot.as_ref(), newest };
+            let past = PastCopies { promised, hot: hot.as_ref(), newest, is_unplayed: false };
             let due = next_copy(Some(&schedule), None, &past, now);
             let owed = schedule.owed(&past, now);
             prop_assert!(!(first_look && due.is_some()), "nothing was promised");
