@@ -18,6 +18,7 @@ mod checked;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod complete;
+mod counted;
 mod diff;
 mod document;
 mod dressed;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::{self, Change, changes};
+use super::counted::Counted;
 use super::running::Runs;
 use super::schedule::Schedule;
 use super::when::When;
@@ -26,12 +27,15 @@ pub(super) struct Alone {
     when: When,
     /// What would be another than now.
     changes: Vec<Change>,
+    /// What of it runs by the list for a hotfix sibling.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) counts_as_listed: Vec<Counted>,
 }
 
 impl Alone {
     /// For people: what, and when.
     pub(super) fn row(&self) -> Vec<String> {
-        let Self { when, changes } = self;
+        let Self { when, changes, counts_as_listed: _ } = self;
         let what = changes.iter().map(|change| format!("{} {}", change.name, change::in_words(change)));
         vec![what.collect::<Vec<_>>().join(", "), when.in_words()]
     }
@@ -88,21 +92,30 @@ fn parts(whole: &Whole<'_>, schedule: Option<&Schedule>, when: &When, now: Times
     let Some((schedule, question)) = schedule.filter(|_| when.is_by_itself_later()).zip(Question::of(whole, at)) else {
         return Vec::new();
     };
-    let tell = |own: Option<&[String]>, changes: Vec<Change>| {
+    let tell = |own: Option<&[String]>, Newer { changes, counts_as_listed }: Newer| {
         let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
-        Alone { when: When::of_what_comes_alone(own, &schedule.about(&names), now, at), changes }
+        let when = When::of_what_comes_alone(own, &schedule.about(&names), now, at);
+        Alone { when, changes, counts_as_listed }
     };
     let urgent = Scope::of_plugins(question.due(&schedule.urgent));
-    let urgent = urgent.and_then(|scope| question.newer(&scope, Delays::Skipped)).map(|changes| tell(None, changes));
+    let urgent = urgent.and_then(|scope| question.newer(&scope, Delays::Skipped)).map(|newer| tell(None, newer));
     let mut by_windows: BTreeMap<&[String], BTreeSet<String>> = BTreeMap::new();
     for object in question.due(schedule.own_windows.keys()) {
         by_windows.entry(schedule.own_windows[&object].as_slice()).or_default().insert(object);
     }
     let own = by_windows.into_iter().filter_map(|(windows, plugins)| {
-        let changes = question.newer(&Scope::of_plugins(plugins)?, Delays::AsWritten)?;
-        Some(tell(Some(windows), changes))
+        let newer = question.newer(&Scope::of_plugins(plugins)?, Delays::AsWritten)?;
+        Some(tell(Some(windows), newer))
     });
     urgent.into_iter().chain(own).collect()
+}
+
+/// What comes of a part of it.
+struct Newer {
+    /// What would be another than now.
+    changes: Vec<Change>,
+    /// What of it runs by the list for a hotfix sibling.
+    counts_as_listed: Vec<Counted>,
 }
 
 /// What is asked about a part of it.
@@ -142,7 +155,7 @@ impl<'a> Question<'a> {
     }
 
     /// What would be another if nothing but `scope` may change; None: nothing, or there is no such set, or it is not brought.
-    fn newer(&self, scope: &Scope, delays: Delays) -> Option<Vec<Change>> {
+    fn newer(&self, scope: &Scope, delays: Delays) -> Option<Newer> {
         let Whole { catalog, requests, chosen, runs, lock, .. } = *self.whole;
         let together = |group: &Vec<usize>| group.iter().any(|&place| requests[place].server == self.request.server);
         let is_shared = groups(requests).iter().find(|group| together(group)).is_some_and(|group| group.len() > 1);
@@ -156,7 +169,9 @@ impl<'a> Question<'a> {
         let mut changes = changes(solved, &resolution, runs, lock);
         // What nobody asks for any more is in no such question, and stays.
         changes.retain(|change| change.to.is_some() || narrowed.may_change(&self.present, &change.name));
-        (!changes.is_empty()).then_some(changes)
+        let mut counts_as_listed = Counted::of(solved);
+        counts_as_listed.retain(|counted| changes.iter().any(|change| change.name == counted.name));
+        (!changes.is_empty()).then_some(Newer { changes, counts_as_listed })
     }
 }
 

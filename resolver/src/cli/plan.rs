@@ -1,6 +1,6 @@
 //! Edge (reads). `resolver plan`: what would be changed on which server, when, and what waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::alone::{self, Alone, Chosen, Whole};
 use super::arguments::{Format, Plan as Asked};
 use super::change::{self, Change, changes};
+use super::counted::Counted;
 use super::gathered::{Start, end_of, gather_answers, one_server};
 use super::outdated::{self, Row};
 use super::running::Runs;
@@ -52,6 +53,9 @@ pub(super) struct Plan {
     /// `spec.windows`. All of it comes together in a window of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     alone: Vec<Alone>,
+    /// What of the whole set runs by the list for a hotfix sibling, whether it is another than now or not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counts_as_listed: Vec<Counted>,
     /// What is newer and has to wait.
     waits: Vec<Wait>,
 }
@@ -202,6 +206,7 @@ impl<'a> Planned<'a> {
             image_problem: schedule.and_then(|schedule| schedule.about_all().image_problem),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
+            counts_as_listed: Counted::of(solved),
             waits: outdated::board(catalog, solved, runs, at).behind.into_iter().filter_map(wait).collect(),
         }
     }
@@ -219,6 +224,7 @@ impl<'a> Planned<'a> {
             by_the_clock: self.schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes: Vec::new(),
             alone,
+            counts_as_listed: Vec::new(),
             waits: Vec::new(),
         })
     }
@@ -238,7 +244,19 @@ fn wait(row: Row) -> Option<Wait> {
 }
 
 fn in_sentences(plan: &Plan) -> String {
-    let Plan { server, stopped, restart: _, when, down, image_problem, by_the_clock, changes, alone, waits } = plan;
+    let Plan {
+        server,
+        stopped,
+        restart: _,
+        when,
+        down,
+        image_problem,
+        by_the_clock,
+        changes,
+        alone,
+        counts_as_listed,
+        waits,
+    } = plan;
     let head = match when {
         When::Never if stopped.is_some() => "only what comes alone is changed".to_owned(),
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
@@ -273,6 +291,14 @@ fn in_sentences(plan: &Plan) -> String {
         let rows: Vec<Vec<String>> = alone.iter().map(Alone::row).collect();
         text.push_str(&table("    ", &rows));
     }
+    // What comes alone is mostly of the set too.
+    let counted: BTreeSet<&Counted> =
+        counts_as_listed.iter().chain(alone.iter().flat_map(|alone| &alone.counts_as_listed)).collect();
+    if !counted.is_empty() {
+        text.push_str("  counts as listed\n");
+        let rows: Vec<Vec<String>> = counted.into_iter().map(Counted::row).collect();
+        text.push_str(&table("    ", &rows));
+    }
     if !waits.is_empty() {
         text.push_str("  waits\n");
         let row = |Wait { name, version, why, since }: &Wait| {
@@ -301,6 +327,7 @@ mod tests {
             by_the_clock: None,
             changes: Vec::new(),
             alone: Vec::new(),
+            counts_as_listed: Vec::new(),
             waits: Vec::new(),
         };
         let said = "games/lobby: is restarted now: a window is open\n  waits for an image: the image `game:2` cannot be pulled on node `a`: \
@@ -320,6 +347,7 @@ mod tests {
             by_the_clock: by_the_clock.map(str::to_owned),
             changes: Vec::new(),
             alone: Vec::new(),
+            counts_as_listed: Vec::new(),
             waits: Vec::new(),
         };
         let clock = Some("0 5 * * * UTC");

@@ -7,7 +7,9 @@ use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
 use crate::facts::{Says, UsedFact};
 use crate::request::{Hold, ImagePolicy};
 use crate::unusable::{Apart, Unusable};
+use crate::version::Minecraft;
 use crate::version::range::Range;
+use crate::version::sibling::siblings;
 
 /// Why a build that was chosen can be in no lock yet.
 pub(super) const UNSEEN: &str = "its source gives only an md5, and nobody has seen its bytes";
@@ -40,6 +42,15 @@ pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
 /// `of 6 October 2025`; nobody says when a file that is named by its address was published.
 pub(super) fn of(published: Option<Timestamp>) -> String {
     published.map_or_else(|| "a file by its URL".to_owned(), |at| format!("of {}", date(at)))
+}
+
+/// That the list of a release counts for a Minecraft version that it does not name: it names `of`.
+pub(crate) fn listed_for_sibling(of: &Minecraft, minecraft: &Minecraft) -> String {
+    if siblings(of).any(|sibling| sibling == minecraft) {
+        format!("listed for {of}, which speaks the same network protocol")
+    } else {
+        format!("listed for {of}, which Paper never built")
+    }
 }
 
 /// `silent since 6 October 2025`

@@ -30,6 +30,37 @@ fn what_runs_is_told_by_a_lock() {
     assert_shown("plan-other", &desk.run(&["plan", "-f", "hub.yaml", "--running", "new.lock.json"]));
 }
 
+/// GriefPrevention at this release, which lists 1.21.9 (16.18.4) or less (16.18.3).
+fn griefprevention(release: &str, more: &str) -> String {
+    plugin("griefprevention", &format!(", updateStrategy: pin, version: {release}{more}"))
+}
+
+#[test]
+fn what_runs_by_the_list_for_a_hotfix_sibling_is_told_though_it_does_not_change() {
+    let older = server("  updateStrategy: pin\n  version: 1.21.8\n") + &griefprevention("16.18.4", "");
+    let lobby = server("  updateStrategy: auto\n") + &griefprevention("16.18.4", "");
+    let desk = Desk::new(&[("lobby.yaml", &lobby), ("older.yaml", &older)]);
+    let lock = desk.command(&["lock", "-f", "older.yaml"]).output().unwrap();
+    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let plan = ["plan", "-f", "lobby.yaml", "--running", "running.lock.json"];
+    assert_shown("plan-sibling", &desk.run(&plan));
+    assert_shown("plan-sibling-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+}
+
+#[test]
+fn of_what_comes_alone_too_the_list_for_a_hotfix_sibling_is_told_once() {
+    let says = ", compatibilityOverride: {enabled: true, mode: Add, minecraftVersions: [1.21.10]}";
+    let auto = server("  updateStrategy: auto\n") + &plugin("discordsrv", "");
+    let (before, after) = (griefprevention("16.18.3", says), griefprevention("16.18.4", ", urgent: true"));
+    let (before, after) = (auto.clone() + &before, auto + &after);
+    let desk = Desk::new(&[("before.yaml", &before), ("after.yaml", &after)]);
+    let lock = desk.command(&["lock", "-f", "before.yaml", "--at", "2026-01-11"]).output().unwrap();
+    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let plan = ["plan", "-f", "after.yaml", "--running", "running.lock.json"];
+    assert_shown("plan-sibling-alone", &desk.run(&plan));
+    assert_shown("plan-sibling-alone-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+}
+
 /// Plans these objects for a server on which the set of ten days before runs, and shows what comes as text and as JSON.
 fn plan_after_ten_days(name: &str, objects: &str) {
     let desk = Desk::new(&[("objects.yaml", objects)]);

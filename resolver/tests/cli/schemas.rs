@@ -46,8 +46,11 @@ fn desk() -> Desk {
     let runs = server("  updateStrategy: auto\n") + status + &plugin("griefprevention", "");
     let impossible = server("  updateStrategy: pin\n  version: 1.21.11\n") + &plugin("griefprevention", "");
     let latest = server("  updateStrategy: latest\n") + &plugin("griefprevention", "");
+    let sibling =
+        server("  updateStrategy: auto\n") + &plugin("griefprevention", ", updateStrategy: pin, version: 16.18.4");
     let files = [
         ("lobby.yaml", lobby()),
+        ("sibling.yaml", sibling),
         ("slow.yaml", slow),
         ("runs.yaml", runs),
         ("no.yaml", impossible),
@@ -67,7 +70,7 @@ fn desk() -> Desk {
 }
 
 /// Every kind of answer: whose schema it is under, and what is asked.
-const QUESTIONS: [(&str, &str); 26] = [
+const QUESTIONS: [(&str, &str); 27] = [
     ("lock", "lock -f lobby.yaml"),
     ("explanation", "explain -f lobby.yaml"),
     ("explanation", "explain -f slow.yaml"),
@@ -82,6 +85,7 @@ const QUESTIONS: [(&str, &str); 26] = [
     ("difference", "diff new.lock.json new.lock.json"),
     ("plan", "plan -f lobby.yaml"),
     ("plan", "plan -f runs.yaml"),
+    ("plan", "plan -f sibling.yaml"),
     ("plan", "plan -f lobby.yaml --running old.lock.json"),
     ("outdated", "outdated -f slow.yaml"),
     ("outdated", "outdated -f runs.yaml"),

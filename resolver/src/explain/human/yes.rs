@@ -13,7 +13,6 @@ use crate::facts::UsedFact;
 use crate::software::Software;
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
-use crate::version::sibling::siblings;
 
 /// Writes it.
 pub(super) fn solved(page: &mut Page, solved: &Solved) {
@@ -169,10 +168,7 @@ fn plugin(plugin: &ChosenPlugin, on: &Solved) -> (String, Vec<String>) {
     }
     match &plugin.listing {
         Listing::Listed => {}
-        Listing::Sibling { of } if siblings(of).any(|sibling| sibling == minecraft) => {
-            line = format!("{line}, listed for {of}, which speaks the same network protocol");
-        }
-        Listing::Sibling { of } => line = format!("{line}, listed for {of}, which Paper never built"),
+        Listing::Sibling { of } => line = format!("{line}, {}", words::listed_for_sibling(of, minecraft)),
         Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
         Listing::NoList => line = format!("{line}, lists no {} version at all", software.numbered_as()),
         Listing::Lost => "on its page no more; stays because it runs now".clone_into(&mut line),
