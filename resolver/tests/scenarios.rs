@@ -24,6 +24,8 @@ mod called;
 mod checker;
 #[path = "support/scenario.rs"]
 mod format;
+#[path = "support/found.rs"]
+mod found;
 #[path = "support/known_files.rs"]
 mod known_files;
 #[path = "support/loading.rs"]
@@ -219,7 +221,7 @@ fn scenario_files() -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The page of all reasons and hints is what the scenarios say, and there is none that no scenario shows.
+/// The page of all reasons and hints is what the scenarios and the tests of `verify` say, and there is none that they do not show.
 fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     let mut answers = Vec::new();
     for file in &scenario_files()? {
@@ -233,8 +235,8 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
         let file = format!("../docs/reference/schemas/{of}.schema.json");
         Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?)
     };
-    let (page, missing) = reference::page(&schema("explanation")?, &schema("verify")?, &answers);
-    assert_eq!(missing, [""; 0], "no scenario shows these");
+    let (page, missing) = reference::page(&schema("explanation")?, &schema("verify")?, &answers, &found::findings()?);
+    assert_eq!(missing, [""; 0], "no scenario and no test of `verify` shows these");
     if std::env::var_os("NIGHTSHIFT_GENERATE").is_some() {
         std::fs::write(path, &page)?;
     }

@@ -23,6 +23,15 @@ fn rewrite(desk: &Desk, change: impl Fn(&mut Value)) {
     fs::write(path, lock.to_string()).unwrap();
 }
 
+/// Compares what is found with the kept snapshot, and with the one beside it of the same as data: out of both is the page of all reasons.
+fn assert_found(desk: &Desk, name: &str, arguments: &[&str]) {
+    assert_shown(name, &desk.run(arguments));
+    let output = desk.command(&[arguments, &["--format", "json"]].concat()).output().unwrap();
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = json!({"facts": verdict["facts"], "request": verdict["request"]});
+    assert_shown(&format!("{name}-found"), &serde_json::to_string_pretty(&found).unwrap());
+}
+
 const VERIFY: [&str; 6] = ["verify", "lobby.lock.json", "-f", "lobby.yaml", "--catalog", "kept"];
 
 #[test]
@@ -41,9 +50,38 @@ fn files_that_are_others_now_are_named() {
         lock["plugins"][1]["releaseId"] = "elsewhere".into();
         lock["java"] = 17.into();
     });
-    assert_shown("verify-facts", &desk.run(&VERIFY));
+    assert_found(&desk, "verify-facts", &VERIFY);
     rewrite(&desk, |lock| lock["build"] = 999.into());
-    assert_shown("verify-paper-gone", &desk.run(&VERIFY));
+    assert_found(&desk, "verify-paper-gone", &VERIFY);
+}
+
+#[test]
+fn another_file_of_a_release_than_is_asked_for_is_named() {
+    let desk = desk(&lobby());
+    rewrite(&desk, |lock| {
+        lock["plugins"][0]["file"]["url"] = "https://example.org/DiscordSRV-light.jar".into();
+        lock["plugins"][0]["file"]["hash"] = "sha512:0000000000000000".into();
+    });
+    assert_found(&desk, "verify-file", &VERIFY);
+}
+
+#[test]
+fn a_lock_of_other_software_is_not_checked_further() {
+    let desk = desk(&lobby());
+    rewrite(&desk, |lock| lock["software"] = "Purpur".into());
+    assert_found(&desk, "verify-software", &VERIFY);
+}
+
+#[test]
+fn a_plugin_that_runs_and_that_only_a_jar_of_ones_own_needs_is_missed() {
+    let plugins = plugin("discordsrv", "") + &plugin("griefprevention", "");
+    let auto = server("  updateStrategy: auto\n");
+    let desk = desk(&(auto.clone() + &plugins));
+    let status = "status:\n  currentVersion: 1.21.10\n  basis: {floor: 1.21.10, version: 1.21.10, build: 129, unasked: [modrinth/viaversion]}\n  \
+                  unmanaged: [{file: Shop.jar, name: Shop, depend: [ViaVersion]}]\n";
+    fs::write(desk.path().join("lobby.yaml"), auto + status + &plugins).unwrap();
+    desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
+    assert_found(&desk, "verify-own-jar", &VERIFY);
 }
 
 #[test]
@@ -56,7 +94,7 @@ fn facts_that_nobody_says_and_guesses_that_no_date_gives_are_named() {
             {"plugin": "DiscordSRV", "version": "1.30.4", "needs": "ViaVersion", "atLeast": "5.6.0"},
         ]);
     });
-    assert_shown("verify-said", &desk.run(&VERIFY));
+    assert_found(&desk, "verify-said", &VERIFY);
 }
 
 #[test]
@@ -71,7 +109,7 @@ fn a_request_that_has_changed_since_is_not_met() {
         + &plugin("multiverse-core", "");
     fs::write(desk.path().join("lobby.yaml"), manifests).unwrap();
     desk.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
-    assert_shown("verify-request", &desk.run(&VERIFY));
+    assert_found(&desk, "verify-request", &VERIFY);
 }
 
 #[test]
@@ -80,16 +118,18 @@ fn a_lock_with_other_releases_does_not_go_together() {
     rewrite(&desk, |lock| {
         lock["plugins"].as_array_mut().unwrap().retain(|plugin| plugin["name"] != "ViaVersion");
     });
-    assert_shown("verify-together", &desk.run(&VERIFY));
+    assert_found(&desk, "verify-together", &VERIFY);
 }
 
 #[test]
 fn what_was_not_ripe_then_is_not_met_then_and_something_newer_is_chosen_later() {
     let desk = desk(&lobby());
-    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 7d");
-    fs::write(desk.path().join("slow.yaml"), slow).unwrap();
+    let slow = |days: &str| lobby().replace("Strategy: auto", &format!("Strategy: auto\n  updateDelay: {days}"));
+    fs::write(desk.path().join("slow.yaml"), slow("7d")).unwrap();
     let verify = ["verify", "lobby.lock.json", "-f", "slow.yaml", "--catalog", "kept"];
-    assert_shown("verify-held-back", &desk.run(&verify));
+    assert_found(&desk, "verify-held-back", &verify);
+    fs::write(desk.path().join("slow.yaml"), slow("60d")).unwrap();
+    assert_found(&desk, "verify-paper-held-back", &verify);
     assert_shown("verify-past", &desk.run(&[&VERIFY[..], &["--at", "2026-01-10"]].concat()));
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::found::Finding;
+
 /// An answer of a scenario.
 pub(crate) struct Answer {
     /// The scenario's name.
@@ -27,7 +29,7 @@ struct Set {
     heading: &'static str,
 }
 
-const SETS: [Set; 9] = [
+const SETS: [Set; 14] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
     Set {
         name: "Apart",
@@ -44,16 +46,41 @@ const SETS: [Set; 9] = [
     Set { name: "Reason", field: "reasons", tag: "reason", heading: "Why nothing meets the request" },
     Set { name: "Limit", field: "limit", tag: "", heading: "Given up" },
     Set { name: "Listing", field: "listing", tag: "known", heading: "How it is known that a release runs on a Paper" },
+    Set { name: "Says", field: "says", tag: "who", heading: "Who says a fact about versions" },
+    Set { name: "ImageChoice", field: "choice", tag: "", heading: "Why this image" },
     Set { name: "Warning", field: "warnings", tag: "warning", heading: "What was assumed, or should be known" },
+    Set { name: "Down", field: "reason", tag: "down", heading: "What lets a plugin go below what runs" },
+    Set { name: "Kept", field: "because", tag: "", heading: "Why a release stays that its page has lost" },
     Set { name: "HintStep", field: "steps", tag: "do", heading: "What can be done" },
     Set { name: "Awaited", field: "waits", tag: "await", heading: "Who would have to release or list what" },
+    Set {
+        name: "HintsLeftOut",
+        field: "hintsLeftOut",
+        tag: "because",
+        heading: "Why not all that can be done was looked for",
+    },
+];
+
+/// The sets that stand where an answer says what can be done.
+const WAYS_OUT: [&str; 3] = ["HintStep", "Awaited", "HintsLeftOut"];
+
+/// Sets that no example explains: words of manifests and of pages, and the kinds of answers and of lines of `resolver diff`.
+const PLAIN_WORDS: [&str; 9] = [
+    "BuildChannel",
+    "ChangeKind",
+    "Channel",
+    "Explanation",
+    "Hold",
+    "ImagePolicy",
+    "OverrideMode",
+    "Software",
+    "Source",
 ];
 
 /// What an answer lists that could not be made for lack of metadata, and what the page says of that.
-const MISSING: (&str, [&str; 2]) = ("Metadata missing", ["fetch", "unread"]);
+const MISSING: (&str, [&str; 3]) = ("Metadata missing", ["fetch", "unread", "unseen"]);
 
-/// What `resolver verify` finds in a lock: the set in its own schema, its tag, and what the page says of it. How it reads is shown
-/// with the command.
+/// What `resolver verify` finds in a lock: the set in its own schema, its tag, and what the page says of it.
 const FOUND_IN_A_LOCK: [(&str, &str, &str); 2] = [
     ("Broken", "fact", "What `resolver verify` finds that holds no longer"),
     ("Unmet", "unmet", "What `resolver verify` finds that is asked for and not met"),
@@ -62,21 +89,29 @@ const FOUND_IN_A_LOCK: [(&str, &str, &str); 2] = [
 /// Where the part with the hints begins.
 const HINTS: &str = "what you can do";
 
-/// The page, by the schemas of explanations and of what is found in locks, and what no scenario shows.
-pub(crate) fn page(schema: &Value, of_verify: &Value, answers: &[Answer]) -> (String, Vec<String>) {
+/// The page, by the schemas of explanations and of what is found in locks, and what is not shown by any scenario or finding.
+pub(crate) fn page(
+    schema: &Value,
+    of_verify: &Value,
+    answers: &[Answer],
+    findings: &[Finding],
+) -> (String, Vec<String>) {
     let mut page = String::from(
         "# Every reason and every hint\n\n\
          Made by the tests out of the scenarios in `resolver/tests/scenarios`; `make generate` writes it anew. The words in code are those of \
-         `--format json`, and stay. Each example is the answer of the scenario that it names: a small made-up world.\n",
+         `--format json`, and stay. Each example is the answer of the scenario that it names: a small made-up world. What `resolver verify` finds is \
+         shown by a line that it printed; the example names the file that has all of it, in `resolver/tests/cli/snapshots`. There `[hex]` stands for \
+         what differs from run to run.\n",
     );
-    let mut missing = Vec::new();
+    let mut missing = unlisted(schema);
+    missing.extend(unlisted(of_verify));
     for set in &SETS {
         writeln!(page, "\n## {}", set.heading).unwrap();
         let shown = shortest(set, answers);
         for variant in schema["$defs"][set.name]["oneOf"].as_array().unwrap() {
             let holds_it = if set.tag.is_empty() { variant } else { &variant["properties"][set.tag] };
             let word = holds_it["const"].as_str().unwrap();
-            let example = shown.get(word).map(|answer| (excerpt(set, &answer.text), *answer));
+            let example = shown.get(word).map(|answer| (excerpt(set, &answer.text), answer.scenario.as_str()));
             entry(&mut page, word, &variant["description"], example);
             missing.extend(example.is_none().then(|| format!("{} {word}", set.name)));
         }
@@ -87,24 +122,40 @@ pub(crate) fn page(schema: &Value, of_verify: &Value, answers: &[Answer]) -> (St
     for field in fields {
         let has_it = |answer: &&Answer| answer.data["answer"] == "unanswerable" && answer.data[field].is_array();
         let shortest = answers.iter().filter(has_it).min_by_key(|answer| (answer.text.len(), &answer.scenario));
-        let example = shortest.map(|answer| (answer.text.trim_end(), answer));
+        let example = shortest.map(|answer| (answer.text.trim_end(), answer.scenario.as_str()));
         entry(&mut page, field, &described[field]["description"], example);
         missing.extend(example.is_none().then(|| format!("unanswerable {field}")));
     }
     for (name, tag, heading) in FOUND_IN_A_LOCK {
         writeln!(page, "\n## {heading}").unwrap();
         for variant in of_verify["$defs"][name]["oneOf"].as_array().unwrap() {
-            entry(&mut page, variant["properties"][tag]["const"].as_str().unwrap(), &variant["description"], None);
+            let word = variant["properties"][tag]["const"].as_str().unwrap();
+            let shown = findings.iter().filter(|finding| finding.data[tag] == word);
+            let shortest = shown.min_by_key(|finding| (finding.text.len(), &finding.snapshot));
+            let example = shortest.map(|finding| (finding.text.as_str(), finding.snapshot.as_str()));
+            entry(&mut page, word, &variant["description"], example);
+            missing.extend(example.is_none().then(|| format!("{name} {word}")));
         }
     }
     (page, missing)
 }
 
-/// A word with what it means and an example.
-fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&str, &Answer)>) {
+/// The closed sets of a schema that have no place on the page.
+fn unlisted(schema: &Value) -> Vec<String> {
+    let closed = schema["$defs"].as_object().unwrap().iter().filter(|(_, set)| set["oneOf"].is_array());
+    let has_place = |name: &str| {
+        SETS.iter().any(|set| set.name == name)
+            || FOUND_IN_A_LOCK.iter().any(|(found, ..)| *found == name)
+            || PLAIN_WORDS.contains(&name)
+    };
+    closed.filter(|(name, _)| !has_place(name)).map(|(name, _)| format!("anything of {name}")).collect()
+}
+
+/// A word with what it means, and an example with who shows it.
+fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&str, &str)>) {
     writeln!(page, "\n### `{word}`\n\n{}", one_line(description)).unwrap();
-    if let Some((text, Answer { scenario, .. })) = example {
-        writeln!(page, "\n```text\n{text}\n```\n\n`{scenario}`").unwrap();
+    if let Some((text, shown_by)) = example {
+        writeln!(page, "\n```text\n{text}\n```\n\n`{shown_by}`").unwrap();
     }
 }
 
@@ -143,10 +194,11 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
     }
 }
 
-/// The part of an answer that is about the set: hints, or all but the hints.
+/// The part of an answer that is about the set: what can be done, or all but that.
 fn excerpt<'a>(set: &Set, text: &'a str) -> &'a str {
     let (facts, hints) = text.find(HINTS).map_or((text, ""), |at| text.split_at(at));
-    if ["HintStep", "Awaited"].contains(&set.name) { hints.trim_end() } else { facts.trim_end() }
+    // That not every way was tried is said also where none was found.
+    if WAYS_OUT.contains(&set.name) && !hints.is_empty() { hints.trim_end() } else { facts.trim_end() }
 }
 
 fn one_line(description: &Value) -> String {

@@ -1,0 +1,54 @@
+//! Edge (reads). What `resolver verify` finds: the lines that it printed in the tests of the command, each with what it says as data.
+
+use std::fs;
+use std::io;
+
+use serde_json::Value;
+
+/// Where those tests keep what was printed, and under the same name with `FOUND` what was found.
+const KEPT: &str = "tests/cli/snapshots";
+const FOUND: &str = "-found";
+
+/// The lists of a verdict, by their fields, with what stands above their lines.
+const LISTS: [(&str, &str); 2] = [("facts", "facts that hold no longer"), ("request", "what is asked for and not met")];
+
+/// One thing that was found.
+pub(crate) struct Finding {
+    /// The snapshot in which its line stands.
+    pub(crate) snapshot: String,
+    /// It as data.
+    pub(crate) data: Value,
+    /// Its line, and what stands above the list.
+    pub(crate) text: String,
+}
+
+/// Everything that was found in a test.
+pub(crate) fn findings() -> io::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for entry in fs::read_dir(KEPT)? {
+        let file = entry?.file_name();
+        let Some(snapshot) = file.to_str().and_then(|file| file.strip_suffix(&format!("{FOUND}.snap"))) else {
+            continue;
+        };
+        let printed = kept(snapshot)?;
+        let found: Value = serde_json::from_str(&kept(&format!("{snapshot}{FOUND}"))?)?;
+        for (field, heading) in LISTS {
+            let lines = printed.lines().skip_while(|line| *line != heading).skip(1);
+            let lines: Vec<&str> = lines.take_while(|line| line.starts_with("  ")).collect();
+            let found = found[field].as_array().unwrap();
+            assert_eq!(lines.len(), found.len(), "{snapshot}: each of `{field}` is one line");
+            findings.extend(lines.iter().zip(found).map(|(line, data)| Finding {
+                snapshot: snapshot.to_owned(),
+                data: data.clone(),
+                text: format!("{heading}\n{line}"),
+            }));
+        }
+    }
+    Ok(findings)
+}
+
+/// A snapshot without its head.
+fn kept(name: &str) -> io::Result<String> {
+    let text = fs::read_to_string(format!("{KEPT}/{name}.snap"))?;
+    Ok(text.splitn(3, "---\n").nth(2).unwrap_or_default().to_owned())
+}
