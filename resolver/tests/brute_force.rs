@@ -67,6 +67,8 @@ mod ready;
 mod reasons;
 #[path = "support/rules.rs"]
 mod rules;
+#[path = "support/saved.rs"]
+mod saved;
 #[path = "brute_force/sites.rs"]
 mod sites;
 #[path = "brute_force/software.rs"]

@@ -11,8 +11,9 @@ use resolver::version::Minecraft;
 
 use super::generate::{self, Dice};
 use super::oracle::{self, Open, Outcome, Question};
-use super::problem::{self, Problem};
+use super::problem::Problem;
 use super::rules::{Book, age, place_of, runs};
+use super::saved::saved;
 use super::software;
 
 /// Two servers of one namespace, by name.
@@ -51,7 +52,7 @@ impl Pair {
 
     /// As `resolver explain --problem FILE` reads it.
     pub(crate) fn to_saved(&self) -> String {
-        problem::saved(&self.catalog, &self.requests, self.now)
+        saved(&self.catalog, &self.requests, self.now)
     }
 }
 

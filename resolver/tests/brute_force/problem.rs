@@ -3,11 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{BuildChannel, Catalog, Channel};
 use resolver::facts::Facts;
-use resolver::lock::FormatVersion;
 use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperWish, Request, Unlisted, VersionWish};
 use resolver::software::Software;
 use serde::Serialize;
-use serde_json::json;
 
 /// A whole question.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,13 +121,6 @@ impl Problem {
         });
         text.expect("names, numbers and dates are TOML")
     }
-}
-
-/// A question about several servers, as `resolver explain --problem FILE` reads it.
-pub(crate) fn saved(catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
-    let question = json!({ "now": now, "at": now });
-    let format = FormatVersion::<1>::default();
-    json!({ "formatVersion": format, "question": question, "requests": requests, "catalog": catalog }).to_string()
 }
 
 #[derive(Serialize)]

@@ -9,8 +9,9 @@ use resolver::Unsolvable;
 use resolver::explain::Explanation;
 
 use super::generate;
-use super::problem::{Problem, saved};
+use super::problem::Problem;
 use super::properties::{answer, explanation, said};
+use super::saved::saved;
 use super::software;
 
 /// Problems that each thread answers.

@@ -10,6 +10,8 @@ use crate::solve::Limit;
 mod alone;
 mod brute;
 mod lost;
+#[path = "../../../tests/support/saved.rs"]
+mod saved;
 mod small;
 
 use small::{Random, fleet};
@@ -51,7 +53,7 @@ fn the_answer_for_a_group_is_the_one_that_trying_everything_finds() {
         let answers: BTreeMap<_, _> = decided(&problem.requests, &problem.catalog, problem.now).into_iter().collect();
         let expected: BTreeMap<_, _> =
             groups.iter().filter(|group| group.len() > 1).flat_map(|group| brute::group(&problem, group)).collect();
-        assert_eq!(answers, expected, "seed {seed}");
+        assert_eq!(answers, expected, "seed {seed}\n\n{}", problem.to_saved());
         for answer in answers.values() {
             *seen.entry(answer.kind()).or_default() += 1;
         }
@@ -130,7 +132,7 @@ fn what_is_found_straight_on_is_what_the_search_finds() {
             let party = party::Party::of(&fleet.tables, seats.iter().collect());
             let meter = Meter::new(Budget::default());
             let searched = provider::search(&party, &meter).unwrap();
-            assert_eq!(provider::solve(&party, &meter).unwrap(), searched, "seed {seed}");
+            assert_eq!(provider::solve(&party, &meter).unwrap(), searched, "seed {seed}\n\n{}", problem.to_saved());
             found += usize::from(searched.is_some());
         }
     }

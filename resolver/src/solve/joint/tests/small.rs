@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::saved::saved;
 use crate::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
@@ -270,6 +271,11 @@ pub(super) fn add_ladder(problem: &mut Small, server: usize) {
 }
 
 impl Small {
+    /// As `resolver explain --problem FILE` reads it.
+    pub(super) fn to_saved(&self) -> String {
+        saved(&self.catalog, &self.requests, self.now)
+    }
+
     /// Every list of the input in another order.
     pub(super) fn shuffle(&mut self, random: &mut Random) {
         fn mix<T>(items: &mut [T], random: &mut Random) {
