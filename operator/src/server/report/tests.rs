@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::{GaveUp, Limit};
 use scheduler::rollout::WaitingOn;
-use scheduler::seen::{DataVersion, Door, Images, Players, Revision, Set, Settled, Verdict};
+use scheduler::seen::{DataVersion, Door, Images, Players, Policy, Revision, Set, Settled, Verdict};
 use serde_json::{Value, json};
 
 use super::*;
@@ -19,6 +19,7 @@ use crate::server::hot_copies::tests::seen as seen_of;
 use crate::server::images::pull::{Problem, Pull};
 use crate::server::proof::Proof;
 use crate::server::record::LockRecord;
+use crate::server::restart::Restarts;
 
 const REVISION: Revision = Revision(2);
 
@@ -203,6 +204,26 @@ fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
         pass.done = Done::Closed(Proven::Before);
         assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "{came_up:?}");
     }
+}
+
+#[test]
+fn the_next_restart_is_the_window_of_the_update_that_it_is_left_to() {
+    let mut pass = Pass::new();
+    let (next, next_gives_way_until) = (Some(at(60)), Some(at(420)));
+    pass.plan.restarts = Restarts { due: None, next, next_gives_way_until };
+    pass.plan.outlook.next_opening = Some(at(420));
+    let next_restart = |pass: &Pass| (pass.status().next_restart, pass.status().next_restart_at);
+    let shown = |minute| Some(status::for_people(at(minute), &Pass::new().checked.zone, at(0)));
+    assert_eq!(next_restart(&pass), (shown(60), next), "nothing is planned");
+    pass.plan.goal.revision = Revision(3);
+    assert_eq!(next_restart(&pass), (shown(420), Some(at(420))));
+    pass.plan.outlook.next_opening = Some(at(421));
+    assert_eq!(next_restart(&pass), (shown(60), next), "another night");
+    pass.plan.outlook.next_opening = Some(at(59));
+    assert_eq!(next_restart(&pass), (shown(60), next), "the update comes first");
+    let policy = Policy::WaitForEmpty { deadline: SignedDuration::from_hours(1) };
+    (pass.plan.goal.policy, pass.plan.outlook.next_opening) = (policy, Some(at(420)));
+    assert_eq!(next_restart(&pass), (shown(60), next), "players may stay all night");
 }
 
 #[test]
