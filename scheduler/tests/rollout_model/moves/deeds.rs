@@ -112,6 +112,7 @@ impl Moves<'_> {
         let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
         let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
         let was_told = w.announced.is_some_and(|known| F { short, good: false, ok: true, ..known } == told);
+        let has_begun = w.announced.is_some_and(|known| known.act == act && known.pod);
         let is_refused =
             w.saved.is_some_and(|save| F { good: false, ok: true, ..save } == F { short: false, ..told } && !save.ok);
         self.must(!is_refused || self.sleeper, "1 players are told once more of a stop while its save is refused");
@@ -135,7 +136,7 @@ impl Moves<'_> {
         let waits_for_its_window = w.window == WindowNow::Shut && w.settled.is_some_and(|settled| settled != w.goal);
         let comes_tonight = self.s.one_night && waits_for_its_window && w.failed & w.goal.bit() == 0;
         self.must(
-            act != For::Restart || !comes_tonight || was_told || self.sleeper,
+            act != For::Restart || !comes_tonight || has_begun || self.sleeper,
             "4 a restart begins in the night of an update that is sure to come",
         );
     }
