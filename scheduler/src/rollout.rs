@@ -202,7 +202,8 @@ fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<St
 /// come.
 pub fn is_the_restart(goal: &Goal, seen: &Seen, opens: Option<Timestamp>, until: Timestamp) -> bool {
     let waits_for_players = matches!(goal.policy, Policy::WaitForEmpty { .. });
-    opens.is_some_and(|opens| opens <= until) && !waits_for_players && seen.staged && seen.images != Images::Failed
+    let has_images = matches!(seen.images, Images::Here | Images::Unknown);
+    opens.is_some_and(|opens| opens <= until) && !waits_for_players && seen.staged && has_images
 }
 
 /// Whether this update was announced to this pod in this opening. What is not announced begins with the stop itself.

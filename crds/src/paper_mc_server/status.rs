@@ -239,6 +239,9 @@ pub struct LastUpdate {
     /// It was kept, and is not proven: the message says what could not be read, or is not as it should be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
+    /// It was not kept, and what ran before is not up again yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub going_back: bool,
     /// What happened, in words.
     #[schemars(schema_with = "schema::text1024")]
     pub message: String,

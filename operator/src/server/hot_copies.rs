@@ -164,11 +164,12 @@ fn newest(backups: &BackupsSeen, contents: Contents) -> Option<Timestamp> {
     known.filter(|copy| holds(copy.contents)).map(|copy| copy.started_at).max()
 }
 
-/// Whether nobody can have played since the newest good copy, and it holds this. Who is on now has left no trace yet.
+/// Whether nobody can have played since the newest good copy, it holds this, and nothing was put back since. Who is on now has left no trace yet.
 fn is_unplayed(report: &Report, contents: Contents) -> bool {
     report.backups.as_ref().is_some_and(|backups| {
         let last = backups.last.as_ref().map(|copy| copy.started_at);
-        last.is_some() && last == newest(backups, contents) && backups.unplayed_since_last
+        let restored = backups.restored.as_ref().map(|restored| restored.at);
+        last.is_some() && last == newest(backups, contents) && backups.unplayed_since_last && restored <= last
     }) && report.players == PlayersSeen::Nobody
 }
 

@@ -167,7 +167,7 @@ pub(crate) async fn report(
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
     }
-    count_cost(&ctx.metrics, report);
+    count_cost(&ctx.metrics, report, &before);
     for note in notes::build_notes(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -210,7 +210,7 @@ pub(crate) async fn report_on_trial(
     status.conditions = conditions::build_on_trial(server, checked, report, &why, &before);
     let situation = Situation::of_a_trial(report, &before);
     status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, report.now);
-    count_cost(&ctx.metrics, report);
+    count_cost(&ctx.metrics, report, &before);
     for note in notes::of_the_server(checked, report, &before) {
         ctx.events.publish(server, &note, report.now).await;
     }
@@ -218,20 +218,29 @@ pub(crate) async fn report_on_trial(
     write(ctx, server, &before, status).await
 }
 
-/// What a stop of ours has cost, when the server is up again.
-fn count_cost(metrics: &Metrics, report: &Report<'_>) {
+/// What a stop of ours has cost: when the server is up again, or goes back from what failed.
+fn count_cost(metrics: &Metrics, report: &Report<'_>, before: &PaperMCServerStatus) {
     let agent = report.seen.report.as_deref();
-    let ends = [
-        (Done::Closed(Proven::Update), "update"),
-        (Done::Closed(Proven::Before), "rollBack"),
-        (Done::Restarted, "restart"),
-    ];
-    let Some(stop) = ends.iter().find(|(end, _)| end == report.done).map(|(_, stop)| *stop) else { return };
-    let players = notes::interrupted(agent).unwrap_or(0);
-    metrics.players_disconnected.get_or_create(&Stop { stop }).inc_by(players.into());
+    if let Some(stop) = counted_stop(report, before) {
+        let players = notes::interrupted(agent).unwrap_or(0);
+        metrics.players_disconnected.get_or_create(&Stop { stop }).inc_by(players.into());
+    }
     if let (Done::Closed(Proven::Update), Some(down)) = (report.done, notes::downtime(agent)) {
         metrics.update_down_seconds.observe(down.as_secs_f64());
     }
+}
+
+/// What the last stop was for, each stop once. A set that never came up goes back without another one.
+fn counted_stop(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
+    if matches!(report.done, Done::Closed(Proven::Update) | Done::RolledBack { .. }) {
+        return Some("update");
+    }
+    let went_back = before.last_update.as_ref().filter(|last| last.going_back).map(|last| last.applied_at);
+    let last_stop = report.seen.report.as_ref().and_then(|agent| agent.last_stop.as_ref()).map(|stop| stop.at);
+    if *report.done == Done::Closed(Proven::Before) && went_back.is_some() && went_back < last_stop {
+        return Some("rollBack");
+    }
+    (*report.done == Done::Restarted).then_some("restart")
 }
 
 async fn tell_of(ctx: &Context, server: &PaperMCServer, why: InTheWay, now: Timestamp) {

@@ -34,7 +34,7 @@ impl Restarts {
             gives_way_until: found.gives_way_until,
         });
         let next = windows.next_restart(&restart.restarts, started, now);
-        Self { due, next, next_gives_way_until: next.map(|next| restart.restarts.gives_way_until(next)) }
+        Self { due, next, next_gives_way_until: next.map(|next| restart.restarts.gives_way_until(started, next)) }
     }
 
     /// When the server restarts next: with the update that waits for a window which opens then, or by the clock.

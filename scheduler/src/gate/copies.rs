@@ -9,8 +9,8 @@
 //! **It is served** when the agent was given its request, whatever came of that, or when a good copy of such contents was begun since:
 //! also one that a person asked for, or that was taken before an update. One that failed is not tried again before the next instant.
 //!
-//! **Where only what was played is copied**, an instant before which nobody has played since the newest copy is as one that was missed: it is made
-//! good if somebody comes soon, and else left out.
+//! **Where only what was played is copied**, an instant before which nobody has played since the newest copy is left out. The next one is
+//! promised then: who comes in between is in that.
 //!
 //! **A person's request comes first**, and is as old as a request to apply now may be; see [`Gate::by_hand`].
 

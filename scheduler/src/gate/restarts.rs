@@ -68,8 +68,18 @@ impl Restarts {
     }
 
     /// An update that is sure to begin no later than this is the restart of the instant `due`, so that the night has one: for six hours, and no
-    /// more than half of the time to the next instant.
-    pub fn gives_way_until(&self, due: Timestamp) -> Timestamp {
+    /// more than half of the time to the next instant. Where the instant before was left out already, whatever for, none is: a server whose
+    /// update never begins is restarted every other time.
+    pub fn gives_way_until(&self, started: Timestamp, due: Timestamp) -> Timestamp {
+        let just_before =
+            |instant: Timestamp| instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+        let was_left_out = self
+            .schedule
+            .opened_by(just_before(due))
+            .is_some_and(|before| before >= later(started, self.must_have_run(just_before(before), before)));
+        if was_left_out {
+            return due;
+        }
         let to_the_next = self.schedule.opens_after(due).map(|next| next.duration_since(due) / 2);
         later(due, to_the_next.map_or(ONE_NIGHT, |half| half.min(ONE_NIGHT)))
     }
@@ -100,7 +110,7 @@ impl Windows {
         let due = restarts.first(started, counts_since, |at| at > now || !is_void(at)).filter(|due| *due <= now)?;
         let until = later(due, restarts.served_within);
         let until = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now)).fold(until, Ord::min);
-        Some(DueRestart { due, until, gives_way_until: restarts.gives_way_until(due) })
+        Some(DueRestart { due, until, gives_way_until: restarts.gives_way_until(started, due) })
     }
 
     /// The next instant, after now, at which such a server is restarted if nobody restarts it before.

@@ -108,26 +108,31 @@ fn a_copy_serves_an_instant_if_it_holds_as_much() {
 
 #[test]
 fn where_only_what_was_played_is_copied_nothing_is_due_until_somebody_has_been_on() {
-    let due = |holds: &str, contents: &str, played: bool| {
-        let copy = json!({
+    let copy = |holds: &str| {
+        json!({
             "id": "a", "startedAt": at(-360).to_string(), "completedAt": at(-359).to_string(), "trigger": "scheduled",
             "contents": holds, "bytes": 1, "archiveBytes": 1,
-        });
+        })
+    };
+    let scheduled = |contents: &str| {
         let schedule = json!({"cron": "0 */6 * * *", "contents": contents, "onlyIf": {"played": true}});
-        let said = json!({"last": copy, "unplayedSinceLast": !played});
-        of(&server(json!({"backup": {"schedule": schedule}})), &seen(true, &said), &promised_noon(), at(5))
-            .due
-            .is_some()
+        server(json!({"backup": {"schedule": schedule}}))
+    };
+    let due = |holds: &str, contents: &str, played: bool| {
+        let said = json!({"last": copy(holds), "unplayedSinceLast": !played});
+        of(&scheduled(contents), &seen(true, &said), &promised_noon(), at(5)).due.is_some()
     };
     assert!(!due("worlds", "Worlds", false) && due("worlds", "Worlds", true));
     assert!(!due("everything", "Everything", false));
     assert!(due("worlds", "Everything", false), "settings and plugins were never copied");
-    let none = of(
-        &server(json!({"backup": {"schedule": {"cron": "0 */6 * * *", "onlyIf": {"played": true}}}})),
-        &seen(true, &json!({"unplayedSinceLast": true})),
-        &promised_noon(),
-        at(5),
+    let put_back = json!({
+        "last": copy("worlds"), "unplayedSinceLast": true, "restored": {"at": at(-60).to_string(), "id": "b", "setAside": "x"},
+    });
+    assert!(
+        of(&scheduled("Worlds"), &seen(true, &put_back), &promised_noon(), at(5)).due.is_some(),
+        "other worlds lie there"
     );
+    let none = of(&scheduled("Worlds"), &seen(true, &json!({"unplayedSinceLast": true})), &promised_noon(), at(5));
     assert!(none.due.is_some(), "there is none yet");
 }
 

@@ -280,8 +280,8 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
     match report.done {
         // What failed, and why, is still to be read in the morning.
         Done::Closed(Proven::Before) => before.last_update.clone().map(|last| {
-            let down_seconds = if last.successful { last.down_seconds } else { down_in_all(&last, agent) };
-            LastUpdate { down_seconds, ..last }
+            let down_seconds = if last.going_back { down_in_all(&last, agent) } else { last.down_seconds };
+            LastUpdate { down_seconds, going_back: false, ..last }
         }),
         Done::Closed(Proven::Update) => Some(LastUpdate {
             applied_at: report.now,
@@ -289,6 +289,7 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
             successful: true,
             unproven: report.plan.proof.unproven().is_some(),
+            going_back: false,
             message: applied(report, before),
             down_seconds: downtime(agent).and_then(seconds),
             players: interrupted(agent),
@@ -299,8 +300,8 @@ fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Last
             version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
             successful: false,
             unproven: false,
+            going_back: true,
             message: cut(&why_it_failed(report), 1_024),
-            // It is not over: what ran before has to come up.
             down_seconds: down_so_far(agent, report.now),
             players: interrupted(agent),
         }),

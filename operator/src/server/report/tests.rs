@@ -192,17 +192,31 @@ fn a_set_that_never_came_up_has_a_reason_in_the_event_and_in_the_status() {
 #[test]
 fn a_set_that_failed_cost_both_times_that_the_server_was_down_for_it() {
     let up = |since| json!({"state": "up", "since": at(since).to_string(), "answeredAt": at(since).to_string(), "minecraft": "1.21.10"});
-    let stop = |minute| json!({"at": at(minute).to_string(), "saved": true, "why": "asked"});
+    let stop_at = |minute| json!({"at": at(minute).to_string(), "saved": true, "why": "asked"});
     // Back at once, with the stop of before as the last one; or up for eight minutes, and stopped once more.
     for (came_up, last_stop, back, down) in [(None, -10, 1, 11 * 60), (Some(-8), 2, 5, 5 * 60)] {
         let mut pass = Pass::new();
         let server = came_up.map_or_else(|| json!({"state": "starting", "progressAt": at(-1).to_string()}), up);
-        pass.agent_says(&json!({"lastStop": stop(-10), "server": server}));
+        pass.agent_says(&json!({"lastStop": stop_at(-10), "server": server}));
         pass.done = Done::RolledBack { unasked: false };
         let mut pass = pass.next();
-        pass.agent_says(&json!({"lastStop": stop(last_stop), "server": up(back)}));
+        pass.agent_says(&json!({"lastStop": stop_at(last_stop), "server": up(back)}));
+        assert!(pass.before.last_update.as_ref().unwrap().going_back);
         pass.done = Done::Closed(Proven::Before);
-        assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "{came_up:?}");
+        let stop = came_up.map(|_| "rollBack");
+        assert_eq!(
+            counted_stop(&pass.report(), &pass.before),
+            stop,
+            "a set that never came up was not stopped once more"
+        );
+        let over = pass.status().last_update.unwrap();
+        assert_eq!((over.down_seconds, over.going_back), (Some(down), false), "{came_up:?}");
+        // Later another pod settles again: a commit that was taken back in its last moment.
+        let mut pass = pass.next();
+        pass.agent_says(&json!({"lastStop": stop_at(700), "server": up(701)}));
+        pass.done = Done::Closed(Proven::Before);
+        assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "that is another matter");
+        assert_eq!(counted_stop(&pass.report(), &pass.before), None);
     }
 }
 
@@ -215,7 +229,7 @@ fn the_next_restart_is_the_window_of_the_update_that_it_is_left_to() {
     let next_restart = |pass: &Pass| (pass.status().next_restart, pass.status().next_restart_at);
     let shown = |minute| Some(status::for_people(at(minute), &Pass::new().checked.zone, at(0)));
     assert_eq!(next_restart(&pass), (shown(60), next), "nothing is planned");
-    pass.plan.goal.revision = Revision(3);
+    (pass.plan.goal.revision, pass.plan.seen.staged) = (Revision(3), true);
     assert_eq!(next_restart(&pass), (shown(420), Some(at(420))));
     pass.plan.outlook.next_opening = Some(at(421));
     assert_eq!(next_restart(&pass), (shown(60), next), "another night");

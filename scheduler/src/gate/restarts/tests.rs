@@ -67,10 +67,21 @@ fn a_schedule_of_every_four_hours_means_it() {
 
 #[test]
 fn an_update_of_the_same_night_is_the_restart_and_of_a_schedule_of_four_hours_one_within_two() {
-    let until = |cron| restarts(cron).gives_way_until(at("2026-01-11T04:00:00Z")).to_string();
-    assert_eq!(until("0 5 * * *"), "2026-01-11T10:00:00Z");
-    assert_eq!(until("0 5 * * 0"), "2026-01-11T10:00:00Z");
-    assert_eq!(until("0 1,5,9,13,17,21 * * *"), "2026-01-11T06:00:00Z");
+    let due = "2026-01-11T04:00:00Z";
+    let until = |restarts: Restarts, started: &str| restarts.gives_way_until(at(started), at(due)).to_string();
+    assert_eq!(until(restarts("0 5 * * *"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
+    assert_eq!(until(restarts("0 5 * * 0"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
+    assert_eq!(until(restarts("0 1,5,9,13,17,21 * * *"), "2026-01-11T00:01:00Z"), "2026-01-11T06:00:00Z");
+    // The night before had none: the update that it was left to did not come.
+    assert_eq!(until(restarts("0 5 * * *"), "2026-01-09T22:00:00Z"), due);
+    assert_eq!(
+        until(restarts("0 5 * * *"), "2026-01-09T22:00:01Z"),
+        "2026-01-11T10:00:00Z",
+        "it had just been updated"
+    );
+    let every_other_night = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(36));
+    assert_eq!(until(every_other_night.clone(), "2026-01-09T04:01:00Z"), "2026-01-11T10:00:00Z");
+    assert_eq!(until(every_other_night, "2026-01-08T04:01:00Z"), due);
 }
 
 #[test]

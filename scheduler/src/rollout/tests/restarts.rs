@@ -112,7 +112,11 @@ fn an_update_that_is_sure_to_come_in_the_same_night_is_the_restart() {
     let deadline = SignedDuration::from_mins(20);
     let wait_for_empty = Goal { policy: Policy::WaitForEmpty { deadline }, ..goal };
     assert!(begins(answer(&wait_for_empty, &lobby(), opening(NIGHT + 360))), "they may stay all night");
-    let unready = [Seen { staged: false, ..lobby() }, Seen { images: Images::Failed, ..lobby() }];
+    let unready = [
+        Seen { staged: false, ..lobby() },
+        Seen { images: Images::Failed, ..lobby() },
+        Seen { images: Images::OnTheirWay, ..lobby() },
+    ];
     for seen in unready {
         assert!(begins(answer(&goal, &seen, opening(NIGHT + 360))), "{seen:?}");
     }
