@@ -285,10 +285,16 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
     let is_way_back = |backup: &Backup| backup.contents.has_worlds() && backup.trigger == Trigger::BeforeUpdate;
     let (last, last_of_worlds) = (newest(|_| true), newest(is_way_back));
     let was_played = |copy: &BackupSeen| played_since(volume, copy.started_at);
+    let since_last = last.as_ref().map(was_played);
+    // Who has played since the newest has played since those before it: the files of all players are looked through once, if that will do.
+    let since = |copy: &BackupSeen| match &last {
+        Some(last) if last.id == copy.id => since_last == Some(true),
+        _ => since_last == Some(true) || was_played(copy),
+    };
     BackupsSeen {
-        unplayed_since_last: last.as_ref().is_some_and(|copy| !was_played(copy)),
+        unplayed_since_last: since_last == Some(false),
+        played_since: last_of_worlds.as_ref().is_some_and(since),
         last,
-        played_since: last_of_worlds.as_ref().is_some_and(was_played),
         last_of_worlds,
         // Of the agent that is asked, not of the shelf.
         hot: None,
