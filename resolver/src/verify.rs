@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Artifact, Catalog, Release};
+use crate::catalog::{Artifact, Catalog, Project, Release};
 use crate::explain::{PaperName, PaperPin, Unanswerable};
 use crate::facts::UsedFact;
 use crate::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
@@ -210,8 +210,7 @@ pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broke
     let mut broken = paper_facts(lock, catalog, now);
     for locked in &lock.plugins {
         let (plugin, version) = (locked.name.clone(), locked.version.clone());
-        let Some(project) = catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))
-        else {
+        let Some(project) = project_of(locked, catalog) else {
             broken.push(Broken::ProjectUnknown { plugin, version });
             continue;
         };
@@ -247,6 +246,10 @@ fn is_file(locked: &LockedFile, file: &Artifact) -> bool {
     is_hash(locked, file.hash.as_deref()) || locked.url == file.url
 }
 
+fn project_of<'a>(locked: &LockedPlugin, catalog: &'a Catalog) -> Option<&'a Project> {
+    catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))
+}
+
 fn is_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
     locked.key.source == key.source && locked.project_id == id
 }
@@ -272,8 +275,7 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<Broken> {
         broken.push(Broken::PaperChanged { paper: paper(), locked, published });
     }
     let needs = |locked: &LockedPlugin| {
-        let project = catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))?;
-        let release = project.releases.iter().find(|release| release.id == locked.release_id)?;
+        let release = project_of(locked, catalog)?.releases.iter().find(|release| release.id == locked.release_id)?;
         let comes = |file: &Artifact| locked.files().any(|locked| is_file(locked, file));
         let jars = release.jars().filter(|jar| lock.software.is_minecraft() && comes(jar.file));
         jars.filter_map(|jar| jar.java).max()
@@ -457,8 +459,6 @@ impl Check<'_, '_> {
     /// Whether its page has lost a locked plugin, and all else for such servers: lines lead to it no more, which is no word about who needs
     /// it. That it is gone is a broken fact.
     fn is_lost(&self, locked: &LockedPlugin) -> bool {
-        let mut projects = self.catalog.projects.iter();
-        let project = projects.find(|project| is_project(locked, &project.key, &project.id));
-        project.is_some_and(|project| !project.has(&locked.release_id))
+        project_of(locked, self.catalog).is_some_and(|project| !project.has(&locked.release_id))
     }
 }

@@ -74,6 +74,13 @@ pub struct BackupSchedule {
     pub only_if: Option<BackupOnlyIf>,
 }
 
+impl BackupSchedule {
+    /// Whether an instant is left out before which nobody has played.
+    pub fn only_played(&self) -> bool {
+        self.only_if.as_ref().is_some_and(|only_if| only_if.played)
+    }
+}
+
 /// What must hold for a copy by the clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{Basis, LastHandled};
+use crds::paper_mc_server::{Basis, LastHandled, LastUpdate};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -235,9 +235,9 @@ fn counted_stop(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<&'s
     if matches!(report.done, Done::Closed(Proven::Update) | Done::RolledBack { .. }) {
         return Some("update");
     }
-    let went_back = before.last_update.as_ref().filter(|last| last.going_back).map(|last| last.applied_at);
-    let last_stop = report.seen.report.as_ref().and_then(|agent| agent.last_stop.as_ref()).map(|stop| stop.at);
-    if *report.done == Done::Closed(Proven::Before) && went_back.is_some() && went_back < last_stop {
+    let agent = report.seen.report.as_deref();
+    let was_stopped = |last: &LastUpdate| last.going_back && status::was_stopped_again(last, agent);
+    if *report.done == Done::Closed(Proven::Before) && before.last_update.as_ref().is_some_and(was_stopped) {
         return Some("rollBack");
     }
     (*report.done == Done::Restarted).then_some("restart")

@@ -54,8 +54,7 @@ impl Restarts {
         let mut at = after.max(started);
         if let Some(least) = self.least_uptime {
             // The instant itself may be the first that counts.
-            let just_before = later(started, least).checked_sub(SignedDuration::from_nanos(1));
-            at = at.max(just_before.unwrap_or(Timestamp::MIN));
+            at = at.max(just_before(later(started, least)));
         }
         for _ in 0..LOOKS {
             let next = self.schedule.opens_after(at)?;
@@ -71,8 +70,6 @@ impl Restarts {
     /// more than half of the time to the next instant. Where the instant before was left out already, whatever for, none is: a server whose
     /// update never begins is restarted every other time.
     pub fn gives_way_until(&self, started: Timestamp, due: Timestamp) -> Timestamp {
-        let just_before =
-            |instant: Timestamp| instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
         let was_left_out = self
             .schedule
             .opened_by(just_before(due))
@@ -92,6 +89,10 @@ impl Restarts {
             None => ONE_NIGHT,
         })
     }
+}
+
+fn just_before(instant: Timestamp) -> Timestamp {
+    instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
 impl Windows {

@@ -79,11 +79,10 @@ pub(super) fn check_restart(
 
 /// Copies of the running server by the clock, of a server in this zone.
 pub(super) fn check_copies(written: &BackupSchedule, of_server: &str, complaints: &mut Complaints) -> Option<Copies> {
-    let BackupSchedule { cron, time_zone, contents: _, only_if } = written;
+    let BackupSchedule { cron, time_zone, contents: _, only_if: _ } = written;
     let copies = Copies::parse(cron, time_zone.as_deref().unwrap_or(of_server));
     let copies = Desk { of_server, complaints }.kept("spec.backup.schedule", copies.map_err(Told))?;
-    let only_played = only_if.as_ref().is_some_and(|only_if| only_if.played);
-    Some(if only_played { copies.of_a_server_that_was_played() } else { copies })
+    Some(if written.only_played() { copies.of_a_server_that_was_played() } else { copies })
 }
 
 /// A window as both kinds of it are written.

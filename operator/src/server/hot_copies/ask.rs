@@ -50,7 +50,7 @@ pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: S
 /// Keeps the metric of the server whose newest copy is the oldest, by the status as it was written last. One that sleeps changes nothing
 /// that would have to be copied, and where only what was played is copied an old one may be as good as new.
 pub(crate) fn count(ctx: &Context, key: &Key, server: &PaperMCServer) {
-    let always = |schedule: &BackupSchedule| schedule.only_if.as_ref().is_none_or(|only_if| !only_if.played);
+    let always = |schedule: &BackupSchedule| !schedule.only_played();
     let backup =
         server.spec.backup.as_ref().filter(|backup| backup.enabled && backup.schedule.as_ref().is_some_and(always));
     let status = report::status_before(ctx, server);

@@ -334,11 +334,15 @@ pub(super) fn interrupted(agent: Option<&protocol::Report>) -> Option<u32> {
     agent?.last_stop.as_ref()?.players
 }
 
+/// When the process of before was gone.
+pub(super) fn stopped_at(agent: Option<&protocol::Report>) -> Option<Timestamp> {
+    Some(agent?.last_stop.as_ref()?.at)
+}
+
 /// From the end of the old process to the first answer of the new one, both by the agent's clock.
 pub(super) fn downtime(agent: Option<&protocol::Report>) -> Option<SignedDuration> {
-    let agent = agent?;
-    let stopped = agent.last_stop.as_ref()?.at;
-    match &agent.server {
+    let stopped = stopped_at(agent)?;
+    match &agent?.server {
         protocol::Server::Up { since, .. } if *since > stopped => Some(since.duration_since(stopped)),
         protocol::Server::Up { .. }
         | protocol::Server::Absent

@@ -15,7 +15,7 @@ use scheduler::seen::{Facts, Verdict};
 
 use super::cost::{Cost, down_without_copy};
 use super::failure::why_it_failed;
-use super::notes::{downtime, interrupted};
+use super::notes::{downtime, interrupted, stopped_at};
 use super::{Report, backup, blocked, held_back, images, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
@@ -333,15 +333,18 @@ fn seconds(span: SignedDuration) -> Option<u32> {
 
 /// How long a server was down for a set that failed, when it is about to go back: until that set came up, or until now.
 fn down_so_far(agent: Option<&protocol::Report>, now: Timestamp) -> Option<u32> {
-    let stopped = agent?.last_stop.as_ref()?.at;
-    downtime(agent).or_else(|| Some(now.duration_since(stopped))).and_then(seconds)
+    downtime(agent).or_else(|| Some(now.duration_since(stopped_at(agent)?))).and_then(seconds)
 }
 
-/// The same when what ran before is up again. A set that came up was stopped once more for it, and that stop is the last one.
+/// The same when what ran before is up again.
 fn down_in_all(last: &LastUpdate, agent: Option<&protocol::Report>) -> Option<u32> {
-    let (stopped, down) = (agent?.last_stop.as_ref()?.at, downtime(agent).and_then(seconds)?);
-    let before = last.down_seconds.filter(|_| stopped > last.applied_at);
-    Some(before.unwrap_or(0) + down)
+    let before = last.down_seconds.filter(|_| was_stopped_again(last, agent));
+    Some(before.unwrap_or(0) + downtime(agent).and_then(seconds)?)
+}
+
+/// A set that failed and had come up was stopped for the way back, and that stop is the last one. One that never came up was not.
+pub(super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::Report>) -> bool {
+    stopped_at(agent).is_some_and(|stopped| last.applied_at < stopped)
 }
 
 /// What an update that was kept has brought, and in front of it what keeps it from being proven.

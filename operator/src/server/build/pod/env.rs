@@ -147,11 +147,10 @@ pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
     // Only where it is set: a new default must not change the template of every server.
     // The kubelet takes `$(NAME)` for a variable, and `$$` for a dollar.
     let Texts { kick, stop, called_off } = &server.texts;
-    let texts = [("KICK", kick), ("STOP", stop), ("CALLED_OFF", called_off)];
-    let said = |(what, text): (&str, &Option<String>)| {
-        text.as_deref().map(|text| plain(&format!("NIGHTSHIFT_{what}_TEXT"), &text.replace('$', "$$")))
-    };
-    variables.extend(texts.into_iter().filter_map(said));
+    let texts =
+        [("NIGHTSHIFT_KICK_TEXT", kick), ("NIGHTSHIFT_STOP_TEXT", stop), ("NIGHTSHIFT_CALLED_OFF_TEXT", called_off)];
+    variables
+        .extend(texts.into_iter().filter_map(|(name, text)| Some(plain(name, &text.as_ref()?.replace('$', "$$")))));
     variables
 }
 
