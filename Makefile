@@ -21,8 +21,8 @@ test: ## Everything that CI checks, the tests in a cluster too
 soak: ## What is too long for `make test`: every three faults, a million histories, a thousand updates in storms
 	dev/soak
 
-bench: ## Measure on frozen inputs
-	cargo bench -p benches --no-fail-fast
+bench: ## Measure on frozen inputs, and how long players wait on a real node
+	dev/bench
 
 lint: ## Formatting, clippy, licences, and no crate in two versions without a reason
 	dev/test lint

@@ -1,6 +1,7 @@
-//! Edge (writes). How long players wait, on a real node: figures are printed and not judged, since they are those of a machine. By hand, with
-//! nothing else running: `cargo test -p operator --features cluster-tests --test cluster -- --ignored --nocapture --test-threads=1 measure_`.
+//! Edge (writes). How long players wait, on a real node: figures of `make bench`, held to what the design allows. No part of `make test`, since they
+//! are those of a machine that does nothing else.
 
+use std::fmt;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -25,6 +26,9 @@ const IMAGE: &str = "nightshift.dev/busybox:dev";
 const UNTIL_TOLD: &str = "trap 'echo down; exit 0' TERM; echo up; while :; do sleep 1 & wait $!; done";
 /// All players were warned by then.
 const LONG_AFTER: SignedDuration = SignedDuration::from_secs(40);
+/// What the design allows: until the players of the last server are told, and for what is ours of the time that players are away.
+const TOLD_WITHIN: SignedDuration = SignedDuration::from_secs(2);
+const OURS: SignedDuration = SignedDuration::from_secs(1);
 /// All starts on two cores, or fifty updates by twos.
 const ALL: Duration = Duration::from_mins(25);
 
@@ -49,11 +53,14 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
         }))
         .await;
         let away = witnesses.iter().map(|witness| witness.between((0, "Stopping server"), (1, "Done (")));
-        println!("from `Stopping server` to `Done`, {UPDATES} updates: {}", figures(away.collect()));
-        let gaps: Vec<_> = witnesses.iter().map(|witness| witness.gap(0)).collect();
-        println!("from the last line of the old server to the first of the new: {}", figures(gaps));
-        println!("the same of a pod of our shape whose containers do nothing, and was deleted: {}", figures(same));
-        println!("the same of a pod with one container: {}", figures(bare));
+        println!("from `Stopping server` to `Done`, {UPDATES} updates: {}", Figures::of(away));
+        let gaps = Figures::of(witnesses.iter().map(|witness| witness.gap(0)));
+        println!("from the last line of the old server to the first of the new: {gaps}");
+        let same = Figures::of(same);
+        println!("the same of a pod of our shape whose containers do nothing, and was deleted: {same}");
+        println!("the same of a pod with one container: {}", Figures::of(bare));
+        let ours = gaps.at(95) - same.at(95);
+        assert!(ours <= OURS, "beyond its bound: {ours:#} of the time at p95 is ours, and {OURS:#} is allowed");
     })
     .await;
 }
@@ -80,8 +87,10 @@ async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() 
             let at = told.and_then(|line| line.split_once(' ')?.0.parse::<Timestamp>().ok());
             first.push(at.unwrap_or_else(|| panic!("{} warned nobody:\n{log}", server.name)));
         }
-        let late = first.into_iter().map(|at| at.duration_since(opens));
-        println!("from the opening to the first words, {WARNED} servers: {}", figures(late.collect()));
+        let late = Figures::of(first.into_iter().map(|at| at.duration_since(opens)));
+        println!("from the opening to the first words, {WARNED} servers: {late}");
+        let last = late.at(100);
+        assert!(last <= TOLD_WITHIN, "beyond its bound: the last warning came after {last:#}, and {TOLD_WITHIN:#} are allowed");
     })
     .await;
 }
@@ -181,8 +190,25 @@ async fn restart_again_and_again(server: &Server<'_>) -> Vec<SignedDuration> {
     (0..BARE).map(|run| witness.gap(run)).collect()
 }
 
-fn figures(mut all: Vec<SignedDuration>) -> String {
-    all.sort_unstable();
-    let at = |percent: usize| all[(all.len() * percent).div_ceil(100).max(1) - 1].as_secs_f64();
-    format!("{:.2} s median, {:.2} s p95, {:.2} s at most, {:.2} s at least", at(50), at(95), at(100), at(0))
+/// Times of many, the shortest first.
+struct Figures(Vec<SignedDuration>);
+
+impl Figures {
+    fn of(all: impl IntoIterator<Item = SignedDuration>) -> Self {
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_unstable();
+        Self(all)
+    }
+
+    /// The time that so many of a hundred do not exceed.
+    fn at(&self, percent: usize) -> SignedDuration {
+        self.0[(self.0.len() * percent).div_ceil(100).max(1) - 1]
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |percent| self.at(percent).as_secs_f64();
+        write!(f, "{:.2} s median, {:.2} s p95, {:.2} s at most, {:.2} s at least", at(50), at(95), at(100), at(0))
+    }
 }
