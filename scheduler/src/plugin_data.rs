@@ -7,6 +7,7 @@
 mod copy;
 mod keep;
 mod put_back;
+mod settings;
 
 use std::collections::BTreeSet;
 use std::fs;

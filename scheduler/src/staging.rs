@@ -12,6 +12,7 @@ pub mod replaced;
 pub mod store;
 pub mod strangers;
 pub mod swap;
+mod update_folder;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -158,6 +159,11 @@ impl Volume {
     /// Where the plugins' data lie that were kept, a directory for each change of the set.
     pub fn kept_dir(&self) -> PathBuf {
         self.ours().join("kept")
+    }
+
+    /// Where the settings lie of plugins whose data are too large to be kept, a directory for each change of the set.
+    pub fn kept_settings_dir(&self) -> PathBuf {
+        self.ours().join("kept-settings")
     }
 
     /// Where the plugins' data go that a failed set has written, a directory for each set.

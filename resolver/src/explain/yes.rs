@@ -194,13 +194,33 @@ fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize
         Because::Unusable { unusable: unusable.clone() }
     } else {
         let why = others(world, decision, at, newer);
-        let nobody_here = matches!(&why, Because::Needs { needs } if needs.is_empty());
+        let nobody_here = match &why {
+            Because::Needs { needs } => needs.is_empty() || could_come_alone(asked, decision, at, newer),
+            Because::Unusable { .. }
+            | Because::Pinned
+            | Because::NotListed { .. }
+            | Because::OneVersion { .. }
+            | Because::Others { .. } => false,
+        };
         match together::not_taken(asked, at, newer, nobody_here) {
             Some(one_version) => Because::OneVersion { one_version },
             None => why,
         }
     };
     NewerRelease { version: stocked.release.version.clone(), published: stocked.release.published, because }
+}
+
+/// Whether the server could have a release, together with what it needs and beside all else that was chosen, if it had no group.
+fn could_come_alone(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
+    let world = asked.world;
+    let mut with = Question { papers: IndexSet::of([decision.chosen.paper + 1]), ..decision.question.clone() };
+    for (shelf, release) in decision.chosen.releases.iter().enumerate() {
+        if let (Some(release), Some(_)) = (release, &world.shelves[shelf].asked) {
+            with.root[shelf] = IndexSet::of([release + 1]);
+        }
+    }
+    with.root[at] = IndexSet::of([newer + 1]);
+    asked.company.is_some() && find(world, &with, asked.meter).is_ok_and(|set| set.is_some())
 }
 
 /// With whom a release does not go together, in the chosen set.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use walkdir::WalkDir;
 
 use super::copy::copy;
-use super::{Error, Found, directories, folders_that_change, last, look, relative};
+use super::{Error, Found, directories, folders_that_change, last, look, relative, settings};
 use crate::backup::{LEFT_OUT_NAMED, id_of};
 use crate::protocol::FileSet;
 use crate::protocol::plugin_data::{NotKept, PluginData, WhyNotKept};
@@ -27,8 +27,8 @@ const STAYS: usize = 2;
 /// Keeps the folders of the plugins whose JAR changes with the step to `set`, each if it has at most `limit` bytes. None: nothing changes
 /// for any plugin, nothing of ours has run here yet, or the limit is 0. A second try of one step finds what the first one kept.
 ///
-/// A folder that cannot be kept is named and stops nothing: what ran before was never promised to come back with it. The caller sees to
-/// it that no server runs.
+/// A folder that cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of one that is only too
+/// large its [settings] are kept. The caller sees to it that no server runs.
 pub fn keep<S: Steps>(
     volume: &Volume,
     set: &FileSet,
@@ -45,10 +45,9 @@ pub fn keep<S: Steps>(
         return Ok(None);
     }
     let id = id_of(now, Some(&ran.lock));
-    let (partial, place) = (volume.kept_dir().join(format!("{PARTIAL}{id}")), volume.kept_dir().join(&id));
-    disk.make_directory(&volume.kept_dir())?;
-    tidy(volume, disk)?;
-    disk.make_directory(&partial)?;
+    let [folders_at, settings_at] =
+        [volume.kept_dir(), volume.kept_settings_dir()].map(|beside| Copy::new(&beside, &id));
+    folders_at.begin(disk)?;
     let mut record = PluginData {
         at: now,
         lock: ran.lock,
@@ -61,27 +60,44 @@ pub fn keep<S: Steps>(
         back: None,
     };
     for folder in folders {
-        match keep_one(volume, &folder, &partial, limit, disk)? {
+        match keep_one(volume, &folder, &folders_at.partial, limit, disk)? {
             One::Kept { left_out } => {
                 let room = LEFT_OUT_NAMED - record.left_out.len();
                 record.left_out.extend(left_out.into_iter().take(room).map(|name| format!("plugins/{folder}/{name}")));
                 record.kept.push(folder);
             }
             One::Absent => record.absent.push(folder),
-            One::Not(why) => record.not_kept.push(NotKept { folder, why }),
+            One::Not(why) => record.not_kept.push(NotKept { folder, why, settings: None }),
         }
     }
-    if record.kept.is_empty() {
-        disk.remove_all(&partial)?;
-    } else {
-        // One call for all of them: thousands of small files brought to the disk one by one would be down time.
-        disk.step("bring all to the disk", &partial, |partial| Ok(rustix::fs::syncfs(File::open(partial)?)?))?;
-        disk.rename(&partial, &place)?;
-        disk.sync_directory(&volume.kept_dir())?;
-        record.place = Some(relative(volume, &place).display().to_string());
+    keep_settings(volume, &mut record.not_kept, &settings_at, disk)?;
+    folders_at.end(!record.kept.is_empty(), disk)?;
+    if !record.kept.is_empty() {
+        record.place = Some(relative(volume, &folders_at.place).display().to_string());
     }
     disk.write_record(&volume.plugin_data_path(), &record)?;
     Ok(Some(record))
+}
+
+/// Of the folders that are only too large.
+fn keep_settings<S: Steps>(
+    volume: &Volume,
+    not_kept: &mut [NotKept],
+    copy: &Copy,
+    disk: &mut Disk<S>,
+) -> Result<(), Error> {
+    let is_too_large = |it: &&mut NotKept| matches!(it.why, WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. });
+    let large: Vec<_> = not_kept.iter_mut().filter(is_too_large).collect();
+    if large.is_empty() {
+        return Ok(());
+    }
+    copy.begin(disk)?;
+    let mut has_any = false;
+    for it in large {
+        it.settings = settings::keep(volume, &it.folder, &copy.partial, &copy.place, disk)?;
+        has_any |= it.settings.is_some();
+    }
+    copy.end(has_any, disk)
 }
 
 /// What the first try of a step kept: no server has run since, and it is all there.
@@ -89,6 +105,41 @@ fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) ->
     let is_there =
         |folder: &String| known.place.as_ref().is_some_and(|at| volume.root().join(at).join(folder).is_dir());
     known.lock == from && known.before == to && known.back.is_none() && known.kept.iter().all(is_there)
+}
+
+/// One copy that is being made beside others.
+struct Copy {
+    partial: PathBuf,
+    place: PathBuf,
+}
+
+impl Copy {
+    fn new(beside: &Path, id: &str) -> Self {
+        Self { partial: beside.join(format!("{PARTIAL}{id}")), place: beside.join(id) }
+    }
+
+    fn begin<S: Steps>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+        let beside = self.beside();
+        disk.make_directory(beside)?;
+        tidy(beside, disk)?;
+        Ok(disk.make_directory(&self.partial)?)
+    }
+
+    /// Brings it to its place, if there is anything in it.
+    fn end<S: Steps>(&self, has_any: bool, disk: &mut Disk<S>) -> Result<(), Error> {
+        let Self { partial, place } = self;
+        if !has_any {
+            return Ok(disk.remove_all(partial)?);
+        }
+        // One call for all of them: thousands of small files brought to the disk one by one would be down time.
+        disk.step("bring all to the disk", partial, |partial| Ok(rustix::fs::syncfs(File::open(partial)?)?))?;
+        disk.rename(partial, place)?;
+        Ok(disk.sync_directory(self.beside())?)
+    }
+
+    fn beside(&self) -> &Path {
+        self.place.parent().unwrap_or(&self.place)
+    }
 }
 
 /// What became of one folder.
@@ -170,34 +221,37 @@ pub fn step_is_over<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>
 
 /// Removes what is older than the last two changes of the set. Answers what went, relative to the server's directory.
 pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
-    tidy(volume, disk)?;
-    let mut names = directories(&volume.kept_dir())?;
     // Whatever the clock says: what may be put back next is the newest.
     let newest = last(volume).and_then(|record| record.place);
-    let is_newest = |name: &String| newest.as_ref().is_some_and(|place| Path::new(place).ends_with(name));
-    names.sort_by_key(is_newest);
-    names.truncate(names.len().saturating_sub(STAYS));
-    for name in &names {
-        let (from, going) = (volume.kept_dir().join(name), volume.kept_dir().join(format!("{REMOVING}{name}")));
-        disk.rename(&from, &going)?;
-        disk.sync_directory(&volume.kept_dir())?;
-        discard(&going, disk)?;
+    let mut gone = Vec::new();
+    for (of, newest) in [(volume.kept_dir(), newest), (volume.kept_settings_dir(), None)] {
+        tidy(&of, disk)?;
+        let mut names = directories(&of)?;
+        names.sort_by_key(|name| newest.as_ref().is_some_and(|place| Path::new(place).ends_with(name)));
+        names.truncate(names.len().saturating_sub(STAYS));
+        for name in &names {
+            let going = of.join(format!("{REMOVING}{name}"));
+            disk.rename(&of.join(name), &going)?;
+            disk.sync_directory(&of)?;
+            discard(&going, disk)?;
+            gone.push(relative(volume, &of.join(name)));
+        }
     }
-    Ok(names.iter().map(|name| relative(volume, &volume.kept_dir().join(name))).collect())
+    Ok(gone)
 }
 
 /// Removes what was left half made or half removed.
-fn tidy<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), Error> {
-    for name in directories(&volume.kept_dir())? {
+fn tidy<S: Steps>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+    for name in directories(of)? {
         if name.starts_with(PARTIAL) || name.starts_with(REMOVING) {
-            discard(&volume.kept_dir().join(name), disk)?;
+            discard(&of.join(name), disk)?;
         }
     }
     Ok(())
 }
 
 /// Removes a copy, also one of folders that nobody may write to.
-fn discard<S: Steps>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+pub(super) fn discard<S: Steps>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     for entry in WalkDir::new(copy).into_iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_dir()) {
         disk.step("make room for the removal of", entry.path(), |folder| {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o700))

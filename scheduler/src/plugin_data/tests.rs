@@ -280,15 +280,31 @@ fn what_was_kept_of_a_set_that_ran_in_between_is_not_put_under_another_one() {
 #[test]
 fn a_folder_that_cannot_be_kept_is_named_and_the_others_are_kept() {
     let server = Server::new();
-    server.put(&[("plugins/My_Warps/large.db", &"x".repeat(2_000_000))]);
+    let (large, json) = ("x".repeat(2_000_000), "{}".repeat(600_000));
+    server.put(&[
+        ("plugins/My_Warps/large.db", &large),
+        ("plugins/My_Warps/lang/en.yml", "hi: hello"),
+        ("plugins/My_Warps/tiles/all.json", &json),
+        ("plugins/My_Warps/a/b/c/d/e/deep.yml", "x: 1"),
+    ]);
+    symlink("/etc/hostname", server.path("plugins/My_Warps/link.yml")).unwrap();
     let kept = server.keep(&b(), 0).unwrap();
     assert_eq!(kept.kept, ["LuckPerms"]);
-    let [large] = kept.not_kept.as_slice() else { panic!("{kept:?}") };
-    assert_eq!(large.why, WhyNotKept::TooLarge { bytes: 2_000_013, limit: LIMIT });
+    let [not_kept] = kept.not_kept.as_slice() else { panic!("{kept:?}") };
+    assert_eq!(not_kept.why, WhyNotKept::TooLarge { bytes: 3_200_026, limit: LIMIT });
+    let settings = not_kept.settings.clone().expect("small files that somebody may have written");
+    assert_eq!((settings.files, settings.of), (2, 2));
     server.changed_by_b();
     server.put_back(60).unwrap();
     assert_eq!(fs::read_to_string(server.path("plugins/My_Warps/warps.yml")).unwrap(), "broken", "and left alone");
     assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "schema 1");
+    let kept_settings = [("lang/en.yml", "hi: hello"), ("warps.yml", "spawn: 0 64 0")];
+    let kept_settings = kept_settings.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    assert_eq!(
+        below(&server.path(&settings.place)),
+        BTreeMap::from(kept_settings),
+        "for a person, also after the roll-back"
+    );
 }
 
 #[test]

@@ -48,6 +48,21 @@ pub struct NotKept {
     /// Why.
     #[serde(flatten)]
     pub why: WhyNotKept,
+    /// What was kept of it all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
+}
+
+/// The settings of a folder that was not kept whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// How many files were kept.
+    pub files: usize,
+    /// How many there are.
+    pub of: usize,
+    /// Where they lie, as they lay in the folder.
+    pub place: String,
 }
 
 /// Why a folder was not kept.
@@ -79,7 +94,7 @@ pub enum WhyNotKept {
 
 impl fmt::Display for NotKept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { folder, why } = self;
+        let Self { folder, why, settings } = self;
         let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
         match why {
             WhyNotKept::TooLarge { bytes, limit } => write!(
@@ -87,15 +102,20 @@ impl fmt::Display for NotKept {
                 "plugins/{folder} has {} MB, more than the {} MB of `spec.keepPluginData.maxSize`",
                 megabytes(*bytes),
                 megabytes(*limit)
-            ),
+            )?,
             WhyNotKept::NoRoom { bytes, free } => write!(
                 f,
                 "plugins/{folder} has {} MB and the volume has {} MB free for it: enlarge `spec.storage.size`",
                 megabytes(*bytes),
                 megabytes(*free)
-            ),
-            WhyNotKept::NoFolder => write!(f, "plugins/{folder} is a link or a file, or lies on another volume"),
-            WhyNotKept::Unreadable { problem } => write!(f, "plugins/{folder}: {problem}"),
+            )?,
+            WhyNotKept::NoFolder => write!(f, "plugins/{folder} is a link or a file, or lies on another volume")?,
+            WhyNotKept::Unreadable { problem } => write!(f, "plugins/{folder}: {problem}")?,
+        }
+        match settings {
+            Some(Settings { files, of, place }) if files == of => write!(f, "; its settings lie in {place}"),
+            Some(Settings { files, of, place }) => write!(f, "; {files} of its {of} files of settings lie in {place}"),
+            None => Ok(()),
         }
     }
 }
@@ -131,16 +151,28 @@ mod tests {
 
     #[test]
     fn a_folder_that_was_not_kept_is_named_with_the_reason_and_the_way_out() {
-        let said = |why| NotKept { folder: "dynmap".into(), why }.to_string();
+        let said = |why| NotKept { folder: "dynmap".into(), why, settings: None }.to_string();
         let too_large = said(WhyNotKept::TooLarge { bytes: 20_000_000_001, limit: 536_870_912 });
         assert_eq!(too_large, "plugins/dynmap has 20001 MB, more than the 537 MB of `spec.keepPluginData.maxSize`");
         assert!(said(WhyNotKept::NoRoom { bytes: 1, free: 0 }).contains("enlarge `spec.storage.size`"));
+        let place = ".nightshift/kept-settings/x/dynmap";
+        for (files, said) in [(2, "its settings lie in"), (1, "1 of its 2 files of settings lie in")] {
+            let settings = Some(Settings { files, of: 2, place: place.into() });
+            let not_kept = NotKept { folder: "dynmap".into(), why: WhyNotKept::NoRoom { bytes: 1, free: 0 }, settings };
+            assert!(not_kept.to_string().ends_with(&format!("; {said} {place}")), "{not_kept}");
+        }
     }
 
     #[test]
     fn a_record_is_read_as_it_is_written() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
-        let not_kept = vec![NotKept { folder: "dynmap".into(), why: WhyNotKept::TooLarge { bytes: 3, limit: 2 } }];
+        let not_kept = [None, Some(Settings { files: 1, of: 2, place: ".nightshift/kept-settings/x/dynmap".into() })]
+            .map(|settings| NotKept {
+                folder: "dynmap".into(),
+                why: WhyNotKept::TooLarge { bytes: 3, limit: 2 },
+                settings,
+            })
+            .to_vec();
         for back in [
             None,
             Some(PutBack::Done { at, set_aside: Some(".nightshift/failed/bb".into()) }),

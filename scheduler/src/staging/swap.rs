@@ -4,11 +4,12 @@
 //! operation leaves each file either as it was or as it will be; the next start does the rest, for the same target or for another one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{io, iter};
 
 use super::disk::{self, Disk, Steps, beside};
 use super::hash::{Hash, Known};
+use super::update_folder::update_folder;
 use super::{Journal, Managed, Manifest, RecordError, Volume, Wanted, all, checked, jar, replaced};
 use crate::protocol::{FileHash, FileSet};
 
@@ -154,10 +155,10 @@ fn rivals<'a>(
     Ok(rivals)
 }
 
-/// All JARs that a server would load or move into place: `plugins/` and `plugins/update/`.
+/// All JARs that a server would load or move into place: those of `plugins/` and of the folder for updates.
 pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
     let mut jars = Vec::new();
-    for directory in [volume.plugins(), volume.plugins().join("update")] {
+    for directory in iter::once(volume.plugins()).chain(update_folder(volume)) {
         let error = |source| Error::Read { path: directory.display().to_string(), source };
         for entry in disk::entries(&directory).map_err(error)? {
             let path = entry.path();

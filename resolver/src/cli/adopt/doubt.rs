@@ -41,7 +41,10 @@ pub(super) enum Doubt {
         file: String,
     },
     /// Files wait for the next start.
-    UpdateWaits,
+    UpdateWaits {
+        /// The folder in `plugins`.
+        folder: String,
+    },
     /// Found by name and version alone.
     Guess {
         /// The file in `plugins`.
@@ -135,7 +138,7 @@ impl Doubt {
             Self::PaperDisagrees { .. }
             | Self::NotLoaded { .. }
             | Self::Link { .. }
-            | Self::UpdateWaits
+            | Self::UpdateWaits { .. }
             | Self::Unmanaged { .. }
             | Self::GamePort { .. }
             | Self::NoEula => false,
@@ -182,8 +185,9 @@ impl fmt::Display for Doubt {
             Self::Link { file } => {
                 write!(f, "plugins/{file} is a link; put the file itself there before the volume moves")
             }
-            Self::UpdateWaits => f.write_str(
-                "plugins/update has files that the next start would put in place; start the server once and adopt it then",
+            Self::UpdateWaits { folder } => write!(
+                f,
+                "plugins/{folder} has files that the next start would put in place; start the server once and adopt it then"
             ),
             Self::Guess { file, plugin, project } => write!(
                 f,
@@ -208,7 +212,9 @@ impl fmt::Display for Doubt {
                 f,
                 "server.properties has server-port={port}; in the pod the game has to listen on 25565, so change it before the start"
             ),
-            Self::NoEula => f.write_str("eula.txt does not say `eula=true`, so `eula: Accepted` is not written and nothing will start"),
+            Self::NoEula => f.write_str(
+                "eula.txt does not say `eula=true`, so `eula: Accepted` is not written and nothing will start",
+            ),
         }
     }
 }

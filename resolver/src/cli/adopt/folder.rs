@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::doubt::Doubt;
 use super::paper::{self, PaperSeen, is_jar, small_file};
 use crate::declared::{Clash, clashes};
@@ -158,10 +160,11 @@ fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, Fold
     }
     names.sort();
     let mut plugins = Vec::new();
+    let updates = update_folder(path);
     for name in names {
         let path = inside.join(&name);
-        if name == "update" && fs::read_dir(&path).is_ok_and(|mut waiting| waiting.next().is_some()) {
-            doubts.push(Doubt::UpdateWaits);
+        if name == *updates && fs::read_dir(&path).is_ok_and(|mut waiting| waiting.next().is_some()) {
+            doubts.push(Doubt::UpdateWaits { folder: shown(&name) });
         }
         let file = shown(&name);
         if !is_jar(&file) {
@@ -179,6 +182,23 @@ fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, Fold
         }
     }
     Ok(plugins)
+}
+
+/// The folder in `plugins` whose JARs the next start puts in the place of others: `settings.update-folder` of `bukkit.yml`, else Bukkit's own.
+fn update_folder(path: &Path) -> String {
+    #[derive(Deserialize, Default)]
+    struct BukkitYml {
+        #[serde(default)]
+        settings: Settings,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "kebab-case")]
+    struct Settings {
+        update_folder: Option<String>,
+    }
+    let text = small_file(&path.join("bukkit.yml")).unwrap_or_default();
+    let said = serde_saphyr::from_slice::<BukkitYml>(&text).unwrap_or_default().settings.update_folder;
+    said.unwrap_or_else(|| "update".to_owned())
 }
 
 /// One file; None when it is none at all, as a folder or a pipe with such a name.
@@ -228,6 +248,16 @@ mod tests {
         assert_eq!(value(text, "server-port"), Some("25567"));
         assert_eq!(value(text, "rcon.port"), Some("25575"));
         assert_eq!(value(text, "enable-rcon"), None);
+    }
+
+    #[test]
+    fn the_folder_of_updates_is_what_bukkit_yml_names_else_the_usual_one() {
+        let server = tempfile::tempdir().unwrap();
+        assert_eq!(update_folder(server.path()), "update");
+        fs::write(server.path().join("bukkit.yml"), "settings:\n  update-folder: waiting\n").unwrap();
+        assert_eq!(update_folder(server.path()), "waiting");
+        fs::write(server.path().join("bukkit.yml"), "settings: [").unwrap();
+        assert_eq!(update_folder(server.path()), "update");
     }
 
     #[test]

@@ -57,9 +57,14 @@ pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>)
         lines.push("No versions of them suit all of these.".to_owned());
     }
     if one_version.more > 0 {
-        lines.push(format!("and {} more servers", one_version.more));
+        lines.push(format!("and {}", more_servers(one_version.more)));
     }
     (list(&names, 3), lines)
+}
+
+/// `1 more server`, `15 more servers`
+pub(super) fn more_servers(more: usize) -> String {
+    format!("{more} more server{}", if more == 1 { "" } else { "s" })
 }
 
 /// `is one version on all servers of Plugin viaversion (…)`

@@ -7,7 +7,7 @@ use super::super::{
     Warning, shared_name,
 };
 use super::holders::{but, holder_lines, holder_name, holder_table};
-use super::no::{one_version_row, one_version_rule, takes};
+use super::no::{more_servers, one_version_row, one_version_rule, takes};
 use super::{Page, hint, image, named, paper, short};
 use crate::facts::UsedFact;
 use crate::software::Software;
@@ -339,15 +339,21 @@ fn not_taken(page: &mut Page, solved: &Solved) {
     }
 }
 
-/// What stands against a release on other servers.
+/// What stands against a release on other servers: of three of them where it is short, and how many there are besides.
 fn against_it(one_version: &OneVersion) -> String {
-    let them: Vec<String> = one_version.servers.iter().map(takes).collect();
-    match one_version.servers.as_slice() {
-        [] => "another server rules it out".to_owned(),
-        // Each of these is a sentence of its own.
-        servers if servers.iter().any(|server| !server.with.is_empty() || !server.needs.is_empty()) => them.join("; "),
-        [..] => list(&them, 3),
+    let OneVersion { plugins: _, servers, more } = one_version;
+    if servers.is_empty() {
+        return "another server rules it out".to_owned();
     }
+    // Each of these is a sentence of its own.
+    let are_sentences = servers.iter().any(|server| !server.with.is_empty() || !server.needs.is_empty());
+    let shown = if are_sentences { servers.len() } else { servers.len().min(3) };
+    let mut them: Vec<String> = servers.iter().take(shown).map(takes).collect();
+    let besides = servers.len() - shown + more;
+    if besides > 0 {
+        them.push(format!("and {}", more_servers(besides)));
+    }
+    if are_sentences || besides > 0 { them.join("; ") } else { list(&them, 3) }
 }
 
 fn warned(warning: &Warning, software: Software) -> String {

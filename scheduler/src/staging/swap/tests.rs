@@ -364,6 +364,22 @@ fn a_jar_of_somebody_else_that_declares_a_managed_name_makes_room_under_any_file
 }
 
 #[test]
+fn what_waits_in_the_folder_that_bukkit_yml_names_makes_room_too_and_is_a_difference_until_then() {
+    let server = Server::new();
+    let old = old();
+    old.store_on(&server);
+    server.swap(&old.files);
+    server.put("bukkit.yml", b"settings:\n  update-folder: ../waiting\n");
+    server.put("waiting/W.jar", &plugin_jar("Warps", "3"));
+    server.put("plugins/update/Claims.jar", &plugin_jar("Claims", "4"));
+    let manifest = server.volume.manifest().unwrap().unwrap();
+    assert_eq!(drift(&server.volume, &manifest).unwrap().changed, ["waiting/W.jar"]);
+    server.swap(&old.files);
+    assert_eq!(server.replaced(), [("W.jar".to_owned(), plugin_jar("Warps", "3"))].into());
+    assert_eq!(drift(&server.volume, &manifest).unwrap().changed, [""; 0]);
+}
+
+#[test]
 fn two_files_of_one_name_are_both_kept_aside() {
     let server = Server::new();
     let old = old();

@@ -1,0 +1,98 @@
+//! Edge (reads). Where a starting server takes JARs from that replace plugins: `settings.update-folder` of `bukkit.yml`.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Volume;
+
+/// What the server takes where `bukkit.yml` says nothing (Bukkit's own).
+const USUAL: &str = "update";
+
+#[derive(Deserialize, Default)]
+struct BukkitYml {
+    #[serde(default)]
+    settings: Settings,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+struct Settings {
+    update_folder: Option<String>,
+}
+
+/// The folder, whether it is there or not; a path is taken from `plugins/`. None: it is switched off by an empty name, or is `plugins/` itself, which
+/// Bukkit takes for no such folder, or lies outside of the server's directory, where nothing is for us to move.
+///
+/// A file that cannot be read means the usual name, as for Bukkit.
+pub(super) fn update_folder(volume: &Volume) -> Option<PathBuf> {
+    let text = fs::read_to_string(volume.root().join("bukkit.yml")).unwrap_or_default();
+    let said = serde_saphyr::from_str::<BukkitYml>(&text).unwrap_or_default().settings.update_folder;
+    let name = said.as_deref().unwrap_or(USUAL);
+    if name.trim().is_empty() {
+        return None;
+    }
+    let path = without_steps_up(&volume.plugins().join(name))?;
+    (path.starts_with(volume.root()) && path != volume.plugins()).then_some(path)
+}
+
+/// The path with each `..` carried out by its words alone; None where that leads above the root.
+fn without_steps_up(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !plain.pop() {
+                    return None;
+                }
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The folder that a `bukkit.yml` names, from the server's directory.
+    fn named_by(text: &str) -> Option<String> {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("bukkit.yml"), text).unwrap();
+        let folder = update_folder(&Volume::new(place.path()))?;
+        Some(folder.strip_prefix(place.path()).unwrap().display().to_string())
+    }
+
+    #[test]
+    fn the_folder_is_what_bukkit_yml_names_below_plugins() {
+        let full = "# Bukkit\nsettings:\n  allow-end: true\n  update-folder: waiting # by hand\nspawn-limits:\n  monsters: 70\n";
+        assert_eq!(named_by(full).as_deref(), Some("plugins/waiting"));
+        assert_eq!(named_by("settings: {update-folder: 2024}").as_deref(), Some("plugins/2024"));
+        assert_eq!(named_by("settings:\n  update-folder: ../new/./jars\n").as_deref(), Some("new/jars"));
+    }
+
+    #[test]
+    fn a_file_that_does_not_say_it_or_cannot_be_read_means_the_usual_one() {
+        for text in [
+            "",
+            "settings:\n  allow-end: true\n",
+            "update-folder: elsewhere\n",
+            "settings: [",
+            "aliases: now-in-commands.yml\n",
+        ] {
+            assert_eq!(named_by(text).as_deref(), Some("plugins/update"), "{text:?}");
+        }
+        let place = tempfile::tempdir().unwrap();
+        assert_eq!(update_folder(&Volume::new(place.path())), Some(place.path().join("plugins/update")));
+    }
+
+    #[test]
+    fn an_empty_name_the_plugins_themselves_and_what_lies_elsewhere_are_no_such_folder() {
+        for name in ["''", "' '", ".", "../plugins", "/srv/jars", "../../jars"] {
+            assert_eq!(named_by(&format!("settings:\n  update-folder: {name}\n")), None, "{name}");
+        }
+    }
+}
