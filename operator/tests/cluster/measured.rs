@@ -90,7 +90,10 @@ async fn measure_how_soon_after_their_window_opens_servers_warn_their_players() 
         let late = Figures::of(first.into_iter().map(|at| at.duration_since(opens)));
         println!("from the opening to the first words, {WARNED} servers: {late}");
         let last = late.at(100);
-        assert!(last <= TOLD_WITHIN, "beyond its bound: the last warning came after {last:#}, and {TOLD_WITHIN:#} are allowed");
+        assert!(
+            last <= TOLD_WITHIN,
+            "beyond its bound: the last warning came after {last:#}, and {TOLD_WITHIN:#} are allowed"
+        );
     })
     .await;
 }

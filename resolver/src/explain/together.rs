@@ -147,8 +147,12 @@ pub(super) fn not_taken(asked: &Asked<'_, '_>, at: usize, place: usize, nobody_h
     if !could.is_empty() {
         return Some(one_version(company, &[at], &could));
     }
-    let shared = || company.others().iter().any(|&other| company.shared(at, other).is_some());
-    (nobody_here && shared()).then(|| by_company(company, at, index))
+    (nobody_here && is_shared(company, at)).then(|| by_company(company, at, index))
+}
+
+/// Whether another server has the plugin as one version with this one.
+pub(super) fn is_shared(company: &Company<'_, '_>, at: usize) -> bool {
+    company.others().iter().any(|&other| company.shared(at, other).is_some())
 }
 
 /// That others of the server's group have chosen what does not go together with a release (by its index) of a shared plugin.

@@ -210,9 +210,13 @@ fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize
     NewerRelease { version: stocked.release.version.clone(), published: stocked.release.published, because }
 }
 
-/// Whether the server could have a release, together with what it needs and beside all else that was chosen, if it had no group.
+/// Whether the server could have a release of a plugin that it shares, together with what that needs and beside all else that is asked for and was
+/// chosen, if it had no group.
 fn could_come_alone(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
     let world = asked.world;
+    if !asked.company.is_some_and(|company| together::is_shared(company, at)) {
+        return false;
+    }
     let mut with = Question { papers: IndexSet::of([decision.chosen.paper + 1]), ..decision.question.clone() };
     for (shelf, release) in decision.chosen.releases.iter().enumerate() {
         if let (Some(release), Some(_)) = (release, &world.shelves[shelf].asked) {
@@ -220,7 +224,7 @@ fn could_come_alone(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer
         }
     }
     with.root[at] = IndexSet::of([newer + 1]);
-    asked.company.is_some() && find(world, &with, asked.meter).is_ok_and(|set| set.is_some())
+    find(world, &with, asked.meter).is_ok_and(|set| set.is_some())
 }
 
 /// With whom a release does not go together, in the chosen set.

@@ -70,10 +70,13 @@ pub fn keep<S: Steps>(
             One::Not(why) => record.not_kept.push(NotKept { folder, why, settings: None }),
         }
     }
-    keep_settings(volume, &mut record.not_kept, &settings_at, disk)?;
     folders_at.end(!record.kept.is_empty(), disk)?;
     if !record.kept.is_empty() {
         record.place = Some(relative(volume, &folders_at.place).display().to_string());
+    }
+    if keep_settings(volume, &mut record.not_kept, &settings_at, disk).is_err() {
+        // A step on a disk that is not well fails again below; all else is no reason to keep an update out.
+        record.not_kept.iter_mut().for_each(|not_kept| not_kept.settings = None);
     }
     disk.write_record(&volume.plugin_data_path(), &record)?;
     Ok(Some(record))
@@ -88,7 +91,7 @@ fn keep_settings<S: Steps>(
 ) -> Result<(), Error> {
     let is_too_large = |it: &&mut NotKept| matches!(it.why, WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. });
     let large: Vec<_> = not_kept.iter_mut().filter(is_too_large).collect();
-    if large.is_empty() {
+    if large.is_empty() || !settings::has_room(volume) {
         return Ok(());
     }
     copy.begin(disk)?;
@@ -221,10 +224,13 @@ pub fn step_is_over<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>
 
 /// Removes what is older than the last two changes of the set. Answers what went, relative to the server's directory.
 pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
-    // Whatever the clock says: what may be put back next is the newest.
-    let newest = last(volume).and_then(|record| record.place);
+    // Whatever the clock says: what the last change has kept is the newest.
+    let record = last(volume);
+    let newest = record.as_ref().and_then(|record| record.place.clone());
+    let settings = record.and_then(|record| record.not_kept.into_iter().find_map(|not_kept| not_kept.settings));
+    let newest_settings = settings.and_then(|it| Some(Path::new(&it.place).parent()?.display().to_string()));
     let mut gone = Vec::new();
-    for (of, newest) in [(volume.kept_dir(), newest), (volume.kept_settings_dir(), None)] {
+    for (of, newest) in [(volume.kept_dir(), newest), (volume.kept_settings_dir(), newest_settings)] {
         tidy(&of, disk)?;
         let mut names = directories(&of)?;
         names.sort_by_key(|name| newest.as_ref().is_some_and(|place| Path::new(place).ends_with(name)));

@@ -3,6 +3,7 @@
 //! They lie apart from the folders that are kept. A roll-back puts folders back and removes what it kept of them; nothing puts these back but
 //! a person, who compares them with what the newer version has made of them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -26,7 +27,7 @@ const TOGETHER: u64 = 16 * 1024 * 1024;
 const DEEPEST: usize = 4;
 
 /// Copies the settings below `plugins/<folder>` to `partial/<folder>`, which the caller will call `place`: those that lie least deep first, as
-/// many as are allowed. None: there are none, the volume has no room for them, or they could not be copied; what the folder lost is told anyway.
+/// many as are allowed. None: there are none, or they could not be copied.
 pub(super) fn keep<S: Steps>(
     volume: &Volume,
     folder: &str,
@@ -36,8 +37,7 @@ pub(super) fn keep<S: Steps>(
 ) -> Result<Option<Settings>, Error> {
     let from = volume.plugins().join(folder);
     let found = settings_below(&from);
-    let has_room = disk::free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= TOGETHER);
-    if found.is_empty() || !has_room {
+    if found.is_empty() {
         return Ok(None);
     }
     let to = partial.join(folder);
@@ -47,6 +47,11 @@ pub(super) fn keep<S: Steps>(
     };
     let place = relative(volume, &place.join(folder)).display().to_string();
     Ok(Some(Settings { files, of: found.len(), place }))
+}
+
+/// Whether the volume has room for all that may be kept of one folder.
+pub(super) fn has_room(volume: &Volume) -> bool {
+    disk::free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= TOGETHER)
 }
 
 /// All of them with their sizes in bytes, those that lie least deep first, and in the order of their names there. What cannot be looked at is none.
@@ -62,13 +67,16 @@ fn settings_below(folder: &Path) -> Vec<(PathBuf, u64)> {
     found.into_iter().map(|(_, path, bytes)| (path, bytes)).collect()
 }
 
-/// Answers how many.
+/// Answers how many. One that cannot be opened is left out.
 fn copy_some<S: Steps>(found: &[(PathBuf, u64)], from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<usize, Error> {
     let (mut files, mut together) = (0, 0);
     for (path, bytes) in found.iter().take(MOST) {
         together += bytes;
         if together > TOGETHER {
             break;
+        }
+        if File::open(path).is_err() {
+            continue;
         }
         let target = to.join(path.strip_prefix(from).unwrap_or(path));
         disk.make_directory(target.parent().unwrap_or(to))?;

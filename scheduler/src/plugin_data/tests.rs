@@ -308,6 +308,27 @@ fn a_folder_that_cannot_be_kept_is_named_and_the_others_are_kept() {
 }
 
 #[test]
+fn settings_that_cannot_be_kept_stop_nothing_and_the_newest_stay_whatever_the_clock_says() {
+    let large = "x".repeat(2_000_000);
+    let server = Server::new();
+    server.put(&[("plugins/My_Warps/large.db", &large), (".nightshift/kept-settings", "somebody's file")]);
+    let kept = server.keep(&b(), 0).unwrap();
+    assert_eq!((kept.kept, kept.not_kept[0].settings.clone()), (vec!["LuckPerms".to_owned()], None));
+
+    let server = Server::new();
+    server.put(&[
+        ("plugins/My_Warps/large.db", &large),
+        (".nightshift/kept-settings/20290101T000000Z-aaaaaaaa/My_Warps/warps.yml", "1"),
+        (".nightshift/kept-settings/20290201T000000Z-aaaaaaaa/My_Warps/warps.yml", "2"),
+    ]);
+    let kept = server.keep(&b(), 0).unwrap();
+    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    let left = directories(&server.path(".nightshift/kept-settings")).unwrap();
+    assert_eq!(left, ["20270115T080000Z-aaaaaaaa", "20290201T000000Z-aaaaaaaa"]);
+    assert!(server.path(&kept.not_kept[0].settings.as_ref().unwrap().place).is_dir());
+}
+
+#[test]
 fn links_files_and_sockets_are_no_folders_and_nothing_behind_a_link_is_read_or_moved() {
     let server = Server::new();
     let elsewhere = tempfile::tempdir().unwrap();

@@ -158,7 +158,7 @@ fn rivals<'a>(
 /// All JARs that a server would load or move into place: those of `plugins/` and of the folder for updates.
 pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
     let mut jars = Vec::new();
-    for directory in iter::once(volume.plugins()).chain(update_folder(volume)) {
+    for directory in iter::once(volume.plugins()).chain(update_folder(volume).filter(|folder| folder.is_dir())) {
         let error = |source| Error::Read { path: directory.display().to_string(), source };
         for entry in disk::entries(&directory).map_err(error)? {
             let path = entry.path();

@@ -1,6 +1,7 @@
 //! Edge (reads). Where a starting server takes JARs from that replace plugins: `settings.update-folder` of `bukkit.yml`.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,6 +10,9 @@ use super::Volume;
 
 /// What the server takes where `bukkit.yml` says nothing (Bukkit's own).
 const USUAL: &str = "update";
+
+/// The most that is read of the file; real ones have a few thousand bytes.
+const LARGEST: u64 = 1 << 20;
 
 #[derive(Deserialize, Default)]
 struct BukkitYml {
@@ -25,16 +29,25 @@ struct Settings {
 /// The folder, whether it is there or not; a path is taken from `plugins/`. None: it is switched off by an empty name, or is `plugins/` itself, which
 /// Bukkit takes for no such folder, or lies outside of the server's directory, where nothing is for us to move.
 ///
-/// A file that cannot be read means the usual name, as for Bukkit.
+/// A file that cannot be read means the usual name, as for Bukkit; of a key that comes twice the last one counts, as for the reader of Bukkit.
 pub(super) fn update_folder(volume: &Volume) -> Option<PathBuf> {
-    let text = fs::read_to_string(volume.root().join("bukkit.yml")).unwrap_or_default();
-    let said = serde_saphyr::from_str::<BukkitYml>(&text).unwrap_or_default().settings.update_folder;
-    let name = said.as_deref().unwrap_or(USUAL);
+    let text = text_of(&volume.root().join("bukkit.yml")).unwrap_or_default();
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let said = serde_saphyr::from_str_with_options::<BukkitYml>(&text, options).unwrap_or_default();
+    let name = said.settings.update_folder.as_deref().unwrap_or(USUAL);
     if name.trim().is_empty() {
         return None;
     }
     let path = without_steps_up(&volume.plugins().join(name))?;
     (path.starts_with(volume.root()) && path != volume.plugins()).then_some(path)
+}
+
+fn text_of(path: &Path) -> Option<String> {
+    // A pipe would never end.
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    fs::File::open(path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The path with each `..` carried out by its words alone; None where that leads above the root.
@@ -70,6 +83,10 @@ mod tests {
     fn the_folder_is_what_bukkit_yml_names_below_plugins() {
         let full = "# Bukkit\nsettings:\n  allow-end: true\n  update-folder: waiting # by hand\nspawn-limits:\n  monsters: 70\n";
         assert_eq!(named_by(full).as_deref(), Some("plugins/waiting"));
+        assert_eq!(
+            named_by("settings:\n  update-folder: update\n  update-folder: later\n").as_deref(),
+            Some("plugins/later")
+        );
         assert_eq!(named_by("settings: {update-folder: 2024}").as_deref(), Some("plugins/2024"));
         assert_eq!(named_by("settings:\n  update-folder: ../new/./jars\n").as_deref(), Some("new/jars"));
     }

@@ -161,11 +161,11 @@ fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, Fold
     names.sort();
     let mut plugins = Vec::new();
     let updates = update_folder(path);
+    if has_files(&inside, &updates) {
+        doubts.push(Doubt::UpdateWaits { folder: one_line(&updates) });
+    }
     for name in names {
         let path = inside.join(&name);
-        if name == *updates && fs::read_dir(&path).is_ok_and(|mut waiting| waiting.next().is_some()) {
-            doubts.push(Doubt::UpdateWaits { folder: shown(&name) });
-        }
         let file = shown(&name);
         if !is_jar(&file) {
             continue;
@@ -196,9 +196,18 @@ fn update_folder(path: &Path) -> String {
     struct Settings {
         update_folder: Option<String>,
     }
-    let text = small_file(&path.join("bukkit.yml")).unwrap_or_default();
-    let said = serde_saphyr::from_slice::<BukkitYml>(&text).unwrap_or_default().settings.update_folder;
-    said.unwrap_or_else(|| "update".to_owned())
+    let bytes = small_file(&path.join("bukkit.yml")).unwrap_or_default();
+    // A key twice is what SnakeYAML, which servers use, lets pass.
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let said = serde_saphyr::from_str_with_options::<BukkitYml>(&String::from_utf8_lossy(&bytes), options);
+    said.unwrap_or_default().settings.update_folder.unwrap_or_else(|| "update".to_owned())
+}
+
+/// Whether anything lies in the folder of updates. An empty name switches it off, and `plugins` itself is none.
+fn has_files(plugins: &Path, updates: &str) -> bool {
+    let folder = plugins.join(updates);
+    let is_plugins = folder.canonicalize().ok() == plugins.canonicalize().ok();
+    !updates.trim().is_empty() && !is_plugins && fs::read_dir(folder).is_ok_and(|mut waiting| waiting.next().is_some())
 }
 
 /// One file; None when it is none at all, as a folder or a pipe with such a name.
@@ -258,6 +267,15 @@ mod tests {
         assert_eq!(update_folder(server.path()), "waiting");
         fs::write(server.path().join("bukkit.yml"), "settings: [").unwrap();
         assert_eq!(update_folder(server.path()), "update");
+        let plugins = server.path().join("plugins");
+        for folder in ["plugins/a", "waiting", "empty"] {
+            fs::create_dir_all(server.path().join(folder)).unwrap();
+        }
+        fs::write(server.path().join("waiting/Demo.jar"), "").unwrap();
+        for (folder, has) in [("../waiting", true), ("../empty", false), ("nowhere", false), ("", false), (".", false)]
+        {
+            assert_eq!(has_files(&plugins, folder), has, "{folder:?}");
+        }
     }
 
     #[test]

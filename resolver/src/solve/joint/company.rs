@@ -251,7 +251,9 @@ impl<'c, 'a> Company<'c, 'a> {
                     apart.with.push(named(to, there));
                     apart.facts.extend(self.tables.fact(&shelves[theirs], index, link));
                 }
-                None if !link.set.has(0) => apart.needs.push(self.tables.projects[&link.to].name.to_owned()),
+                None if !link.set.has(0) && self.on_paper(&shelves[to], choice.paper).is_disjoint(&link.set) => {
+                    apart.needs.push(self.tables.projects[&link.to].name.to_owned());
+                }
                 Some(_) | None => {}
             }
         }

@@ -376,6 +376,7 @@ fn what_waits_in_the_folder_that_bukkit_yml_names_makes_room_too_and_is_a_differ
     assert_eq!(drift(&server.volume, &manifest).unwrap().changed, ["waiting/W.jar"]);
     server.swap(&old.files);
     assert_eq!(server.replaced(), [("W.jar".to_owned(), plugin_jar("Warps", "3"))].into());
+    server.put("bukkit.yml", b"settings:\n  update-folder: ../bukkit.yml\n");
     assert_eq!(drift(&server.volume, &manifest).unwrap().changed, [""; 0]);
 }
 
