@@ -28,7 +28,7 @@ const STAYS: usize = 2;
 /// for any plugin, nothing of ours has run here yet, or the limit is 0. A second try of one step finds what the first one kept.
 ///
 /// A folder that cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of one that is only too
-/// large its [settings] are kept. The caller sees to it that no server runs.
+/// large its settings are kept. The caller sees to it that no server runs.
 pub fn keep<S: Steps>(
     volume: &Volume,
     set: &FileSet,
