@@ -27,7 +27,7 @@ const TOGETHER: u64 = 16 * 1024 * 1024;
 const DEEPEST: usize = 4;
 
 /// Copies the settings below `plugins/<folder>` to `partial/<folder>`, which the caller will call `place`: those that lie least deep first, as
-/// many as are allowed. None: there are none, or they could not be copied.
+/// many as are allowed. None: there are none, there is no room for them, or they could not be copied.
 pub(super) fn keep<S: Steps>(
     volume: &Volume,
     folder: &str,
@@ -37,7 +37,7 @@ pub(super) fn keep<S: Steps>(
 ) -> Result<Option<Settings>, Error> {
     let from = volume.plugins().join(folder);
     let found = settings_below(&from);
-    if found.is_empty() {
+    if found.is_empty() || !has_room(volume) {
         return Ok(None);
     }
     let to = partial.join(folder);
