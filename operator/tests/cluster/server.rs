@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::kubectl::ask;
 use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::Witness;
 use super::world::{World, uid_of};
@@ -251,9 +252,20 @@ impl<'w> Server<'w> {
         }
     }
 
-    /// Runs a command in the server's container.
+    /// Runs a command in the server's container. A kubelet that has just been started again knows no pod for a moment, and then no command has run.
     pub(super) async fn shell(&self, script: &str) -> String {
-        self.world.kubectl(&["exec", &self.pod_name(), "-c", "papermc", "--", "sh", "-c", script], "").await
+        let pod = self.pod_name();
+        let arguments = ["--namespace", &self.world.namespace, "exec", &pod, "-c", "papermc", "--", "sh", "-c", script];
+        until(&format!("the kubelet knows {pod}"), SOON, async || {
+            let output = ask("kubectl", &arguments, "").await;
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            if said.contains("unable to upgrade connection: pod does not exist") {
+                return Err(said);
+            }
+            assert!(output.status.success(), "kubectl {} failed: {said}", arguments.join(" "));
+            Ok(String::from_utf8(output.stdout).unwrap())
+        })
+        .await
     }
 
     /// Writes a file as a person would copy it. It travels as an argument: what `kubectl exec -i` is given on its standard
