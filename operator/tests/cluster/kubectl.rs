@@ -32,7 +32,11 @@ pub(super) async fn ask(program: &str, arguments: &[&str], input: &str) -> Outpu
 
 /// The same for a program that has to succeed; returns its standard output.
 pub(super) async fn run(program: &str, arguments: &[&str], input: &str) -> String {
-    let output = ask(program, arguments, input).await;
+    said_by(program, arguments, ask(program, arguments, input).await)
+}
+
+/// The standard output of a program that has to have succeeded.
+pub(super) fn said_by(program: &str, arguments: &[&str], output: Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {} failed: {said}", arguments.join(" "));
     String::from_utf8(output.stdout).unwrap()

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::kubectl::ask;
+use super::kubectl::{ask, said_by};
 use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::Witness;
 use super::world::{World, uid_of};
@@ -258,12 +258,11 @@ impl<'w> Server<'w> {
         let arguments = ["--namespace", &self.world.namespace, "exec", &pod, "-c", "papermc", "--", "sh", "-c", script];
         until(&format!("the kubelet knows {pod}"), SOON, async || {
             let output = ask("kubectl", &arguments, "").await;
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if said.contains("unable to upgrade connection: pod does not exist") {
-                return Err(said);
+            let error = String::from_utf8_lossy(&output.stderr);
+            if error.contains("unable to upgrade connection: pod does not exist") {
+                return Err(error.into_owned());
             }
-            assert!(output.status.success(), "kubectl {} failed: {said}", arguments.join(" "));
-            Ok(String::from_utf8(output.stdout).unwrap())
+            Ok(said_by("kubectl", &arguments, output))
         })
         .await
     }

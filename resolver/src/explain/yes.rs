@@ -194,14 +194,8 @@ fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize
         Because::Unusable { unusable: unusable.clone() }
     } else {
         let why = others(world, decision, at, newer);
-        let nobody_here = match &why {
-            Because::Needs { needs } => needs.is_empty() || could_come_alone(asked, decision, at, newer),
-            Because::Unusable { .. }
-            | Because::Pinned
-            | Because::NotListed { .. }
-            | Because::OneVersion { .. }
-            | Because::Others { .. } => false,
-        };
+        let could_come = || could_come_alone(asked, decision, at, newer);
+        let nobody_here = matches!(&why, Because::Needs { needs } if needs.is_empty() || could_come());
         match together::not_taken(asked, at, newer, nobody_here) {
             Some(one_version) => Because::OneVersion { one_version },
             None => why,
@@ -217,7 +211,7 @@ fn could_come_alone(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer
     if !asked.company.is_some_and(|company| together::is_shared(company, at)) {
         return false;
     }
-    let mut with = Question { papers: IndexSet::of([decision.chosen.paper + 1]), ..decision.question.clone() };
+    let mut with = decision.question.on(IndexSet::of([decision.chosen.paper + 1]));
     for (shelf, release) in decision.chosen.releases.iter().enumerate() {
         if let (Some(release), Some(_)) = (release, &world.shelves[shelf].asked) {
             with.root[shelf] = IndexSet::of([release + 1]);

@@ -25,7 +25,7 @@ pub(super) fn copy<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Resu
             disk.step("make the directory", &target, |target| fs::create_dir(target))?;
             folders.push((target, metadata));
         } else if metadata.is_file() {
-            copy_file(entry.path(), &target, disk)?;
+            copy_file(entry.path(), &target, &metadata, disk)?;
         } else if metadata.is_symlink() {
             let leads_to = fs::read_link(entry.path()).map_err(|failed| unreadable(entry.path(), failed))?;
             disk.step("link", &target, |target| symlink(leads_to, target))?;
@@ -41,9 +41,13 @@ pub(super) fn copy<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Resu
 }
 
 /// The file `from` as `to`, which is not there yet, with its mode and time.
-pub(super) fn copy_file<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+pub(super) fn copy_file<S: Steps>(
+    from: &Path,
+    to: &Path,
+    metadata: &Metadata,
+    disk: &mut Disk<S>,
+) -> Result<(), Error> {
     let mut source = File::open(from).map_err(|failed| unreadable(from, failed))?;
-    let metadata = source.metadata().map_err(|failed| unreadable(from, failed))?;
     let mut target =
         disk.step("create", to, |to| OpenOptions::new().write(true).create_new(true).mode(0o600).open(to))?;
     // The kernel shares the blocks where the file system can.
@@ -51,7 +55,7 @@ pub(super) fn copy_file<S: Steps>(from: &Path, to: &Path, disk: &mut Disk<S>) ->
     if copied != metadata.len() {
         return Err(unreadable(from, io::Error::other("its size changed while it was read: something writes to it")));
     }
-    Ok(disk.step("set mode and time of", to, |_| dress(&target, &metadata))?)
+    Ok(disk.step("set mode and time of", to, |_| dress(&target, metadata))?)
 }
 
 fn dress(file: &File, like: &Metadata) -> io::Result<()> {

@@ -91,7 +91,7 @@ fn keep_settings<S: Steps>(
 ) -> Result<(), Error> {
     let is_too_large = |it: &&mut NotKept| matches!(it.why, WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. });
     let large: Vec<_> = not_kept.iter_mut().filter(is_too_large).collect();
-    if large.is_empty() || !settings::has_room(volume) {
+    if large.is_empty() {
         return Ok(());
     }
     copy.begin(disk)?;
@@ -226,14 +226,14 @@ pub fn step_is_over<S: Steps>(volume: &Volume, set: &FileSet, disk: &mut Disk<S>
 pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<PathBuf>, Error> {
     // Whatever the clock says: what the last change has kept is the newest.
     let record = last(volume);
-    let newest = record.as_ref().and_then(|record| record.place.clone());
+    let newest = record.as_ref().and_then(|record| record.place.as_ref().map(PathBuf::from));
     let settings = record.and_then(|record| record.not_kept.into_iter().find_map(|not_kept| not_kept.settings));
-    let newest_settings = settings.and_then(|it| Some(Path::new(&it.place).parent()?.display().to_string()));
+    let newest_settings = settings.and_then(|it| Some(Path::new(&it.place).parent()?.to_owned()));
     let mut gone = Vec::new();
     for (of, newest) in [(volume.kept_dir(), newest), (volume.kept_settings_dir(), newest_settings)] {
         tidy(&of, disk)?;
         let mut names = directories(&of)?;
-        names.sort_by_key(|name| newest.as_ref().is_some_and(|place| Path::new(place).ends_with(name)));
+        names.sort_by_key(|name| newest.as_ref().is_some_and(|place| place.ends_with(name)));
         names.truncate(names.len().saturating_sub(STAYS));
         for name in &names {
             let going = of.join(format!("{REMOVING}{name}"));

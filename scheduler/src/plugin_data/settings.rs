@@ -3,7 +3,7 @@
 //! They lie apart from the folders that are kept. A roll-back puts folders back and removes what it kept of them; nothing puts these back but
 //! a person, who compares them with what the newer version has made of them.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -50,28 +50,33 @@ pub(super) fn keep<S: Steps>(
 }
 
 /// Whether the volume has room for all that may be kept of one folder.
-pub(super) fn has_room(volume: &Volume) -> bool {
+fn has_room(volume: &Volume) -> bool {
     disk::free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= TOGETHER)
 }
 
-/// All of them with their sizes in bytes, those that lie least deep first, and in the order of their names there. What cannot be looked at is none.
-fn settings_below(folder: &Path) -> Vec<(PathBuf, u64)> {
+/// All of them, those that lie least deep first, and in the order of their names there. What cannot be looked at is none.
+fn settings_below(folder: &Path) -> Vec<(PathBuf, Metadata)> {
     let entries = WalkDir::new(folder).max_depth(DEEPEST + 1).sort_by_file_name().into_iter().filter_map(Result::ok);
-    let mut found: Vec<(usize, PathBuf, u64)> = entries
+    let mut found: Vec<(usize, PathBuf, Metadata)> = entries
         .filter(|entry| entry.file_type().is_file())
         .filter(|entry| entry.path().extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)))
-        .filter_map(|entry| Some((entry.depth(), entry.path().to_owned(), entry.metadata().ok()?.len())))
-        .filter(|(_, _, bytes)| *bytes <= LARGEST)
+        .filter_map(|entry| Some((entry.depth(), entry.path().to_owned(), entry.metadata().ok()?)))
+        .filter(|(_, _, metadata)| metadata.len() <= LARGEST)
         .collect();
     found.sort_by_key(|(depth, _, _)| *depth);
-    found.into_iter().map(|(_, path, bytes)| (path, bytes)).collect()
+    found.into_iter().map(|(_, path, metadata)| (path, metadata)).collect()
 }
 
 /// Answers how many. One that cannot be opened is left out.
-fn copy_some<S: Steps>(found: &[(PathBuf, u64)], from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<usize, Error> {
+fn copy_some<S: Steps>(
+    found: &[(PathBuf, Metadata)],
+    from: &Path,
+    to: &Path,
+    disk: &mut Disk<S>,
+) -> Result<usize, Error> {
     let (mut files, mut together) = (0, 0);
-    for (path, bytes) in found.iter().take(MOST) {
-        together += bytes;
+    for (path, metadata) in found.iter().take(MOST) {
+        together += metadata.len();
         if together > TOGETHER {
             break;
         }
@@ -80,7 +85,7 @@ fn copy_some<S: Steps>(found: &[(PathBuf, u64)], from: &Path, to: &Path, disk: &
         }
         let target = to.join(path.strip_prefix(from).unwrap_or(path));
         disk.make_directory(target.parent().unwrap_or(to))?;
-        copy_file(path, &target, disk)?;
+        copy_file(path, &target, metadata, disk)?;
         files += 1;
     }
     Ok(files)

@@ -185,6 +185,7 @@ fn plugins(path: &Path, doubts: &mut Vec<Doubt>) -> Result<Vec<PluginFile>, Fold
 }
 
 /// The folder in `plugins` whose JARs the next start puts in the place of others: `settings.update-folder` of `bukkit.yml`, else Bukkit's own.
+/// The agent reads the same (`scheduler/src/staging/update_folder.rs`), and neither crate has the other.
 fn update_folder(path: &Path) -> String {
     #[derive(Deserialize, Default)]
     struct BukkitYml {
