@@ -1,7 +1,9 @@
-//! Edge (writes). The data folders of plugins whose JAR changes: kept with the set that ran, and put back when the next one fails.
+//! Edge (writes). The data folders of plugins whose JAR changes, and the server's own settings where Paper does: kept with the set that ran, and
+//! put back when the next one fails.
 //!
-//! A plugin migrates its configuration or its database at the first start of a new version, and the version before cannot read that. So
-//! `plugins/<Name>` is copied before a swap, to `.nightshift/kept`, while no server runs. When the set goes back, the folder comes
+//! A plugin migrates its configuration or its database at the first start of a new version, and the version before cannot read that. So does
+//! Paper: it raises the number in `config/paper-global.yml`, and drops what is a game rule now from `server.properties`. So
+//! they are copied before a swap, to `.nightshift/kept`, while no server runs. When the set goes back, they come
 //! back by a rename, and what the failed set wrote goes to `.nightshift/failed`. Nothing but old copies is ever deleted.
 
 mod copy;
@@ -19,7 +21,7 @@ pub use keep::{forget_old, keep, step_is_over};
 pub use put_back::{finish, put_back};
 
 use crate::protocol::FileSet;
-use crate::protocol::plugin_data::PluginData;
+use crate::protocol::plugin_data::{Piece, PluginData};
 use crate::staging::disk;
 use crate::staging::{Manifest, RecordError, Volume, read_record};
 
@@ -42,10 +44,10 @@ pub enum Error {
         source: io::Error,
     },
     /// Somebody has put something there since the exchange began.
-    #[error("`plugins/{folder}` lies where a plugin's data belong that are put back: move it away")]
+    #[error("`{path}` lies where something belongs that is put back: move it away")]
     InTheWay {
-        /// Its name.
-        folder: String,
+        /// What.
+        path: String,
     },
     /// The journal of an earlier exchange names a place that it must not.
     #[error(
@@ -71,40 +73,103 @@ fn folder_of(plugin: &str) -> Option<String> {
     (!folder.is_empty() && folder.chars().all(plain) && folder != "." && folder != "..").then_some(folder)
 }
 
-/// The folders whose plugins are not the same in both sets, by any byte of their JARs: those that go, come or change.
-fn folders_that_change(ran: &Manifest, comes: &FileSet) -> BTreeSet<String> {
+/// What Paper reads and writes at its start, in the server's directory (<https://docs.papermc.io/paper/reference/configuration/>); `paper.yml`
+/// until Minecraft 1.18. Not what people's commands write, such as `ops.json` and `whitelist.json`.
+///
+/// Sorted.
+const SERVER_SETTINGS: [&str; 8] = [
+    "bukkit.yml",
+    "commands.yml",
+    SETTINGS_FOLDER,
+    "help.yml",
+    "paper.yml",
+    "permissions.yml",
+    "server.properties",
+    "spigot.yml",
+];
+/// The one of them that is a folder.
+const SETTINGS_FOLDER: &str = "config";
+
+/// Where the server's own lie beside the folders of plugins, below a place of ours. No plugin's folder has such a name.
+const BESIDE_PLUGINS: &str = "@server";
+
+impl Piece {
+    /// Where it lies on the volume.
+    fn here(&self, volume: &Volume) -> PathBuf {
+        match self {
+            Self::OfPlugin(folder) => volume.plugins().join(folder),
+            Self::OfServer(name) => volume.root().join(name),
+        }
+    }
+
+    /// Where it lies below the place that it is kept in or set aside to.
+    fn below(&self, place: &Path) -> PathBuf {
+        match self {
+            Self::OfPlugin(folder) => place.join(folder),
+            Self::OfServer(name) => place.join(BESIDE_PLUGINS).join(name),
+        }
+    }
+
+    /// One that is named so could be kept by us.
+    fn is_ours(&self) -> bool {
+        match self {
+            Self::OfPlugin(folder) => folder_of(folder).as_ref() == Some(folder),
+            Self::OfServer(name) => SERVER_SETTINGS.contains(&name.as_str()),
+        }
+    }
+
+    fn is_folder(&self) -> bool {
+        match self {
+            Self::OfPlugin(_) => true,
+            Self::OfServer(name) => name == SETTINGS_FOLDER,
+        }
+    }
+}
+
+/// What a step may change: the folders whose plugins are not the same in both sets, by any byte of their JARs (those that go, come or change),
+/// and the server's own settings, if Paper is not the same.
+fn pieces_that_change(ran: &Manifest, comes: &FileSet) -> BTreeSet<Piece> {
     let old = ran.files.values().filter_map(|managed| Some((managed.plugin.as_deref()?, &managed.hash)));
     let new = comes.plugins.iter().filter_map(|file| Some((file.plugin.as_deref()?, &file.hash)));
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.collect(), new.collect());
-    old.symmetric_difference(&new).filter_map(|(plugin, _)| folder_of(plugin)).collect()
+    let folders = old.symmetric_difference(&new).filter_map(|(plugin, _)| folder_of(plugin)).map(Piece::OfPlugin);
+    let is_other_paper = (&ran.minecraft, ran.build) != (&comes.minecraft, comes.build);
+    let settings = SERVER_SETTINGS.iter().filter(|_| is_other_paper).map(|name| Piece::OfServer((*name).to_owned()));
+    folders.chain(settings).collect()
 }
 
-/// What lies at a folder's place.
+/// What lies at the place of a piece.
 enum Found {
     Nothing,
     /// It can be exchanged for another by renames.
-    Folder,
-    /// A link, a file, or on another file system.
-    NoFolder,
+    Piece,
+    /// A link, a file in a folder's place or the other way round, or on another file system.
+    NoPiece,
     /// In words.
     Unreadable(String),
 }
 
-/// Looks without following a link. What is said to be a folder can be moved: nothing must fail once an exchange has begun.
-fn look(volume: &Volume, folder: &str) -> Found {
+/// Looks without following a link. What is said to be a piece can be moved: nothing must fail once an exchange has begun.
+fn look(volume: &Volume, piece: &Piece) -> Found {
     let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev());
-    let path = volume.plugins().join(folder);
+    let path = piece.here(volume);
     let found = match fs::symlink_metadata(&path) {
         Ok(found) => found,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Found::Nothing,
         Err(error) => return Found::Unreadable(error.to_string()),
     };
     let is_here = device(volume.root()).is_ok_and(|here| here == found.dev());
-    if volume.plugins().is_symlink() || !found.is_dir() || !is_here {
-        return Found::NoFolder;
+    let is_of_its_kind = if piece.is_folder() { found.is_dir() } else { found.is_file() };
+    let is_behind_a_link = matches!(piece, Piece::OfPlugin(_)) && volume.plugins().is_symlink();
+    if is_behind_a_link || !is_of_its_kind || !is_here {
+        return Found::NoPiece;
+    }
+    // A file is moved by who may write to its folder, whatever it says itself.
+    if !found.is_dir() {
+        return Found::Piece;
     }
     match rustix::fs::access(&path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
-        Ok(()) => Found::Folder,
+        Ok(()) => Found::Piece,
         Err(errno) => Found::Unreadable(format!("it cannot be moved: {errno}")),
     }
 }

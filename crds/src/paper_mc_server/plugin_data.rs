@@ -1,4 +1,4 @@
-//! Pure. The data of plugins: what is kept of them when their JARs change, and what came of it.
+//! Pure. The data of plugins and the server's own settings: what is kept of them when JARs change, and what came of it.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::schema;
 
-/// The data folder of each plugin whose JAR changes is kept on the server's volume, and put back when the new set fails before anybody has
-/// played. A change of it comes with the next window.
+/// The data folder of each plugin whose JAR changes, and the server's own settings (server.properties, bukkit.yml, config, …) when Paper
+/// changes, are kept on the server's volume, and put back when the new set fails before anybody has played. A change of it comes with the
+/// next window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeepPluginData {
-    /// How large the folder of one plugin may be; a larger one is named and not kept. `"0"`: none is kept.
+    /// How large the folder of one plugin may be; a larger one is named and not kept. `"0"`: nothing is kept.
     #[serde(default = "half_a_gi")]
     #[schemars(schema_with = "schema::quantity")]
     pub max_size: String,
@@ -23,8 +24,8 @@ impl Default for KeepPluginData {
     }
 }
 
-/// The plugins' data that were kept before the set changed last, as the agent said it last. Folders are named as they lie in `plugins`,
-/// places relative to the server's directory.
+/// The plugins' data and the server's settings that were kept before the set changed last, as the agent said it last. Folders are named as they
+/// lie in `plugins`, what is the server's own with `./` in front; places are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginDataStatus {
@@ -35,19 +36,19 @@ pub struct PluginDataStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub place: Option<String>,
-    /// The folders that were kept.
+    /// What was kept: `LuckPerms`, `./bukkit.yml`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::texts")]
     pub kept: Vec<String>,
     /// What was not kept, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 20), inner(length(max = 253)))]
+    #[schemars(length(max = 20), inner(length(max = 512)))]
     pub not_kept: Vec<String>,
     /// When they were put back, because the set that came next failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub put_back_at: Option<Timestamp>,
-    /// Where the folders lie that the failed set left. They stay until you delete them.
+    /// Where that lies which the failed set left. It stays until you delete it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub set_aside: Option<String>,

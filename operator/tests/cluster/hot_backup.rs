@@ -74,6 +74,41 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_what_was_played_is_copied_an_instant_passes_over_an_empty_server_and_the_next_is_taken_after_a_player()
+ {
+    in_a_world("hot-backup-played", BEFORE, async |world| {
+        let mut object = server_with_copies(LOBBY);
+        object["spec"]["backup"]["schedule"] =
+            json!({"cron": "* * * * *", "contents": "Worlds", "onlyIf": {"played": true}});
+        world.apply(&[object]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        // There is none yet: the first instant brings one.
+        let (first, promised) = until("there is a first copy, and another is promised", A_START, async || {
+            let BackupStatus { last_backup, next_backup, .. } = backup(&lobby).await;
+            let both = last_backup.clone().zip(next_backup).filter(|(last, next)| last.started_at < *next);
+            both.ok_or_else(|| format!("{last_backup:?}, next {next_backup:?}"))
+        })
+        .await;
+        until("the instant has passed, and the one after it is promised", A_START, async || {
+            let next = backup(&lobby).await.next_backup;
+            if next.is_some_and(|next| next > promised) { Ok(()) } else { Err(format!("{next:?}")) }
+        })
+        .await;
+        assert_eq!(backup(&lobby).await.last_backup.as_ref(), Some(&first), "nobody has been on");
+
+        lobby.seven_join().await;
+        until("what they play is copied", A_START, async || match backup(&lobby).await.last_backup {
+            Some(last) if last.name != first.name && last.started_at >= promised => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        assert_eq!(world.notes(LOBBY, "BackupTaken").await.len(), 2, "no copy in between");
+    })
+    .await;
+}
+
 async fn backup(server: &Server<'_>) -> BackupStatus {
     server.object().await.status.unwrap_or_default().backup.unwrap_or_default()
 }

@@ -104,6 +104,26 @@ async fn a_jar_of_the_name_of_a_managed_plugin_makes_room_at_the_next_start_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_jar_in_the_folder_that_bukkit_yml_names_is_not_installed_over_a_managed_plugin() {
+    in_a_world("update-folder", BEFORE, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let set = lobby.set().await;
+        lobby.put_file("/data/bukkit.yml", b"settings:\n  update-folder: incoming\n").await;
+        let via = jar::plugin(&PluginYml::new("ViaVersion", "9.9"));
+        lobby.put_file("/data/plugins/incoming/new-via.jar", &via).await;
+        let before = lobby.pod().await.unwrap();
+        world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+        lobby.back_after(&before).await;
+        let message = lobby.condition_is("JarsSetAside", "True", "InTheWay").await;
+        assert!(message.contains("`plugins/incoming/new-via.jar` to `.nightshift/replaced/new-via.jar`"), "{message}");
+        assert_eq!(lobby.set().await, set, "the server would have installed 9.9");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_no_plugin_asks_for_any_more_because_a_label_is_gone_stays_until_the_window_and_goes_in_it() {
     in_a_world("unlabelled", BEFORE, async |world| {
         world.apply(&[server(LOBBY, FAR), viabackwards()]).await;

@@ -1,4 +1,4 @@
-//! Edge (writes). The plugins' data at a start: kept before another set is put in place, put back when that set has failed.
+//! Edge (writes). What a step may change, at a start: kept before another set is put in place, put back when that set has failed.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use super::{Chain, clock, copies};
 use crate::plugin_data::{Error, finish, forget_old, keep, put_back};
-use crate::protocol::plugin_data::{PluginData, PutBack};
+use crate::protocol::plugin_data::{Piece, PluginData, PutBack};
 use crate::protocol::{FileSet, RestoreOrder, Restored};
 use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::{Volume, read_record};
@@ -67,9 +67,13 @@ pub(super) fn step_is_over(volume: &Volume, set: &FileSet) -> Result<(), Error> 
     Ok(())
 }
 
+fn paths(pieces: &[Piece]) -> String {
+    pieces.iter().map(Piece::path).collect::<Vec<_>>().join(", ")
+}
+
 fn say_kept(record: &PluginData) {
     if let Some(place) = &record.place {
-        info!("the data of {} are kept in {place}", record.kept.join(", "));
+        info!("kept in {place}, as before this change: {}", paths(&record.kept));
     }
     for not_kept in &record.not_kept {
         warn!("not kept: {not_kept}");
@@ -80,20 +84,20 @@ fn say_kept(record: &PluginData) {
 }
 
 fn say_back(record: &PluginData) {
-    let kept = record.kept.join(", ");
+    let kept = paths(&record.kept);
     let place = record.place.as_deref().unwrap_or("nowhere");
     match &record.back {
         Some(PutBack::Done { at: _, set_aside }) => {
-            warn!("the data of these plugins are what they were before the set that failed: {kept}");
+            warn!("these are what they were before the set that failed: {kept}");
             if let Some(set_aside) = set_aside {
                 warn!("what that set has written lies in {set_aside}");
             }
         }
         Some(PutBack::SomebodyPlayed { at: _ }) => {
-            warn!("somebody may have played since, so the data of plugins are not put back: {kept}, kept in {place}");
+            warn!("somebody may have played since, so these are not put back: {kept}, kept in {place}");
         }
         Some(PutBack::Impossible { at: _, problem }) => {
-            warn!("the data of plugins are not put back: {problem}. They are kept in {place}");
+            warn!("these are not put back: {kept}, kept in {place}: {problem}");
         }
         None => {}
     }

@@ -1,4 +1,4 @@
-//! Edge (writes). Keeps the data folders of the set that ran, before another one is put in place.
+//! Edge (writes). Keeps what a step may change, as the set that ran has left it, before another one is put in place.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use walkdir::WalkDir;
 
 use super::copy::copy;
-use super::{Error, Found, directories, folders_that_change, last, look, relative, settings};
+use super::{Error, Found, directories, last, look, pieces_that_change, relative, settings};
 use crate::backup::{LEFT_OUT_NAMED, id_of};
 use crate::protocol::FileSet;
-use crate::protocol::plugin_data::{NotKept, PluginData, WhyNotKept};
+use crate::protocol::plugin_data::{NotKept, Piece, PluginData, Settings, WhyNotKept};
 use crate::staging::Volume;
-use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::disk::{self, Disk, Steps, is_there};
 use crate::staging::store::SPARE;
 
 /// What is being made, and what is being removed: neither counts.
@@ -24,11 +24,12 @@ const REMOVING: &str = ".removing-";
 /// How many changes of the set stay: the one that may have to be taken back, and the one before it.
 const STAYS: usize = 2;
 
-/// Keeps the folders of the plugins whose JAR changes with the step to `set`, each if it has at most `limit` bytes. None: nothing changes
-/// for any plugin, nothing of ours has run here yet, or the limit is 0. A second try of one step finds what the first one kept.
+/// Keeps what the step to `set` may change: the folders of the plugins whose JAR changes, and the server's own settings if Paper does, each if it
+/// has at most `limit` bytes. None: nothing changes, nothing of ours has run here yet, or the limit is 0. A second try of one step finds what
+/// the first one kept.
 ///
-/// A folder that cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of one that is only too
-/// large its settings are kept. The caller sees to it that no server runs.
+/// What cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of a plugin's folder that is only
+/// too large its settings are kept. The caller sees to it that no server runs.
 pub fn keep<S: Steps>(
     volume: &Volume,
     set: &FileSet,
@@ -40,14 +41,14 @@ pub fn keep<S: Steps>(
     if let Some(known) = last(volume).filter(|known| is_of_this_step(volume, known, &ran.lock, &set.lock)) {
         return Ok(Some(known));
     }
-    let folders = folders_that_change(&ran, set);
-    if limit == 0 || folders.is_empty() {
+    let pieces = pieces_that_change(&ran, set);
+    if limit == 0 || pieces.is_empty() {
         return Ok(None);
     }
     let id = id_of(now, Some(&ran.lock));
-    let [folders_at, settings_at] =
+    let [pieces_at, settings_at] =
         [volume.kept_dir(), volume.kept_settings_dir()].map(|beside| Copy::new(&beside, &id));
-    folders_at.begin(disk)?;
+    pieces_at.begin(disk)?;
     let mut record = PluginData {
         at: now,
         lock: ran.lock,
@@ -59,20 +60,20 @@ pub fn keep<S: Steps>(
         left_out: vec![],
         back: None,
     };
-    for folder in folders {
-        match keep_one(volume, &folder, &folders_at.partial, limit, disk)? {
+    for piece in pieces {
+        match keep_one(volume, &piece, &pieces_at.partial, limit, disk)? {
             One::Kept { left_out } => {
-                let room = LEFT_OUT_NAMED - record.left_out.len();
-                record.left_out.extend(left_out.into_iter().take(room).map(|name| format!("plugins/{folder}/{name}")));
-                record.kept.push(folder);
+                let (room, path) = (LEFT_OUT_NAMED - record.left_out.len(), piece.path());
+                record.left_out.extend(left_out.into_iter().take(room).map(|name| format!("{path}/{name}")));
+                record.kept.push(piece);
             }
-            One::Absent => record.absent.push(folder),
-            One::Not(why) => record.not_kept.push(NotKept { folder, why, settings: None }),
+            One::Absent => record.absent.push(piece),
+            One::Not(why) => record.not_kept.push(NotKept { piece, why, settings: None }),
         }
     }
-    folders_at.end(!record.kept.is_empty(), disk)?;
+    pieces_at.end(!record.kept.is_empty(), disk)?;
     if !record.kept.is_empty() {
-        record.place = Some(relative(volume, &folders_at.place).display().to_string());
+        record.place = Some(relative(volume, &pieces_at.place).display().to_string());
     }
     if keep_settings(volume, &mut record.not_kept, &settings_at, disk).is_err() {
         // A step on a disk that is not well fails again below; all else is no reason to keep an update out.
@@ -82,32 +83,40 @@ pub fn keep<S: Steps>(
     Ok(Some(record))
 }
 
-/// Of the folders that are only too large.
+/// Of the plugins' folders that are only too large.
 fn keep_settings<S: Steps>(
     volume: &Volume,
     not_kept: &mut [NotKept],
     copy: &Copy,
     disk: &mut Disk<S>,
 ) -> Result<(), Error> {
-    let is_too_large = |it: &&mut NotKept| matches!(it.why, WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. });
-    let large: Vec<_> = not_kept.iter_mut().filter(is_too_large).collect();
+    let large: Vec<_> = not_kept.iter_mut().filter_map(folder_that_is_too_large).collect();
     if large.is_empty() {
         return Ok(());
     }
     copy.begin(disk)?;
     let mut has_any = false;
-    for it in large {
-        it.settings = settings::keep(volume, &it.folder, &copy.partial, &copy.place, disk)?;
-        has_any |= it.settings.is_some();
+    for (folder, settings) in large {
+        *settings = settings::keep(volume, folder, &copy.partial, &copy.place, disk)?;
+        has_any |= settings.is_some();
     }
     copy.end(has_any, disk)
 }
 
+/// A plugin's folder that was not kept for its size, and the place for what is kept of it.
+fn folder_that_is_too_large(not_kept: &mut NotKept) -> Option<(&str, &mut Option<Settings>)> {
+    let NotKept { piece, why, settings } = not_kept;
+    match (piece, why) {
+        (Piece::OfPlugin(folder), WhyNotKept::TooLarge { .. } | WhyNotKept::NoRoom { .. }) => Some((folder, settings)),
+        (Piece::OfPlugin(_) | Piece::OfServer(_), _) => None,
+    }
+}
+
 /// What the first try of a step kept: no server has run since, and it is all there.
 fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) -> bool {
-    let is_there =
-        |folder: &String| known.place.as_ref().is_some_and(|at| volume.root().join(at).join(folder).is_dir());
-    known.lock == from && known.before == to && known.back.is_none() && known.kept.iter().all(is_there)
+    let lies_there =
+        |piece: &Piece| known.place.as_ref().is_some_and(|at| is_there(&piece.below(&volume.root().join(at))));
+    known.lock == from && known.before == to && known.back.is_none() && known.kept.iter().all(lies_there)
 }
 
 /// One copy that is being made beside others.
@@ -145,7 +154,7 @@ impl Copy {
     }
 }
 
-/// What became of one folder.
+/// What became of one piece.
 enum One {
     Kept { left_out: Vec<String> },
     Absent,
@@ -154,18 +163,18 @@ enum One {
 
 fn keep_one<S: Steps>(
     volume: &Volume,
-    folder: &str,
+    piece: &Piece,
     partial: &Path,
     limit: u64,
     disk: &mut Disk<S>,
 ) -> Result<One, Error> {
-    match look(volume, folder) {
+    match look(volume, piece) {
         Found::Nothing => return Ok(One::Absent),
-        Found::NoFolder => return Ok(One::Not(WhyNotKept::NoFolder)),
+        Found::NoPiece => return Ok(One::Not(WhyNotKept::NoFolder)),
         Found::Unreadable(problem) => return Ok(One::Not(WhyNotKept::Unreadable { problem })),
-        Found::Folder => {}
+        Found::Piece => {}
     }
-    let (from, to) = (volume.plugins().join(folder), partial.join(folder));
+    let (from, to) = (piece.here(volume), piece.below(partial));
     let unreadable = |error: &dyn std::error::Error| {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         One::Not(WhyNotKept::Unreadable { problem: format!("{error}{cause}") })
@@ -187,6 +196,7 @@ fn keep_one<S: Steps>(
     if free < bytes {
         return Ok(One::Not(WhyNotKept::NoRoom { bytes, free }));
     }
+    disk.make_directory(to.parent().unwrap_or(partial))?;
     match copy(&from, &to, disk) {
         Ok(left_out) => Ok(One::Kept { left_out }),
         Err(error) => {
@@ -196,10 +206,10 @@ fn keep_one<S: Steps>(
     }
 }
 
-/// The sizes of all files in a folder together, and whether all of it lies on one file system.
-fn measure(folder: &Path) -> io::Result<(u64, bool)> {
+/// The sizes of all its files together, and whether all of it lies on one file system.
+fn measure(piece: &Path) -> io::Result<(u64, bool)> {
     let (mut bytes, mut device) = (0_u64, None);
-    for entry in WalkDir::new(folder) {
+    for entry in WalkDir::new(piece) {
         let metadata = entry?.metadata()?;
         // Files of an overlay have the device of the layer that they lie in.
         if metadata.is_dir() && *device.get_or_insert(metadata.dev()) != metadata.dev() {

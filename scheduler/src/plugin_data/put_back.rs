@@ -5,27 +5,27 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Found, folder_of, is_right_below, last, look, relative};
-use crate::protocol::plugin_data::{PluginData, PutBack};
+use super::{Error, Found, is_right_below, last, look, relative};
+use crate::protocol::plugin_data::{CANNOT_BE_MOVED, Piece, PluginData, PutBack};
 use crate::staging::disk::{Disk, Steps, is_there};
 use crate::staging::{Volume, read_record};
 
-/// `plugin-data-back.json`: folders are being exchanged.
+/// `plugin-data-back.json`: an exchange is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Journal {
     /// The record as it will be.
     done: PluginData,
-    /// Where the folders go that are there, relative to the server's directory.
+    /// Where those go that are there, relative to the server's directory.
     to: String,
-    /// Folders that make room: they were there when the journal was written.
-    aside: Vec<String>,
+    /// Those that make room: they were there when the journal was written.
+    aside: Vec<Piece>,
 }
 
 /// Puts back what was kept before the set `failed`, if `failed` is what was started last and `to` is what had run before it. What lies there goes to
 /// `.nightshift/failed/<digest>`. None: nothing was kept in that step, or it was dealt with already.
 ///
-/// `played` is asked whether somebody may have played since then: what they did would be lost with the folders, so they stay.
+/// `played` is asked whether somebody may have played since then: what they did would be lost with what lies there, so it stays.
 pub fn put_back<S: Steps>(
     volume: &Volume,
     to: &str,
@@ -45,8 +45,8 @@ pub fn put_back<S: Steps>(
     } else if let Some(problem) = obstacle(volume, &record, to) {
         PutBack::Impossible { at: now, problem }
     } else {
-        let lies_there = |folder: &&String| is_there(&volume.plugins().join(folder));
-        let aside: Vec<String> = record.kept.iter().chain(&record.absent).filter(lies_there).cloned().collect();
+        let lies_there = |piece: &&Piece| is_there(&piece.here(volume));
+        let aside: Vec<Piece> = record.kept.iter().chain(&record.absent).filter(lies_there).cloned().collect();
         let place = relative(volume, &free_place(&volume.failed_dir(), failed)).display().to_string();
         let set_aside = (!aside.is_empty()).then(|| place.clone());
         let done = PluginData { back: Some(PutBack::Done { at: now, set_aside }), ..record };
@@ -74,15 +74,15 @@ fn obstacle(volume: &Volume, record: &PluginData, to: &str) -> Option<String> {
         return Some(format!("they are of the set {digits}, which ran in between"));
     }
     let place = record.place.as_ref().map(|place| volume.root().join(place));
-    for folder in &record.kept {
-        if !place.as_ref().is_some_and(|place| place.join(folder).is_dir()) {
-            return Some(format!("what was kept of plugins/{folder} is gone"));
+    for piece in &record.kept {
+        if !place.as_ref().is_some_and(|place| is_there(&piece.below(place))) {
+            return Some(format!("what was kept of {} is gone", piece.path()));
         }
     }
-    record.kept.iter().chain(&record.absent).find_map(|folder| match look(volume, folder) {
-        Found::Nothing | Found::Folder => None,
-        Found::NoFolder => Some(format!("plugins/{folder} is a link or a file, or lies on another volume")),
-        Found::Unreadable(problem) => Some(format!("plugins/{folder}: {problem}")),
+    record.kept.iter().chain(&record.absent).find_map(|piece| match look(volume, piece) {
+        Found::Nothing | Found::Piece => None,
+        Found::NoPiece => Some(format!("{} {CANNOT_BE_MOVED}", piece.path())),
+        Found::Unreadable(problem) => Some(format!("{}: {problem}", piece.path())),
     })
 }
 
@@ -99,24 +99,24 @@ fn free_place(directory: &Path, failed: &str) -> PathBuf {
 fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -> Result<PluginData, Error> {
     let Journal { done, to, aside } = journal;
     let kept = checked(volume, journal)?;
-    let (plugins, beside) = (volume.plugins(), volume.root().join(to));
+    let beside = volume.root().join(to);
     if !aside.is_empty() {
         disk.make_directory(&beside)?;
         disk.sync_directory(&volume.failed_dir())?;
         disk.sync_directory(volume.failed_dir().parent().unwrap_or(volume.root()))?;
     }
     // All go before the first comes: what lies aside already was moved before a crash, and what lies in its place now has come.
-    for folder in aside {
-        let (from, to) = (plugins.join(folder), beside.join(folder));
+    for piece in aside {
+        let (from, to) = (piece.here(volume), piece.below(&beside));
         if is_there(&from) && !is_there(&to) {
             disk.carry(&from, &to)?;
         }
     }
-    for folder in &done.kept {
-        let (from, to) = (kept.join(folder), plugins.join(folder));
+    for piece in &done.kept {
+        let (from, to) = (piece.below(&kept), piece.here(volume));
         if is_there(&from) {
             if is_there(&to) {
-                return Err(Error::InTheWay { folder: folder.clone() });
+                return Err(Error::InTheWay { path: piece.path() });
             }
             disk.carry(&from, &to)?;
         }
@@ -130,13 +130,12 @@ fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -
     Ok(done.clone())
 }
 
-/// Where the kept folders lie, if the journal names places of ours only.
+/// Where those lie that were kept, if the journal names places of ours only.
 fn checked(volume: &Volume, journal: &Journal) -> Result<PathBuf, Error> {
     let Journal { done, to, aside } = journal;
-    let refuse = |name: &String| Err(Error::Journal { name: name.clone() });
-    let is_plain = |folder: &&String| folder_of(folder).as_ref() == Some(folder);
-    if let Some(odd) = aside.iter().chain(&done.kept).find(|folder| !is_plain(folder)) {
-        return refuse(odd);
+    let refuse = |name: &str| Err(Error::Journal { name: name.to_owned() });
+    if let Some(odd) = aside.iter().chain(&done.kept).find(|piece| !piece.is_ours()) {
+        return refuse(&odd.to_string());
     }
     if !is_right_below(to, &relative(volume, &volume.failed_dir())) {
         return refuse(to);

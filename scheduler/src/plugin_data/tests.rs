@@ -21,7 +21,11 @@ mod faults;
 const LIMIT: u64 = 1024 * 1024;
 
 /// As the set `a` leaves them.
-const OLD: [(&str, &str); 6] = [
+const OLD: [(&str, &str); 10] = [
+    ("bukkit.yml", "settings: 1"),
+    ("config/paper-global.yml", "_version: 30"),
+    ("ops.json", "[]"),
+    ("server.properties", "pvp=false"),
     ("plugins/LuckPerms/config.yml", "storage: h2"),
     ("plugins/LuckPerms/libs/empty.txt", ""),
     ("plugins/LuckPerms/luckperms.mv.db", "schema 1"),
@@ -30,8 +34,13 @@ const OLD: [(&str, &str); 6] = [
     ("world/level.dat", "world"),
 ];
 
-/// What the set `b` makes of them: one file is gone, one is new, and a plugin comes with a folder of its own.
-const NEW: [(&str, &str); 6] = [
+/// What the set `b` makes of them: one file is gone, one is new, a plugin comes with a folder of its own, and Paper with one file more.
+const NEW: [(&str, &str); 11] = [
+    ("bukkit.yml", "settings: 1"),
+    ("config/paper-global.yml", "_version: 31"),
+    ("ops.json", "[\"by hand\"]"),
+    ("server.properties", "white-list=false"),
+    ("spigot.yml", "new"),
     ("plugins/Fresh/fresh.yml", "new"),
     ("plugins/LuckPerms/config.yml", "storage: h2"),
     ("plugins/LuckPerms/luckperms.mv.db", "schema 2"),
@@ -49,7 +58,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()
 }
 
-/// A set of plugins, each with a hash.
+/// A set of plugins, each with a hash, on the first build of Paper.
 fn set(lock: char, plugins: &[(&str, &str)]) -> FileSet {
     let file = |(name, hash): &(&str, &str)| json!({"path": format!("plugins/{name}.jar"), "hash": format!("sha256:{hash}"), "url": "", "plugin": name});
     let plugins: Vec<_> = plugins.iter().map(file).collect();
@@ -63,7 +72,21 @@ fn a() -> FileSet {
 }
 
 fn b() -> FileSet {
-    set('b', &[("LuckPerms", "55"), ("My Warps", "2"), ("Same", "7"), ("Fresh", "1")])
+    FileSet { build: 2, ..set('b', &[("LuckPerms", "55"), ("My Warps", "2"), ("Same", "7"), ("Fresh", "1")]) }
+}
+
+fn pieces(names: &[&str]) -> Vec<Piece> {
+    names.iter().map(|name| Piece::from((*name).to_owned())).collect()
+}
+
+/// What is kept before the step from `a` to `b`.
+fn kept_before_b() -> Vec<Piece> {
+    pieces(&["LuckPerms", "My_Warps", "./bukkit.yml", "./config", "./server.properties"])
+}
+
+/// What `b` leaves in the places of what is kept, and in those of what `a` did not have.
+fn left_by_b() -> Vec<Piece> {
+    [kept_before_b(), pieces(&["Fresh", "./spigot.yml"])].concat()
 }
 
 impl Server {
@@ -145,18 +168,24 @@ fn files(of: &[(&str, &str)]) -> BTreeMap<String, String> {
     of.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
 }
 
-/// The part of `files` that belongs to these folders, named from `plugins` on.
-fn of_folders(of: &[(&str, &str)], folders: &[&str]) -> BTreeMap<String, String> {
-    let in_one = |path: &str| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
-    let named =
-        files(of).into_iter().filter_map(|(path, content)| Some((path.strip_prefix("plugins/")?.to_owned(), content)));
-    named.filter(|(path, _)| in_one(path)).collect()
+/// The part of `files` that belongs to these, as it lies in a place of ours.
+fn of_pieces(of: &[(&str, &str)], pieces: &[Piece]) -> BTreeMap<String, String> {
+    let kept_as = |path: &str| {
+        let is_in = |piece: &&Piece| Path::new(path).starts_with(piece.path());
+        let place = match pieces.iter().find(is_in)? {
+            Piece::OfPlugin(_) => path.strip_prefix("plugins/")?.to_owned(),
+            Piece::OfServer(_) => format!("@server/{path}"),
+        };
+        Some(place)
+    };
+    of.iter().filter_map(|(path, content)| Some((kept_as(path)?, (*content).to_owned()))).collect()
 }
 
-/// What lies there after the way back: as before, but for the plugin whose JAR did not change.
+/// What lies there after the way back: as before, but for the plugin whose JAR did not change, and for what a person's command wrote.
 fn back() -> BTreeMap<String, String> {
     let mut expected = files(&OLD);
     expected.insert("plugins/Same/same.yml".into(), "x: 2".into());
+    expected.insert("ops.json".into(), "[\"by hand\"]".into());
     expected
 }
 
@@ -171,8 +200,10 @@ fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
     symlink("/etc/passwd", server.path("plugins/LuckPerms/link")).unwrap();
 
     let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!(kept.kept, ["LuckPerms", "My_Warps"]);
-    assert_eq!(kept.absent, ["Fresh", "Leaves"]);
+    assert_eq!(kept.kept, kept_before_b());
+    let absent =
+        ["Fresh", "Leaves", "./commands.yml", "./help.yml", "./paper.yml", "./permissions.yml", "./spigot.yml"];
+    assert_eq!(kept.absent, pieces(&absent));
     assert_eq!((kept.not_kept.len(), kept.lock, kept.before), (0, a().lock, b().lock));
     assert_eq!(kept.place.as_deref(), Some(".nightshift/kept/20270115T080000Z-aaaaaaaa"));
     server.changed_by_b();
@@ -183,7 +214,7 @@ fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
     assert_eq!(back.back, Some(PutBack::Done { at: at(60), set_aside: Some(failed.clone()) }));
     assert_eq!(server.files(), super::tests::back());
     let aside = below(&server.path(&failed));
-    assert_eq!(aside, of_folders(&NEW, &["LuckPerms", "My_Warps", "Fresh"]), "set aside, not deleted");
+    assert_eq!(aside, of_pieces(&NEW, &left_by_b()), "set aside, not deleted");
     let metadata = fs::metadata(&config).unwrap();
     assert_eq!((metadata.permissions().mode() & 0o777, metadata.modified().unwrap()), (0o640, long_ago));
     assert!(server.path("plugins/LuckPerms/translations").is_dir());
@@ -193,11 +224,11 @@ fn what_a_failed_set_did_to_its_plugins_data_is_undone_and_set_aside() {
 }
 
 #[test]
-fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_no_plugin_changes() {
+fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_neither_paper_nor_a_plugin_changes() {
     let server = Server::new();
     assert_eq!(server.keep(&a(), 0), None, "the same set");
-    let newer_paper = FileSet { lock: "c".repeat(64), build: 2, ..a() };
-    assert_eq!(server.keep(&newer_paper, 0), None, "the same plugins");
+    let same_files = FileSet { lock: "c".repeat(64), ..a() };
+    assert_eq!(server.keep(&same_files, 0), None, "the same Paper and the same plugins");
     assert_eq!(keep(&server.volume, &b(), 0, &mut Disk::new(Unhindered), at(0)).unwrap(), None, "switched off");
     fs::remove_file(server.path(".nightshift/manifest.json")).unwrap();
     assert_eq!(server.keep(&b(), 0), None, "nothing of ours has run");
@@ -260,7 +291,7 @@ fn where_somebody_may_have_played_everything_stays_and_what_was_kept_too() {
     step_is_over(&server.volume, &a(), &mut Disk::new(Unhindered)).unwrap();
     forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
     let place = server.path(server.record().unwrap().place.as_deref().unwrap());
-    assert_eq!(below(&place), of_folders(&OLD, &["LuckPerms", "My_Warps"]), "a person can have it");
+    assert_eq!(below(&place), of_pieces(&OLD, &kept_before_b()), "a person can have it");
     assert_eq!(server.put_back(120), None, "and it is decided once");
 }
 
@@ -289,7 +320,8 @@ fn a_folder_that_cannot_be_kept_is_named_and_the_others_are_kept() {
     ]);
     symlink("/etc/hostname", server.path("plugins/My_Warps/link.yml")).unwrap();
     let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!(kept.kept, ["LuckPerms"]);
+    let rest = pieces(&["LuckPerms", "./bukkit.yml", "./config", "./server.properties"]);
+    assert_eq!(kept.kept, rest);
     let [not_kept] = kept.not_kept.as_slice() else { panic!("{kept:?}") };
     assert_eq!(not_kept.why, WhyNotKept::TooLarge { bytes: 3_200_026, limit: LIMIT });
     let settings = not_kept.settings.clone().expect("small files that somebody may have written");
@@ -313,7 +345,7 @@ fn settings_that_cannot_be_kept_stop_nothing_and_the_newest_stay_whatever_the_cl
     let server = Server::new();
     server.put(&[("plugins/My_Warps/large.db", &large), (".nightshift/kept-settings", "somebody's file")]);
     let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!((kept.kept, kept.not_kept[0].settings.clone()), (vec!["LuckPerms".to_owned()], None));
+    assert_eq!((kept.kept[0].to_string(), kept.not_kept[0].settings.clone()), ("LuckPerms".to_owned(), None));
 
     let server = Server::new();
     server.put(&[
@@ -336,11 +368,15 @@ fn links_files_and_sockets_are_no_folders_and_nothing_behind_a_link_is_read_or_m
     fs::remove_dir_all(server.path("plugins/My_Warps")).unwrap();
     symlink(elsewhere.path(), server.path("plugins/My_Warps")).unwrap();
     fs::write(server.path("plugins/Fresh"), "a file").unwrap();
+    fs::remove_file(server.path("bukkit.yml")).unwrap();
+    symlink(elsewhere.path().join("secret"), server.path("bukkit.yml")).unwrap();
+    fs::create_dir(server.path("spigot.yml")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(server.path("plugins/LuckPerms/x.sock")).unwrap();
     let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!((kept.kept, kept.absent), (vec!["LuckPerms".to_owned()], vec!["Leaves".to_owned()]));
-    let not: Vec<_> = kept.not_kept.iter().map(|not| (not.folder.as_str(), &not.why)).collect();
-    assert_eq!(not, [("Fresh", &WhyNotKept::NoFolder), ("My_Warps", &WhyNotKept::NoFolder)]);
+    assert_eq!(kept.kept, pieces(&["LuckPerms", "./config", "./server.properties"]));
+    let (not, why): (Vec<_>, Vec<_>) = kept.not_kept.into_iter().map(|not| (not.piece, not.why)).unzip();
+    assert_eq!(not, pieces(&["Fresh", "My_Warps", "./bukkit.yml", "./spigot.yml"]));
+    assert_eq!(why, [(); 4].map(|()| WhyNotKept::NoFolder));
     assert_eq!(kept.left_out, ["plugins/LuckPerms/x.sock"]);
     assert!(!below(&server.volume.kept_dir()).keys().any(|path| path.ends_with("secret")));
 }

@@ -1,14 +1,63 @@
-//! Pure. What the init container says of the plugins' data: which folders it kept before a change of the set, and which it put back.
+//! Pure. What the init container says of the plugins' data and the server's own settings: what it kept before a change of the set, and what it
+//! put back.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// What is kept, set aside and put back as one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Piece {
+    /// The folder of one plugin, by its name in `plugins`.
+    OfPlugin(String),
+    /// A file or folder of settings of the server's own, by its name in the server's directory.
+    OfServer(String),
+}
+
+/// In front of the name of a [`Piece::OfServer`]. No folder of a plugin has a name with it.
+const OF_SERVER: &str = "./";
+
+impl Piece {
+    /// Where it lies, relative to the server's directory.
+    pub fn path(&self) -> String {
+        match self {
+            Self::OfPlugin(folder) => format!("plugins/{folder}"),
+            Self::OfServer(name) => name.clone(),
+        }
+    }
+}
+
+impl From<String> for Piece {
+    fn from(text: String) -> Self {
+        match text.strip_prefix(OF_SERVER) {
+            Some(name) => Self::OfServer(name.to_owned()),
+            None => Self::OfPlugin(text),
+        }
+    }
+}
+
+impl From<Piece> for String {
+    fn from(piece: Piece) -> Self {
+        piece.to_string()
+    }
+}
+
+/// `LuckPerms`, `./bukkit.yml`.
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfPlugin(folder) => f.write_str(folder),
+            Self::OfServer(name) => write!(f, "{OF_SERVER}{name}"),
+        }
+    }
+}
+
 /// What was kept before the set changed last, and what has become of it. The record `plugin-data.json` on the volume, and a part of the
 /// report.
 ///
-/// Folders are named as they lie in `plugins`, places relative to the server's directory.
+/// Places are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PluginData {
@@ -18,16 +67,16 @@ pub struct PluginData {
     pub lock: String,
     /// The digest of the lock that it was kept before.
     pub before: String,
-    /// Where the folders lie that were kept; None: there are none.
+    /// Where those lie that were kept; None: there are none.
     #[serde(default)]
     pub place: Option<String>,
-    /// Folders that lie there, in order.
+    /// Those that lie there, in order.
     #[serde(default)]
-    pub kept: Vec<String>,
-    /// Folders that did not exist: whatever lies there later, `before` has made.
+    pub kept: Vec<Piece>,
+    /// Those that did not exist: whatever lies there later, `before` has made.
     #[serde(default)]
-    pub absent: Vec<String>,
-    /// Folders that were not kept, in order.
+    pub absent: Vec<Piece>,
+    /// Those that were not kept, in order.
     #[serde(default)]
     pub not_kept: Vec<NotKept>,
     /// What lay in the folders that were kept and cannot be copied, such as sockets. At most as many as in a
@@ -39,12 +88,13 @@ pub struct PluginData {
     pub back: Option<PutBack>,
 }
 
-/// A folder that was not kept.
+/// What was not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotKept {
-    /// Its name in `plugins`.
-    pub folder: String,
+    /// What.
+    #[serde(rename = "folder")]
+    pub piece: Piece,
     /// Why.
     #[serde(flatten)]
     pub why: WhyNotKept,
@@ -65,7 +115,7 @@ pub struct Settings {
     pub place: String,
 }
 
-/// Why a folder was not kept.
+/// Why it was not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WhyNotKept {
@@ -83,7 +133,7 @@ pub enum WhyNotKept {
         /// What is free for it, in bytes.
         free: u64,
     },
-    /// It is a link or a file, or lies on another volume: it could not be exchanged for another.
+    /// It is a link, or a file in a folder's place, or lies on another volume: it could not be exchanged for another.
     NoFolder,
     /// The file system said no, in words.
     Unreadable {
@@ -92,25 +142,29 @@ pub enum WhyNotKept {
     },
 }
 
+/// What is said of [`WhyNotKept::NoFolder`], behind the path.
+pub(crate) const CANNOT_BE_MOVED: &str = "is a link, or of another kind than it should be, or lies on another volume";
+
 impl fmt::Display for NotKept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { folder, why, settings } = self;
+        let Self { piece, why, settings } = self;
+        let path = piece.path();
         let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
         match why {
             WhyNotKept::TooLarge { bytes, limit } => write!(
                 f,
-                "plugins/{folder} has {} MB, more than the {} MB of `spec.keepPluginData.maxSize`",
+                "{path} has {} MB, more than the {} MB of `spec.keepPluginData.maxSize`",
                 megabytes(*bytes),
                 megabytes(*limit)
             )?,
             WhyNotKept::NoRoom { bytes, free } => write!(
                 f,
-                "plugins/{folder} has {} MB and the volume has {} MB free for it: enlarge `spec.storage.size`",
+                "{path} has {} MB and the volume has {} MB free for it: enlarge `spec.storage.size`",
                 megabytes(*bytes),
                 megabytes(*free)
             )?,
-            WhyNotKept::NoFolder => write!(f, "plugins/{folder} is a link or a file, or lies on another volume")?,
-            WhyNotKept::Unreadable { problem } => write!(f, "plugins/{folder}: {problem}")?,
+            WhyNotKept::NoFolder => write!(f, "{path} {CANNOT_BE_MOVED}")?,
+            WhyNotKept::Unreadable { problem } => write!(f, "{path}: {problem}")?,
         }
         match settings {
             Some(Settings { files, of, place }) if files == of => write!(f, "; its settings lie in {place}"),
@@ -120,18 +174,18 @@ impl fmt::Display for NotKept {
     }
 }
 
-/// What came of the folders that were kept when the set went back.
+/// What came of what was kept when the set went back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum PutBack {
-    /// They lie in `plugins` again.
+    /// They lie in their places again.
     Done {
         /// When.
         at: Timestamp,
-        /// Where the folders lie that were there; None: there were none.
+        /// Where those lie that were there; None: there were none.
         set_aside: Option<String>,
     },
-    /// Somebody may have played since they were kept, so what lies in `plugins` stays.
+    /// Somebody may have played since they were kept, so what lies there stays.
     SomebodyPlayed {
         /// When that was found.
         at: Timestamp,
@@ -149,16 +203,20 @@ pub enum PutBack {
 mod tests {
     use super::*;
 
+    fn dynmap() -> Piece {
+        Piece::OfPlugin("dynmap".into())
+    }
+
     #[test]
     fn a_folder_that_was_not_kept_is_named_with_the_reason_and_the_way_out() {
-        let said = |why| NotKept { folder: "dynmap".into(), why, settings: None }.to_string();
+        let said = |why| NotKept { piece: dynmap(), why, settings: None }.to_string();
         let too_large = said(WhyNotKept::TooLarge { bytes: 20_000_000_001, limit: 536_870_912 });
         assert_eq!(too_large, "plugins/dynmap has 20001 MB, more than the 537 MB of `spec.keepPluginData.maxSize`");
         assert!(said(WhyNotKept::NoRoom { bytes: 1, free: 0 }).contains("enlarge `spec.storage.size`"));
         let place = ".nightshift/kept-settings/x/dynmap";
         for (files, said) in [(2, "its settings lie in"), (1, "1 of its 2 files of settings lie in")] {
             let settings = Some(Settings { files, of: 2, place: place.into() });
-            let not_kept = NotKept { folder: "dynmap".into(), why: WhyNotKept::NoRoom { bytes: 1, free: 0 }, settings };
+            let not_kept = NotKept { piece: dynmap(), why: WhyNotKept::NoRoom { bytes: 1, free: 0 }, settings };
             assert!(not_kept.to_string().ends_with(&format!("; {said} {place}")), "{not_kept}");
         }
     }
@@ -167,11 +225,7 @@ mod tests {
     fn a_record_is_read_as_it_is_written() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
         let not_kept = [None, Some(Settings { files: 1, of: 2, place: ".nightshift/kept-settings/x/dynmap".into() })]
-            .map(|settings| NotKept {
-                folder: "dynmap".into(),
-                why: WhyNotKept::TooLarge { bytes: 3, limit: 2 },
-                settings,
-            })
+            .map(|settings| NotKept { piece: dynmap(), why: WhyNotKept::TooLarge { bytes: 3, limit: 2 }, settings })
             .to_vec();
         for back in [
             None,
@@ -184,14 +238,15 @@ mod tests {
                 lock: "aa".into(),
                 before: "bb".into(),
                 place: Some(".nightshift/kept/x".into()),
-                kept: vec!["LuckPerms".into()],
-                absent: vec!["Fresh".into()],
+                kept: vec![Piece::OfPlugin("LuckPerms".into()), Piece::OfServer("bukkit.yml".into())],
+                absent: vec![Piece::OfPlugin("Fresh".into())],
                 not_kept: not_kept.clone(),
                 left_out: vec![],
                 back,
             };
             let text = serde_json::to_string(&record).unwrap();
             assert_eq!(serde_json::from_str::<PluginData>(&text).unwrap(), record, "{text}");
+            assert!(text.contains(r#""kept":["LuckPerms","./bukkit.yml"]"#), "as a person reads it there: {text}");
         }
     }
 }

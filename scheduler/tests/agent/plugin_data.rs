@@ -20,6 +20,7 @@ struct Server {
 }
 
 const DATA: &str = "plugins/Demo/data.db";
+const SETTINGS: &str = "config/paper-global.yml";
 
 impl Server {
     async fn new(limit: u64) -> Self {
@@ -28,7 +29,7 @@ impl Server {
         let (old, server, demo) = set(&url, 'a');
         let demo_2 = jar("plugin.yml", "name: Demo\nversion: 2\n");
         let plugins = vec![file("plugins/Demo-2.jar", Some("Demo"), &demo_2, format!("{url}/demo-2.jar"))];
-        let new = FileSet { lock: "b".repeat(64), plugins, ..old.clone() };
+        let new = FileSet { lock: "b".repeat(64), build: old.build + 1, plugins, ..old.clone() };
         for (name, content) in [("paper.jar", &server), ("demo.jar", &demo), ("demo-2.jar", &demo_2)] {
             fs::write(web.path().join(name), content).unwrap();
         }
@@ -41,6 +42,7 @@ impl Server {
         let this = Self { _web: web, init, old, new, orders };
         this.starts(&this.old);
         this.init.put(DATA, b"schema 1");
+        this.init.put(SETTINGS, b"_version: 30");
         this
     }
 
@@ -49,10 +51,12 @@ impl Server {
         assert!(tokio::task::block_in_place(|| self.init.run()).success());
     }
 
-    /// The next version of Demo has started and migrated its database.
+    /// The next version of Demo has started on the next build of Paper, and both have migrated what is theirs.
     fn is_updated(&self) {
         self.starts(&self.new);
         self.init.put(DATA, b"schema 2");
+        self.init.put(SETTINGS, b"_version: 31");
+        self.init.put("server.properties", b"rcon.password=of-another-time\nwhite-list=false\n");
     }
 
     fn order(&self, to: &FileSet, failed: &FileSet) {
@@ -76,14 +80,18 @@ impl Server {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_set_before_puts_the_data_of_its_plugins_back_by_order_and_once() {
     let server = Server::new(1 << 20).await;
+    let written_by_init = server.text("server.properties");
     server.is_updated();
-    assert_eq!(server.record().kept, ["Demo"]);
+    let kept: Vec<String> = server.record().kept.iter().map(ToString::to_string).collect();
+    assert_eq!(kept, ["Demo", "./config", "./server.properties"]);
     server.order(&server.old, &server.new);
     server.starts(&server.old);
-    assert_eq!(server.data(), "schema 1");
+    assert_eq!((server.data().as_str(), server.text(SETTINGS).as_str()), ("schema 1", "_version: 30"));
+    assert_eq!(server.text("server.properties"), written_by_init, "with the password that is ours");
     assert!(server.init.data.path().join("plugins/Demo.jar").exists());
     let Some(PutBack::Done { set_aside: Some(aside), .. }) = server.record().back else { panic!() };
     assert_eq!(server.text(&format!("{aside}/Demo/data.db")), "schema 2");
+    assert_eq!(server.text(&format!("{aside}/@server/{SETTINGS}")), "_version: 31");
 
     // The server goes on, and its pod is lost while the order stands.
     server.init.put(DATA, b"schema 1, a day later");

@@ -1,9 +1,9 @@
-//! Pure. What is said of the plugins' data that were kept and put back: status, Events.
+//! Pure. What is said of the plugins' data and the server's own settings that were kept and put back: status, Events.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::PluginDataStatus;
 use scheduler::protocol;
-use scheduler::protocol::plugin_data::{PluginData, PutBack};
+use scheduler::protocol::plugin_data::{Piece, PluginData, PutBack};
 
 use super::Report;
 use crate::chain::cut;
@@ -12,8 +12,10 @@ use crate::k8s::events::Note;
 /// As many as the schema lets in.
 const MOST_KEPT: usize = 100;
 const MOST_NOT_KEPT: usize = 20;
-/// The longest text of one that was not kept, and of a place, in bytes.
+/// The longest text of a place and of a reason, in bytes.
 const LONGEST: usize = 253;
+/// The same of one that was not kept: it names a folder twice, and where its settings lie at the end.
+const LONGEST_NOT_KEPT: usize = 512;
 
 /// What the agent says. While it is silent its last word stands.
 pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<PluginDataStatus> {
@@ -34,8 +36,12 @@ fn status(seen: &PluginData) -> PluginDataStatus {
     PluginDataStatus {
         kept_at: *at,
         place: place.as_ref().filter(|_| put_back_at.is_none()).map(|place| cut(place, LONGEST)),
-        kept: kept.iter().take(MOST_KEPT).map(|folder| cut(folder, 64)).collect(),
-        not_kept: not_kept.iter().take(MOST_NOT_KEPT).map(|not_kept| cut(&not_kept.to_string(), LONGEST)).collect(),
+        kept: kept.iter().take(MOST_KEPT).map(|piece| cut(&piece.to_string(), 64)).collect(),
+        not_kept: not_kept
+            .iter()
+            .take(MOST_NOT_KEPT)
+            .map(|not_kept| cut(&not_kept.to_string(), LONGEST_NOT_KEPT))
+            .collect(),
         put_back_at,
         set_aside: set_aside.map(|place| cut(place, LONGEST)),
         not_put_back: not_put_back.map(|why| cut(why, LONGEST)),
@@ -53,7 +59,7 @@ fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<Note> {
     let known = known.filter(|known| known.kept_at == now.kept_at);
     let mut notes = Vec::new();
     if known.is_none() {
-        notes.extend(kept(&now));
+        notes.extend(kept(seen, &now));
     }
     let was = known.map(|known| (known.put_back_at, &known.not_put_back));
     if seen.back.is_some() && was != Some((now.put_back_at, &now.not_put_back)) {
@@ -63,42 +69,52 @@ fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<Note> {
 }
 
 /// Before a change of the set.
-fn kept(now: &PluginDataStatus) -> Vec<Note> {
+fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<Note> {
     let kept = now.place.as_ref().map(|place| Note {
         reason: "PluginDataKept",
         warning: false,
-        text: format!(
-            "as they were before this change, the data of {} lie in {place} on the volume",
-            now.kept.join(", ")
-        ),
+        text: format!("as they were before this change, {} lie in {place} on the volume", in_words(&seen.kept)),
     });
     let not_kept = (!now.not_kept.is_empty()).then(|| Note {
         reason: "PluginDataNotKept",
         warning: true,
-        text: format!("should this change fail, these data stay as it leaves them: {}", now.not_kept.join("; ")),
+        text: format!("should this change fail, these stay as it leaves them: {}", now.not_kept.join("; ")),
     });
     kept.into_iter().chain(not_kept).collect()
 }
 
+/// `the data of LuckPerms, Essentials and the server's settings (bukkit.yml, config)`.
+fn in_words(pieces: &[Piece]) -> String {
+    let (mut of_plugins, mut of_server) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        match piece {
+            Piece::OfPlugin(folder) => of_plugins.push(folder.as_str()),
+            Piece::OfServer(name) => of_server.push(name.as_str()),
+        }
+    }
+    let of_plugins = (!of_plugins.is_empty()).then(|| format!("the data of {}", of_plugins.join(", ")));
+    let of_server = (!of_server.is_empty()).then(|| format!("the server's settings ({})", of_server.join(", ")));
+    of_plugins.into_iter().chain(of_server).collect::<Vec<_>>().join(" and ")
+}
+
 /// After a set that failed.
 fn put_back(seen: &PluginData, now: &PluginDataStatus) -> Note {
-    let folders = now.kept.join(", ");
+    let kept = in_words(&seen.kept);
     let place = now.place.as_deref().unwrap_or("no place");
     if let Some(why) = &now.not_put_back {
         let text = format!(
-            "what the failed set wrote into the data of plugins stays: {why}. As they were before it, the data of {folders} lie in \
-             {place} on the volume"
+            "what the failed set wrote into data and settings stays: {why}. As they were before it, {kept} lie in {place} on the volume"
         );
         return Note { reason: "PluginDataLeft", warning: true, text };
     }
-    let mut parts = vec![if now.kept.is_empty() {
-        "no plugin had data to put back".to_owned()
+    let mut parts = vec![if seen.kept.is_empty() {
+        "there was nothing to put back".to_owned()
     } else {
-        format!("the data of {folders} are what they were before the set that failed")
+        format!("{kept} are what they were before the set that failed")
     }];
     parts.extend(now.set_aside.as_ref().map(|place| format!("what that set wrote lies in {place} on the volume")));
     if !seen.not_kept.is_empty() {
-        let left: Vec<&str> = seen.not_kept.iter().map(|not_kept| not_kept.folder.as_str()).collect();
+        let left: Vec<String> = seen.not_kept.iter().map(|not_kept| not_kept.piece.path()).collect();
         parts.push(format!("as that set left them: {}", left.join(", ")));
     }
     let text = parts.join("; ");
@@ -107,7 +123,8 @@ fn put_back(seen: &PluginData, now: &PluginDataStatus) -> Note {
 
 /// What the roll-back may do to them.
 pub(super) fn ordered() -> String {
-    "if nobody has played since the update, the data of the plugins that changed are put back as they were before it"
+    "if nobody has played since the update, the data of the plugins that changed, and the server's settings if Paper did, are put back as they \
+     were before it"
         .to_owned()
 }
 
@@ -120,7 +137,7 @@ mod tests {
     fn seen(back: &serde_json::Value) -> PluginData {
         serde_json::from_value(json!({
             "at": "2026-11-22T03:00:00Z", "lock": "aa", "before": "bb", "place": ".nightshift/kept/20261122T030000Z-aaaaaaaa",
-            "kept": ["LuckPerms", "Essentials"], "absent": ["Fresh"],
+            "kept": ["LuckPerms", "Essentials", "./bukkit.yml"], "absent": ["Fresh"],
             "notKept": [{"folder": "dynmap", "why": "tooLarge", "bytes": 20_000_000_000_u64, "limit": 536_870_912}],
             "back": back,
         }))
@@ -136,7 +153,9 @@ mod tests {
         let kept = seen(&json!(null));
         let notes = said(&kept, None);
         assert_eq!(notes.iter().map(|note| note.0).collect::<Vec<_>>(), ["PluginDataKept", "PluginDataNotKept"]);
-        assert!(notes[0].1.contains("LuckPerms, Essentials lie in .nightshift/kept/"), "{notes:?}");
+        let kept_there =
+            "the data of LuckPerms, Essentials and the server's settings (bukkit.yml) lie in .nightshift/kept/";
+        assert!(notes[0].1.contains(kept_there), "{notes:?}");
         assert!(notes[1].1.contains("plugins/dynmap has 20000 MB"), "{notes:?}");
         assert_eq!(said(&kept, Some(&status(&kept))), []);
     }
@@ -150,8 +169,8 @@ mod tests {
             notes,
             [(
                 "PluginDataRestored",
-                "the data of LuckPerms, Essentials are what they were before the set that failed; what that set wrote lies in \
-                 .nightshift/failed/bb on the volume; as that set left them: dynmap"
+                "the data of LuckPerms, Essentials and the server's settings (bukkit.yml) are what they were before the set that \
+                 failed; what that set wrote lies in .nightshift/failed/bb on the volume; as that set left them: plugins/dynmap"
                     .to_owned()
             )]
         );

@@ -31,9 +31,8 @@ fn a_disk_that_fails_at_any_operation_while_data_are_kept_names_the_file_and_not
                 keep(&server.volume, &b(), LIMIT, &mut disk, at(60)).expect("the disk is well again").expect(&story)
             }
         };
-        let kept: Vec<&str> = record.kept.iter().map(String::as_str).collect();
-        assert_eq!(record.kept.len() + record.not_kept.len(), 2, "{record:?}");
-        assert_eq!(below(&server.path(record.place.as_deref().unwrap())), of_folders(&OLD, &kept), "{story}");
+        assert_eq!(record.kept.len() + record.not_kept.len(), kept_before_b().len(), "{record:?}");
+        assert_eq!(below(&server.path(record.place.as_deref().unwrap())), of_pieces(&OLD, &record.kept), "{story}");
         assert!(server.kept().iter().all(|name| !name.starts_with('.')), "no remains, {story}");
     }
 }

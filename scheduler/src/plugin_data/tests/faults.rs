@@ -59,7 +59,7 @@ fn an_interruption_of_keeping_touches_no_plugin_and_publishes_nothing_that_is_no
                 lose(&unsynced.borrow());
             }
             assert_eq!(server.files(), files(&OLD), "after {left} operations");
-            let whole = of_folders(&OLD, &["LuckPerms", "My_Warps"]);
+            let whole = of_pieces(&OLD, &kept_before_b());
             for name in server.kept().iter().filter(|name| !name.starts_with('.')) {
                 assert_eq!(below(&server.volume.kept_dir().join(name)), whole, "after {left} operations");
             }
@@ -73,6 +73,32 @@ fn an_interruption_of_keeping_touches_no_plugin_and_publishes_nothing_that_is_no
                 assert!(left > 20, "only {left} operations: the test does not see them all");
                 break;
             }
+        }
+    }
+}
+
+#[test]
+fn an_interruption_while_settings_of_a_large_folder_are_kept_leaves_none_that_are_not_whole() {
+    for left in 0.. {
+        let server = Server::new();
+        let large = fs::File::create(server.path("plugins/My_Warps/large.db")).unwrap();
+        large.set_len(LIMIT + 1).unwrap();
+        let power = Power::off_after(left);
+        let unsynced = Rc::clone(&power.unsynced);
+        let ended = keep(&server.volume, &b(), LIMIT, &mut Disk::new(power), at(0)).is_ok();
+        lose(&unsynced.borrow());
+        let whole = BTreeMap::from([("warps.yml".to_owned(), "spawn: 0 64 0".to_owned())]);
+        let at_settings = server.volume.kept_settings_dir();
+        for name in directories(&at_settings).unwrap().iter().filter(|name| !name.starts_with('.')) {
+            assert_eq!(below(&at_settings.join(name).join("My_Warps")), whole, "after {left} operations");
+        }
+        let again = server.keep(&b(), 60).unwrap();
+        let settings = again.not_kept[0].settings.as_ref().expect("they are kept by then");
+        assert_eq!(below(&server.path(&settings.place)), whole, "going on after {left} operations");
+        assert!(directories(&at_settings).unwrap().iter().all(|name| !name.starts_with('.')), "no remains, {left}");
+        if ended {
+            assert!(left > 25, "only {left} operations: the test does not see them all");
+            return;
         }
     }
 }
@@ -107,7 +133,7 @@ fn an_interruption_of_putting_back_leaves_all_as_it_was_or_a_journal_that_ends_i
             for place in directories(&server.volume.failed_dir()).unwrap() {
                 aside.extend(below(&server.volume.failed_dir().join(place)));
             }
-            assert_eq!(aside, of_folders(&NEW, &["LuckPerms", "My_Warps", "Fresh"]), "nothing is lost, after {left}");
+            assert_eq!(aside, of_pieces(&NEW, &left_by_b()), "nothing is lost, after {left}");
             assert!(matches!(server.record().unwrap().back, Some(PutBack::Done { .. })));
             assert!(!server.volume.plugin_data_journal_path().exists());
             if ended {
@@ -131,7 +157,7 @@ fn a_folder_that_the_failed_set_removed_comes_back_and_is_not_taken_for_its_own(
         server.put_back(120);
         assert_eq!(server.files(), back(), "after {left} operations");
         let aside = below(&server.volume.failed_dir().join(b().lock));
-        assert_eq!(aside, of_folders(&NEW, &["My_Warps", "Fresh"]), "after {left} operations");
+        assert_eq!(aside, of_pieces(&NEW, &left_by_b()[1..]), "after {left} operations");
         if ended {
             return;
         }
@@ -150,7 +176,10 @@ fn an_interruption_while_old_ones_are_removed_leaves_whole_ones_and_the_rest_goe
         let ended = forget_old(&server.volume, &mut Disk::new(Power::off_after(left))).is_ok();
         for name in server.kept().iter().filter(|name| !name.starts_with('.')) {
             let found = below(&server.volume.kept_dir().join(name));
-            assert!(of_folders(&OLD, &["LuckPerms"]).iter().all(|file| found.contains_key(file.0)), "{name}, {left}");
+            assert!(
+                of_pieces(&OLD, &pieces(&["LuckPerms"])).iter().all(|file| found.contains_key(file.0)),
+                "{name}, {left}"
+            );
         }
         forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
         assert_eq!(server.kept(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
@@ -174,13 +203,13 @@ fn a_disk_that_says_no_once_costs_one_folder_and_not_the_update() {
     }
     let server = Server::new();
     let kept = keep(&server.volume, &b(), LIMIT, &mut Disk::new(NoOnce), at(0)).unwrap().unwrap();
-    assert_eq!(kept.kept, ["My_Warps"]);
+    assert_eq!(kept.kept, kept_before_b()[1..]);
     let told = kept.not_kept[0].to_string();
     assert!(
         told.starts_with("plugins/LuckPerms: could not write") && told.ends_with("no space left on device"),
         "{told}"
     );
-    assert_eq!(below(&server.path(&kept.place.unwrap())), of_folders(&OLD, &["My_Warps"]), "no half of one");
+    assert_eq!(below(&server.path(&kept.place.unwrap())), of_pieces(&OLD, &kept_before_b()[1..]), "no half of one");
 }
 
 #[test]
@@ -190,12 +219,14 @@ fn a_journal_that_names_a_place_outside_is_not_carried_out() {
     server.changed_by_b();
     let before = below(server.volume.root());
     let journal = |folder: &str, place: &str, to: &str| {
-        let done = PluginData { kept: vec![folder.to_owned()], place: Some(place.to_owned()), ..good.clone() };
+        let done = PluginData { kept: pieces(&[folder]), place: Some(place.to_owned()), ..good.clone() };
         json!({"done": done, "to": to, "aside": [folder]})
     };
     let place = good.place.clone().unwrap();
     for (folder, place, to) in [
         ("../world", place.as_str(), ".nightshift/failed/x"),
+        ("./../x", place.as_str(), ".nightshift/failed/x"),
+        ("./world", place.as_str(), ".nightshift/failed/x"),
         ("LuckPerms", "world", ".nightshift/failed/x"),
         ("LuckPerms", ".nightshift/kept/../store", ".nightshift/failed/x"),
         ("LuckPerms", ".nightshift/kept", ".nightshift/failed/x"),
