@@ -38,6 +38,10 @@ pub use status::{
 };
 pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
+/// Why a server without RCON is refused: something that it wishes for is done over RCON.
+pub const NEEDS_RCON: &str = "without RCON nobody can be warned or counted and no save is confirmed before a stop: players.policy has to be Ignore, \
+                              restart.policy too, and there can be neither backup.schedule nor updateSchedule.opportunistic. Or remove the field";
+
 /// One Paper server that Nightshift keeps on the newest set of versions that works together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
@@ -83,6 +87,8 @@ pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
     validation = Rule::new("!has(self.updateSchedule.maintenanceWindow) || !self.updateSchedule.maintenanceWindow.enabled || has(self.updateSchedule.maintenanceWindow.cron)")
         .message("say when the server may restart: a cron such as \"0 4 * * 0\" (Sundays at 04:00)")
         .field_path(".updateSchedule.maintenanceWindow.cron").reason(Reason::FieldValueRequired),
+    validation = Rule::new("self.rcon.enabled || (self.players.policy == 'Ignore' && (!has(self.restart) || !has(self.restart.policy) || self.restart.policy == 'Ignore') && (!has(self.backup) || !has(self.backup.schedule)) && !has(self.updateSchedule.opportunistic))")
+        .message(NEEDS_RCON).field_path(".rcon.enabled").reason(Reason::FieldValueForbidden),
 )]
 pub struct PaperMCServerSpec {
     /// Your consent to the Minecraft EULA (<https://aka.ms/MinecraftEULA>). Without it nothing starts.

@@ -54,6 +54,7 @@ mod cluster {
     mod upstream;
     mod volume;
     mod wait;
+    mod without_rcon;
     mod witness;
     mod world;
     mod worlds;

@@ -27,8 +27,20 @@ pub enum Error {
     Password,
 }
 
+/// What the server is told of RCON.
+#[derive(Debug, Clone, Copy)]
+pub struct Rcon<'a> {
+    /// Whether there is any.
+    pub enabled: bool,
+    /// Its port.
+    pub port: u16,
+    /// Its password.
+    pub password: &'a Password,
+}
+
 /// Sets our keys in `<directory>/server.properties`: atomically, with the file's mode kept. Writes nothing if they are set already.
-pub fn write(directory: &Path, port: u16, password: &Password) -> Result<(), Error> {
+pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
+    let password = rcon.password;
     let wrong = |byte: u8| !byte.is_ascii_graphic() || byte == b'\\';
     if password.expose().is_empty() || password.expose().bytes().any(wrong) {
         return Err(Error::Password);
@@ -42,7 +54,7 @@ pub fn write(directory: &Path, port: u16, password: &Password) -> Result<(), Err
         Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), 0o640),
         Err(source) => return Err(Error::File { what: "read", source }),
     };
-    let after = with_keys(&before, port, password);
+    let after = with_keys(&before, rcon);
     if after == before {
         return Ok(());
     }
@@ -69,11 +81,12 @@ fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 }
 
 /// The file's bytes with our keys set. Bytes, because old files are in Latin-1; every line that is not ours stays as it is.
-fn with_keys(before: &[u8], port: u16, password: &Password) -> Vec<u8> {
+fn with_keys(before: &[u8], rcon: Rcon<'_>) -> Vec<u8> {
+    let Rcon { enabled, port, password } = rcon;
     let port = port.to_string();
     let wanted: [(&str, &str); 5] = [
         ("broadcast-rcon-to-ops", "false"),
-        ("enable-rcon", "true"),
+        ("enable-rcon", if enabled { "true" } else { "false" }),
         ("rcon.ip", "127.0.0.1"),
         ("rcon.password", password.expose()),
         ("rcon.port", &port),
@@ -168,16 +181,27 @@ mod tests {
     const OURS: &str =
         "broadcast-rcon-to-ops=false\nenable-rcon=true\nrcon.ip=127.0.0.1\nrcon.password=secret\nrcon.port=25575\n";
 
+    fn ours(password: &Password) -> Rcon<'_> {
+        Rcon { enabled: true, port: 25575, password }
+    }
+
     fn set(text: &str) -> String {
-        String::from_utf8(with_keys(text.as_bytes(), 25575, &Password::new("secret"))).unwrap()
+        String::from_utf8(with_keys(text.as_bytes(), ours(&Password::new("secret")))).unwrap()
     }
 
     #[test]
     fn a_missing_file_gets_our_five_keys() {
         assert_eq!(set(""), OURS);
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), 25575, &Password::new("secret")).unwrap();
+        write(directory.path(), ours(&Password::new("secret"))).unwrap();
         assert_eq!(fs::read_to_string(directory.path().join("server.properties")).unwrap(), OURS);
+    }
+
+    #[test]
+    fn rcon_that_is_switched_off_is_written_so_and_the_rest_is_as_it_would_be() {
+        let password = Password::new("secret");
+        let off = with_keys(b"enable-rcon=true\n", Rcon { enabled: false, ..ours(&password) });
+        assert_eq!(String::from_utf8(off).unwrap(), set("enable-rcon=true\n").replace("rcon=true", "rcon=false"));
     }
 
     #[test]
@@ -210,7 +234,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_utf_8_and_windows_line_ends_survive() {
-        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", 25575, &Password::new("secret"));
+        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", ours(&Password::new("secret")));
         assert!(after.starts_with(b"motd=\xa7cred\r\nrcon.port=25575\r\n"), "{after:?}");
     }
 
@@ -222,11 +246,11 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
         let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
         let first = inode();
-        write(directory.path(), 25575, &Password::new("secret")).unwrap();
+        write(directory.path(), ours(&Password::new("secret"))).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o604);
         let second = inode();
         assert_ne!(first, second, "replaced by rename");
-        write(directory.path(), 25575, &Password::new("secret")).unwrap();
+        write(directory.path(), ours(&Password::new("secret"))).unwrap();
         assert_eq!(inode(), second);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
     }
@@ -235,7 +259,10 @@ mod tests {
     fn a_password_that_could_break_out_of_its_line_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         for password in ["", "a\nop=true", "a b", "a\\", "pässword"] {
-            assert!(matches!(write(directory.path(), 1, &Password::new(password)), Err(Error::Password)), "{password}");
+            assert!(
+                matches!(write(directory.path(), ours(&Password::new(password))), Err(Error::Password)),
+                "{password}"
+            );
         }
     }
 

@@ -210,14 +210,11 @@ impl Default for GracefulShutdown {
 }
 
 /// RCON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
-    validation = Rule::new("self.enabled")
-        .message("RCON stays on, on the pod's loopback only: save-all flush is confirmed through it, and no server is stopped for an update whose save is not confirmed. Remove the field").field_path(".enabled").reason(Reason::FieldValueForbidden),
-)]
 pub struct Rcon {
-    /// Nightshift warns and saves over it; `false` is refused.
+    /// Nightshift warns, counts and saves over it. `false`: SIGTERM stops the server, nobody is warned, and no save is confirmed before. Only with
+    /// `players.policy: Ignore`.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// Its port on the pod's loopback.

@@ -68,6 +68,15 @@ impl HotCopies {
             let why = || format!("`{BACKUP_NOW}` asks for a copy, and this server has none: write `spec.backup` first");
             return Self { refused: counts.then(why), ..Self::default() };
         };
+        if !checked.rcon.enabled {
+            let counts = matches!(&written, Some((_, Some(asked))) if asked.counts(now));
+            let why = || {
+                format!(
+                    "`{BACKUP_NOW}` asks for a copy of the running server, whose saving is switched off by RCON meanwhile: it has none"
+                )
+            };
+            return Self { refused: counts.then(why), ..Self::default() };
+        }
         let backups = copies(seen);
         let past = PastCopies {
             promised: before.backup.as_ref().and_then(|backup| backup.next_backup),

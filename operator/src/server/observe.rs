@@ -21,7 +21,7 @@ use scheduler::protocol::{self, Report};
 use scheduler::seen::{self, AgentMemory, DataVersion, Facts, Life, Players, PodUid, Revision, Settled};
 
 use super::build::orders::{Orders, orders_in, orders_map_name};
-use super::build::pod::{BACKUP_VOLUME, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use super::build::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
 use super::record::{self, LockRecord, RecordError, SettledRecord};
@@ -169,6 +169,15 @@ impl Observed {
     /// The UID of the pod.
     pub(crate) fn pod_uid(&self) -> Option<PodUid> {
         uid_of(self.pod.as_ref()?)
+    }
+
+    /// The server of this pod was started without RCON.
+    pub(crate) fn runs_without_rcon(&self) -> bool {
+        let containers = self.pod.iter().filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers);
+        let mut variables = containers
+            .filter(|container| container.name == SERVER_CONTAINER)
+            .flat_map(|container| container.env.iter().flatten());
+        variables.any(|variable| variable.name == ENABLE_RCON && variable.value.as_deref() == Some("false"))
     }
 
     /// The pod is made of the files that settled.

@@ -87,12 +87,14 @@ impl Drop for Warnings {
 const RENDERED: [&str; 5] = ["template", RELEASE, CHART, "--namespace", "warns"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_applies_a_server_whose_updates_never_come_by_themselves_reads_a_warning_and_it_is_accepted() {
+async fn whoever_applies_a_server_that_is_never_updated_or_stopped_unwarned_reads_a_warning_and_it_is_accepted() {
     client().await;
     let _warnings = Warnings::install().await;
-    let apply = async |window: serde_json::Value| {
+    let apply = async |window: serde_json::Value, rcon: bool| {
         let mut object = server("never", FAR);
         object["spec"]["updateSchedule"]["maintenanceWindow"] = window;
+        object["spec"]["rcon"] = serde_json::json!({"enabled": rcon});
+        object["spec"]["players"]["policy"] = serde_json::json!("Ignore");
         let output =
             ask("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &object.to_string())
                 .await;
@@ -102,15 +104,17 @@ async fn whoever_applies_a_server_whose_updates_never_come_by_themselves_reads_a
     };
     // The API server learns of a policy some seconds after it is made.
     let said = until("there is a warning", SOON, async || {
-        let said = apply(serde_json::json!({"enabled": false})).await;
+        let said = apply(serde_json::json!({"enabled": false}), true).await;
         if said.contains("Warning: ") { Ok(said) } else { Err(said) }
     })
     .await;
     assert!(said.contains("spec.updateSchedule.maintenanceWindow.enabled is false"), "{said}");
     for window in [serde_json::json!({"cron": FAR}), serde_json::json!({"enabled": true, "cron": FAR})] {
-        let said = apply(window).await;
+        let said = apply(window, true).await;
         assert!(!said.contains("Warning: "), "{said}");
     }
+    let said = apply(serde_json::json!({"cron": FAR}), false).await;
+    assert!(said.contains("spec.rcon.enabled is false: SIGTERM stops the server"), "{said}");
     let name = format!("warns-{RELEASE}-warnings");
     let problems =
         ["get", "validatingadmissionpolicy", &name, "-o", "jsonpath={.status.typeChecking.expressionWarnings}"];

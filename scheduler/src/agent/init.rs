@@ -233,7 +233,8 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     let (limit, order, files) = (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
     of_copies(&volume, move |volume| plugin_data::before_swap(&volume, &files, limit, order.as_deref())).await??;
     say(&swap(&volume, &set, &mut known, &mut Disk::new(Unhindered))?);
-    properties::write(&settings.data, settings.rcon_port, &settings.rcon_password)?;
+    let settings::Init { rcon_enabled: enabled, rcon_port: port, rcon_password: password, .. } = settings;
+    properties::write(&settings.data, properties::Rcon { enabled: *enabled, port: *port, password })?;
     copies::step_is_over(&volume)?;
     plugin_data::step_is_over(&volume, &set)?;
     info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));

@@ -1,10 +1,10 @@
-//! Edge (reads). What a server says about itself in `logs/latest.log`, from its start to the line `Done`.
+//! Edge (reads). What a server says about itself in `logs/latest.log`, from its start to the line `Done`, and at its end.
 //!
-//! Everything behind that line may be chat; before it, a line counts only in the exact shape in which the server writes it.
+//! Everything between may be chat; elsewhere a line counts only in the exact shape in which the server writes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -12,6 +12,9 @@ use jiff::Timestamp;
 
 /// How much of the file is read. A start with 200 plugins writes some hundred KiB.
 const HEAD: u64 = 8 * 1024 * 1024;
+
+/// How much of the file is read from its end. A stop of a server with 200 plugins writes some ten KiB.
+const TAIL: u64 = 1024 * 1024;
 
 /// The log of one start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub(super) struct StartLog {
     pub(super) build: Option<u32>,
     /// Version by plugin name, of those that were loaded.
     pub(super) versions: BTreeMap<String, String>,
+    /// Names of the plugins that were enabled, and not disabled again before `Done`. Paper disables whoever fails while it is enabled.
+    pub(super) enabled: BTreeSet<String>,
     /// The line `Done` was written.
     pub(super) done: bool,
 }
@@ -45,9 +50,34 @@ pub(super) fn changed_at(data: &Path) -> Option<Timestamp> {
     std::fs::metadata(data.join("logs/latest.log")).ok()?.modified().ok()?.try_into().ok()
 }
 
+/// Whether the server has written, since it began to stop, that all its worlds are saved. Without the file, or the line, nobody knows.
+pub(super) fn says_saved(data: &Path) -> io::Result<bool> {
+    let mut file = File::open(data.join("logs/latest.log"))?;
+    let from = file.metadata()?.len().saturating_sub(TAIL);
+    file.seek(SeekFrom::Start(from))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    Ok(ends_saved(&String::from_utf8_lossy(&tail)))
+}
+
+/// By the lines that Paper writes while it stops (`rcon-facts.md`, section 3).
+fn ends_saved(tail: &str) -> bool {
+    let mut is_saved = false;
+    for message in tail.lines().filter_map(|line| Some(line.split_once("]: ")?.1)) {
+        match message.trim_end() {
+            "Stopping server" | "Stopping the server" => is_saved = false,
+            "ThreadedAnvilChunkStorage: All dimensions are saved" => is_saved = true,
+            _ => {}
+        }
+    }
+    is_saved
+}
+
 fn parse(inode: u64, text: &str) -> Option<StartLog> {
     let first = text.lines().next()?;
-    let mut log = StartLog { mark: format!("{inode} {first}"), build: None, versions: BTreeMap::new(), done: false };
+    let mark = format!("{inode} {first}");
+    let (versions, enabled) = (BTreeMap::new(), BTreeSet::new());
+    let mut log = StartLog { mark, build: None, versions, enabled, done: false };
     let mut is_start = false;
     for line in text.lines() {
         let Some((_, message)) = line.split_once("]: ") else { continue };
@@ -59,8 +89,13 @@ fn parse(inode: u64, text: &str) -> Option<StartLog> {
         } else if message.starts_with("Done (") {
             log.done = true;
             break;
-        } else if let Some((name, version)) = plugin_in(message) {
+        } else if let Some((name, version)) = plugin_in(message, "Loading server plugin ") {
             log.versions.insert(name.to_owned(), version.to_owned());
+        } else if let Some((name, version)) = plugin_in(message, "Enabling ") {
+            log.versions.insert(name.to_owned(), version.to_owned());
+            log.enabled.insert(name.to_owned());
+        } else if let Some((name, _)) = plugin_in(message, "Disabling ") {
+            log.enabled.remove(name);
         }
     }
     is_start.then_some(log)
@@ -72,12 +107,11 @@ fn build_in(rest: &str) -> Option<u32> {
     version.split('-').skip(1).find_map(|part| part.parse().ok())
 }
 
-/// `[Demo] Loading server plugin Demo v2.0` or `[Demo] Enabling Demo v2.0` (an asterisk marks legacy plugins). What stands in brackets is
-/// the plugin's own prefix, which need not be its name.
-fn plugin_in(message: &str) -> Option<(&str, &str)> {
+/// `[Demo] Loading server plugin Demo v2.0`, `[Demo] Enabling Demo v2.0`, `[Demo] Disabling Demo v2.0` (an asterisk marks legacy plugins). What stands in
+/// brackets is the plugin's own prefix, which need not be its name.
+fn plugin_in<'a>(message: &'a str, what: &str) -> Option<(&'a str, &'a str)> {
     let (_, rest) = message.strip_prefix('[')?.split_once("] ")?;
-    let rest = rest.strip_prefix("Loading server plugin ").or_else(|| rest.strip_prefix("Enabling "))?;
-    let (name, version) = rest.trim_end().trim_end_matches('*').split_once(" v")?;
+    let (name, version) = rest.strip_prefix(what)?.trim_end().trim_end_matches('*').split_once(" v")?;
     (!name.contains(' ') && !version.is_empty()).then_some((name, version))
 }
 
@@ -94,6 +128,9 @@ mod tests {
 [12:00:05] [Server thread/INFO]: [WorldGuard] Loading server plugin WorldGuard v7.0.14+c4c1b76
 [12:00:06] [Server thread/INFO]: [ViaVersion] Enabling ViaVersion v5.7.1
 [12:00:06] [Server thread/INFO]: [Vault] Enabling Vault v1.7.3-b131*
+[12:00:07] [Server thread/INFO]: [WorldGuard] Enabling WorldGuard v7.0.14+c4c1b76
+[12:00:07] [Server thread/ERROR]: Error occurred while enabling WorldGuard v7.0.14+c4c1b76 (Is it up to date?)
+[12:00:07] [Server thread/INFO]: [WorldGuard] Disabling WorldGuard v7.0.14+c4c1b76
 [12:00:09] [Server thread/INFO]: Done (5.331s)! For help, type \"help\"
 [12:00:10] [Async Chat Thread - #0/INFO]: <Bob> hi
 [12:00:11] [Server thread/INFO]: [Bob] Enabling ViaVersion v9.9
@@ -107,6 +144,7 @@ mod tests {
         let found: Vec<_> = log.versions.iter().map(|(name, version)| (name.as_str(), version.as_str())).collect();
         assert_eq!(found, expected);
         assert!(log.done);
+        assert_eq!(log.enabled.iter().map(String::as_str).collect::<Vec<_>>(), ["Vault", "ViaVersion"]);
         assert_eq!(log.mark, "7 [12:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21");
     }
 
@@ -118,6 +156,17 @@ mod tests {
             None
         );
         assert_eq!(parse(7, ""), None);
+    }
+
+    #[test]
+    fn a_server_is_saved_when_its_log_says_so_of_this_stop() {
+        let line = |message: &str| format!("[04:00:00] [Server thread/INFO]: {message}\n");
+        let (stop, saved) = (line("Stopping server"), line("ThreadedAnvilChunkStorage: All dimensions are saved"));
+        let chat = line("<Bob> ThreadedAnvilChunkStorage: All dimensions are saved");
+        assert!(ends_saved(&format!("{stop}{}{saved}{}", line("Saving worlds"), line("Closing Server"))));
+        assert!(!ends_saved(&format!("{saved}{stop}{}", line("Saving worlds"))), "of a save before it");
+        assert!(!ends_saved(&format!("{stop}{chat}")));
+        assert!(!ends_saved(""));
     }
 
     #[test]

@@ -184,19 +184,20 @@ async fn read_start(shared: &Arc<Shared>) {
     }
 }
 
-/// Build and plugins by the server's own words: versions from its log, which are enabled by RCON.
+/// Build and plugins by the server's own words: versions from its log, which are enabled by RCON, or by the log where there is none.
 async fn plugins(shared: &Arc<Shared>) -> Result<(Option<u32>, BTreeMap<String, PluginSeen>), String> {
-    let act = shared.desk.act();
-    let answer = act.console().await.plugins(COMMAND).await;
-    let enabled = answer.map_err(|error| Chain(&error).to_string())?;
-    let enabled = enabled.ok_or("the answer to `bukkit:plugins` is no list of plugins")?;
+    let by_rcon = if shared.settings.rcon_enabled { Some(enabled_by_rcon(shared).await?) } else { None };
     let data = shared.settings.data.clone();
     let log = tokio::task::spawn_blocking(move || log::read(&data)).await.map_err(|error| error.to_string())?;
     // A log that was put away at midnight: the versions are not known, which is not the same as no plugins.
-    let (build, versions) = match log.map_err(|error| error.to_string())? {
-        Some(log) if !log.done => return Err("the log does not say `Done` yet".to_owned()),
-        Some(log) => (log.build, log.versions),
-        None => (None, BTreeMap::new()),
+    let (build, versions, enabled) = match (log.map_err(|error| error.to_string())?, by_rcon) {
+        (Some(log), _) if !log.done => return Err("the log does not say `Done` yet".to_owned()),
+        (Some(log), by_rcon) => {
+            let by_log = || log.enabled.into_iter().map(|name| (name, true)).collect();
+            (log.build, log.versions, by_rcon.unwrap_or_else(by_log))
+        }
+        (None, Some(by_rcon)) => (None, BTreeMap::new(), by_rcon),
+        (None, None) => return Err("there is no log of this start, and no RCON to ask by".to_owned()),
     };
     let mut plugins: BTreeMap<String, PluginSeen> = BTreeMap::new();
     for (name, version) in versions {
@@ -208,19 +209,37 @@ async fn plugins(shared: &Arc<Shared>) -> Result<(Option<u32>, BTreeMap<String, 
     Ok((build, plugins))
 }
 
+async fn enabled_by_rcon(shared: &Arc<Shared>) -> Result<BTreeMap<String, bool>, String> {
+    let act = shared.desk.act();
+    let answer = act.console().await.plugins(COMMAND).await;
+    let enabled = answer.map_err(|error| Chain(&error).to_string())?;
+    enabled.ok_or_else(|| "the answer to `bukkit:plugins` is no list of plugins".to_owned())
+}
+
 async fn rcon_answers_outside(shared: &Shared) -> bool {
     let Ok(address) = shared.settings.pod_ip.parse::<IpAddr>() else { return false };
     let outside = SocketAddr::from((address, shared.settings.rcon_port));
     matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
 }
 
+/// All that a server without RCON says of its save.
+async fn log_says_saved(shared: &Shared) -> bool {
+    let data = shared.settings.data.clone();
+    let said = tokio::task::spawn_blocking(move || log::says_saved(&data)).await;
+    said.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
+        warn!("whether the server has saved is not known: {error}");
+        false
+    })
+}
+
 async fn ended(shared: &Arc<Shared>, look: &Look) {
+    let log_says_saved = !shared.settings.rcon_enabled && log_says_saved(shared).await;
     let record = {
         let mut state = shared.state();
         state.start = StartFacts::default();
         let stop = state.stop.take();
         let (saved, why, players) = if let Some(StopSent { saved, why, players }) = stop {
-            (saved, why, players)
+            (saved || log_says_saved, why, players)
         } else {
             let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
             (false, why, None)

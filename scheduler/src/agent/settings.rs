@@ -28,6 +28,9 @@ pub struct Init {
     /// The port that the server's RCON gets.
     #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
     pub rcon_port: u16,
+    /// Whether the server gets any RCON.
+    #[arg(long, env = "NIGHTSHIFT_RCON_ENABLED", default_value_t = true, action = clap::ArgAction::Set)]
+    pub rcon_enabled: bool,
     /// Where the kubelet looks for the last words of a container.
     #[arg(long, default_value = "/dev/termination-log")]
     pub termination_log: PathBuf,
@@ -83,6 +86,9 @@ pub struct Sidecar {
     /// RCON's port on the loopback.
     #[arg(long, env = "NIGHTSHIFT_RCON_PORT", default_value_t = 25575)]
     pub rcon_port: u16,
+    /// Whether the server has RCON. One that has none is stopped by SIGTERM, and its log is all that it says.
+    #[arg(long, env = "NIGHTSHIFT_RCON_ENABLED", default_value_t = true, action = clap::ArgAction::Set)]
+    pub rcon_enabled: bool,
     /// The game's port.
     #[arg(long, env = "NIGHTSHIFT_GAME_PORT", default_value_t = 25565)]
     pub game_port: u16,

@@ -90,6 +90,12 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     hot_copy::server_stops(shared);
     // Now: after the kick nobody is on.
     let players = shared.state().witness.players(clock::now()).count();
+    if !shared.settings.rcon_enabled {
+        let why = "stopped by SIGTERM, because RCON is switched off".to_owned();
+        note(shared, StopSent { saved: false, why, players });
+        shared.wake.notify_one();
+        return "RCON is switched off, SIGTERM stops the server";
+    }
     let act = shared.desk.act();
     if let Err(error) = act.console().await.open().await {
         warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
@@ -118,12 +124,7 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, patience::kick(left())).await {
         warn!("players were not told why they are disconnected: {}", Chain(&error));
     }
-    // Noted before it is sent: the end may be seen before the answer is.
-    {
-        let mut state = shared.state();
-        state.stop = Some(StopSent { saved, why, players });
-        state.witness.stop_sent(clock::now());
-    }
+    note(shared, StopSent { saved, why, players });
     let sent = act.console().await.stop(patience::stop(left())).await;
     shared.wake.notify_one();
     match sent {
@@ -136,6 +137,13 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
             "ok, but `stop` was not answered"
         }
     }
+}
+
+/// Before it is sent: the end may be seen before the answer is.
+fn note(shared: &Shared, stop: StopSent) {
+    let mut state = shared.state();
+    state.stop = Some(stop);
+    state.witness.stop_sent(clock::now());
 }
 
 /// Whether no announcement has told of this stop. What was said to an empty server has told nobody.

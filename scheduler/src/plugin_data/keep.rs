@@ -266,8 +266,11 @@ fn tidy<S: Steps>(of: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a copy, also one of folders that nobody may write to.
+/// Removes a copy of a file or of folders, also of those that nobody may write to.
 pub(super) fn discard<S: Steps>(copy: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+    if copy.is_file() {
+        return Ok(disk.remove(copy)?);
+    }
     for entry in WalkDir::new(copy).into_iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_dir()) {
         disk.step("make room for the removal of", entry.path(), |folder| {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o700))

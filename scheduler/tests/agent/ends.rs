@@ -20,7 +20,7 @@ const TIMEOUT: u64 = 15;
 const SLACK: Duration = Duration::from_secs(10);
 
 /// A pod whose init container has made the volume equal to a set, and that set.
-async fn prepared() -> (Pod, FileSet) {
+async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let (set, files) = lock('a', 129, "1.0", &url);
@@ -31,19 +31,22 @@ async fn prepared() -> (Pod, FileSet) {
     let status = tokio::task::block_in_place(|| init.run());
     assert!(status.success(), "{status}");
     let mut pod = Pod::without_agent(init.data);
-    let settings = settings::Sidecar { stop_timeout: TIMEOUT, ..pod.settings() };
+    let settings = settings::Sidecar { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
     pod.start(settings).await;
     (pod, set)
 }
 
 /// The server's process, as the kubelet starts it.
 fn server(pod: &Pod, set: &FileSet) -> Handle {
+    start(config(pod, set))
+}
+
+fn config(pod: &Pod, set: &FileSet) -> Config {
     let jar = pod.data.path().join(&set.server.path);
-    let config = Config::for_tests(pod.data.path(), &jar, MINECRAFT.id, PASSWORD)
+    Config::for_tests(pod.data.path(), &jar, MINECRAFT.id, PASSWORD)
         .with("SERVER_PORT", &pod.game.port().to_string())
         .with("RCON_PORT", &pod.rcon.port().to_string())
-        .with("STAND_IN_PLAYERS", "2");
-    start(config)
+        .with("STAND_IN_PLAYERS", "2")
 }
 
 fn is_read(report: &Report) -> bool {
@@ -52,7 +55,7 @@ fn is_read(report: &Report) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_called_saved() {
-    let (pod, set) = prepared().await;
+    let (pod, set) = prepared(true).await;
     let hung = server(&pod, &set);
     let before = pod.report_when("plugins read", is_read).await;
     assert_eq!(before.players, Players::Some { count: 2 });
@@ -80,7 +83,7 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as_locked() {
-    let (pod, set) = prepared().await;
+    let (pod, set) = prepared(true).await;
     let first = server(&pod, &set);
     let report = pod.report_when("plugins read", is_read).await;
     assert_eq!(report.drift, Vec::<String>::new());
@@ -98,4 +101,31 @@ async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as
     assert_eq!(report.lock, Some(set.lock), "what the manifest says is still what was meant");
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_ASKED), "{last_stop:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins_it_has_and_whether_it_was_saved() {
+    for is_saved in [true, false] {
+        let (pod, set) = prepared(false).await;
+        let mute = start(config(&pod, &set).with("ENABLE_RCON", "false"));
+        let report = pod.report_when("plugins read", is_read).await;
+        let Server::Up { plugins: Some(plugins), .. } = &report.server else { panic!("{report:?}") };
+        assert!(plugins["Demo"].enabled && plugins.len() == 1, "{plugins:?}");
+
+        let begun = Instant::now();
+        let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+        stop::run(&asked).await;
+        assert!(begun.elapsed() < Duration::from_secs(TIMEOUT), "the hook has nothing to wait for");
+        pod.report_when("SIGTERM is to come", |report| matches!(report.server, Server::Stopping { .. })).await;
+        if is_saved {
+            mute.terminate();
+            assert_eq!(mute.wait().await, 143);
+        } else {
+            mute.kill().await;
+        }
+        let last_stop = pod.report_when("gone", |report| report.last_stop.is_some()).await.last_stop.unwrap();
+        assert_eq!(last_stop.saved, is_saved, "{last_stop:?}");
+        assert_eq!(last_stop.why, "stopped by SIGTERM, because RCON is switched off");
+        assert_eq!(last_stop.players, Some(2));
+    }
 }

@@ -95,6 +95,7 @@ impl Pod {
             agent_key: Key::from_hex(KEY).unwrap(),
             rcon_password: PASSWORD.into(),
             rcon_port: self.rcon.port(),
+            rcon_enabled: true,
             game_port: self.game.port(),
             pod_uid: POD.to_owned(),
             pod_ip: String::new(),

@@ -42,6 +42,8 @@ pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
 pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
 /// The volume of an order to put worlds or plugins' data back, in the pod of a server that has copies or keeps data.
 const ORDERS_VOLUME: &str = "nightshift-orders";
+/// The image's variable that says whether the server has RCON.
+pub(crate) const ENABLE_RCON: &str = "ENABLE_RCON";
 /// The variable of the init container by which it keeps plugins' data. A template without it can put none back.
 pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
 /// Where it is mounted.

@@ -56,6 +56,28 @@ fn another_software_than_paper_is_never_run_as_paper() {
 }
 
 #[test]
+fn a_server_without_rcon_is_accepted_where_nobody_is_asked_and_nothing_is_done_over_it() {
+    let without = |more: Value| {
+        let mut spec = json!({"rcon": {"enabled": false}, "players": {"policy": "Ignore"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        paths(spec)
+    };
+    let nightly = |policy: Option<&str>| json!({"restart": {"cron": "0 5 * * *", "policy": policy}});
+    for fine in [json!({}), nightly(None), nightly(Some("Ignore")), json!({"backup": {}})] {
+        assert_eq!(without(fine.clone()), [""; 0], "{fine}");
+    }
+    for wrong in [
+        json!({"players": {}}),
+        json!({"players": {"policy": "WaitForEmpty"}}),
+        nightly(Some("Announce")),
+        json!({"backup": {"schedule": {"cron": "0 5 * * *"}}}),
+        json!({"updateSchedule": {"opportunistic": {}}}),
+    ] {
+        assert_eq!(without(wrong.clone()), ["spec.rcon.enabled"], "{wrong}");
+    }
+}
+
+#[test]
 fn copies_of_the_running_server_are_read_and_wrong_ones_named() {
     let backup = |backup: Value| json!({"backup": backup, "timeZone": "Europe/Berlin"});
     let of = |schedule: Value| check(&server(backup(json!({"schedule": schedule})))).unwrap().backup.unwrap();

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crds::paper_mc_server::PolicyKind;
 use jiff::SignedDuration;
 use scheduler::backup::Trigger;
 use scheduler::seen::{
@@ -168,6 +169,10 @@ fn a_request_that_starts_nothing_says_why() {
     assert!(refused(&json!({}), "soon", true).contains("unix seconds"));
     assert!(refused(&json!(null), &now, true).contains("write `spec.backup` first"));
     assert!(refused(&json!({}), &now, false).contains("next restart"));
+    let mut mute = asks(&json!({}), &now);
+    (mute.spec.rcon.enabled, mute.spec.players.policy) = (false, PolicyKind::Ignore);
+    let mute = of(&mute, &seen(true, &json!({})), &before(&json!({})), at(1));
+    assert!(mute.due.is_none() && mute.refused.unwrap().contains("switched off by RCON"));
     assert_eq!((refused(&json!({}), &now, true), refused(&json!(null), "1", true)), (String::new(), String::new()));
 }
 

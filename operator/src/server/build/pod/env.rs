@@ -9,7 +9,7 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::{CheckedServer, Texts};
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{BACKUP_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
+use super::{BACKUP_DIR, ENABLE_RCON, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
 use crate::Config;
 
 /// What the image is left with to stop Java itself when the hook could not: it kills after 60 s unless told otherwise.
@@ -28,7 +28,7 @@ pub(super) const REFUSED: [(&str, &str); 30] = [
     ("PAPER_BUILD", "set `spec.build`"),
     ("PAPER_CHANNEL", "set `spec.channel`"),
     ("SKIP_DOWNLOAD_DEFAULTS", "Nightshift sets it"),
-    ("ENABLE_RCON", "set `spec.rcon.enabled`"),
+    (ENABLE_RCON, "set `spec.rcon.enabled`"),
     ("RCON_PORT", "set `spec.rcon.port`"),
     ("RCON_PASSWORD", "set `spec.rcon.passwordSecret`"),
     ("STOP_DURATION", "set `spec.gracefulShutdown.timeout`"),
@@ -65,7 +65,7 @@ pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_
         plain("VERSION", &files.minecraft),
         plain("PAPER_CUSTOM_JAR", &format!("/data/{}", files.server.path)),
         plain("SKIP_DOWNLOAD_DEFAULTS", "true"),
-        plain("ENABLE_RCON", if server.rcon.enabled { "true" } else { "false" }),
+        plain(ENABLE_RCON, if server.rcon.enabled { "true" } else { "false" }),
         plain("RCON_PORT", &server.rcon.port.to_string()),
         rcon_password("RCON_PASSWORD", server),
         plain("STOP_DURATION", &stop.to_string()),
@@ -137,6 +137,10 @@ pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
         field("NIGHTSHIFT_POD_IP", "status.podIP"),
         plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
     ];
+    if !server.rcon.enabled {
+        // Only where it is off: a variable more would change the template of every server.
+        variables.push(plain("NIGHTSHIFT_RCON_ENABLED", "false"));
+    }
     if let Some(backup) = &server.backup {
         // A directory of its own: several servers may share a claim.
         variables.push(plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));

@@ -4,14 +4,14 @@ use resolver::lock::{FormatVersion, LockedFile};
 use scheduler::gate::Gate;
 use scheduler::protocol::{File, FileHash};
 use scheduler::rollout::{Step, WaitingOn, next_step};
-use scheduler::seen::{Facts, Goal, Seen, Set, Settled};
+use scheduler::seen::{Facts, Goal, Policy, Seen, Set, Settled};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::revision::revision_of;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::hot_copies::tests::at_rest;
+use crate::server::hot_copies::tests::{at_rest, seen};
 
 fn lock() -> Lock {
     Lock {
@@ -126,6 +126,26 @@ fn the_contract_of_the_image_is_kept() {
     let spec = template.spec.as_ref().unwrap();
     assert!(spec.termination_grace_period_seconds.unwrap() > 300 + 45, "SIGTERM must have a chance after the hook");
     assert_eq!(spec.automount_service_account_token, Some(false));
+}
+
+#[test]
+fn a_server_without_rcon_is_told_so_and_its_agent_and_what_runs_is_known_by_it_whatever_the_spec_wishes() {
+    let off = template(json!({"rcon": {"enabled": false}, "players": {"policy": "Ignore"}}));
+    let on = template(json!({}));
+    for (template, in_image, in_agent) in [(&off, "false", Some("false")), (&on, "true", None)] {
+        assert_eq!(variable(game(template), ENABLE_RCON), Some(in_image));
+        let ours = template.spec.as_ref().unwrap().init_containers.as_deref().unwrap();
+        assert!(
+            ours.len() == 2 && ours.iter().all(|of| variable(of, "NIGHTSHIFT_RCON_ENABLED") == in_agent),
+            "{in_image}"
+        );
+        let mut seen = seen(true, &json!({}));
+        seen.pod.as_mut().unwrap().spec = template.spec.clone();
+        assert_eq!(seen.runs_without_rcon(), in_image == "false");
+    }
+    let nightly = json!({"restart": {"cron": "0 5 * * *"}});
+    let asked = check(&server(nightly)).unwrap().asking_nobody();
+    assert_eq!((asked.policy, asked.restart.unwrap().policy), (Policy::Ignore, Policy::Ignore));
 }
 
 #[test]

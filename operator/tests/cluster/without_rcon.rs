@@ -1,0 +1,84 @@
+//! Edge (writes). A server whose owner has switched RCON off: SIGTERM stops it, and its log is all that it says.
+
+use serde_json::{Value, json};
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::server::Server;
+use super::update::updated;
+use super::wait::{A_START, AN_UPDATE, until};
+use super::witness::Witness;
+use super::world::in_a_world;
+
+fn server_without_rcon() -> Value {
+    let mut object = server(LOBBY, FAR);
+    object["spec"]["rcon"] = json!({"enabled": false});
+    object["spec"]["players"]["policy"] = json!("Ignore");
+    object
+}
+
+const ASK_RCON: &str = "nc -w 2 127.0.0.1 25575 </dev/null >/dev/null 2>&1 && echo open || echo refused";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_word_and_rcon_comes_back_when_it_is_wanted()
+ {
+    in_a_world("without-rcon", BEFORE, async |world| {
+        world.apply(&[server_without_rcon(), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        assert_eq!(lobby.shell(ASK_RCON).await.trim(), "refused");
+        lobby.seven_join().await;
+        lobby.order("build 500").await;
+        let witness = Witness::of(&lobby).await;
+
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        lobby.set_window(ALWAYS).await;
+        updated(world, &lobby).await;
+        witness.assert_order(&[
+            (0, "Stopping server"),
+            (0, "All dimensions are saved"),
+            (0, "Closing Server"),
+            (1, "Done ("),
+        ]);
+        assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
+        let last = lobby.object().await.status.unwrap().last_stop.unwrap();
+        assert!(last.saved && last.why == "stopped by SIGTERM, because RCON is switched off", "{last:?}");
+        assert_eq!(world.notes(LOBBY, "StoppedUnsaved").await, Vec::<String>::new());
+        assert_eq!(world.notes(LOBBY, "ServerUnproven").await, Vec::<String>::new(), "the log tells enough");
+
+        // Nobody can be told of this one either: what runs has no RCON, whatever the spec says by now.
+        let before = lobby.pod().await.unwrap();
+        lobby.change(json!({"rcon": {"enabled": true}, "players": {"policy": "Announce"}})).await;
+        lobby.back_after(&before).await;
+        until("RCON answers again", A_START, async || match lobby.shell(ASK_RCON).await.trim() {
+            "open" => Ok(()),
+            other => Err(other.to_owned()),
+        })
+        .await;
+        lobby.settled().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_does_not_enable_is_found_in_the_log_where_rcon_cannot_be_asked_and_what_ran_before_comes_back() {
+    in_a_world("without-rcon-bad", BEFORE, async |world| {
+        world.apply(&[server_without_rcon(), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let before = lobby.set().await;
+        lobby.order("fault plugin-fails ViaVersion if ViaVersion@5.7.1").await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        lobby.set_window(ALWAYS).await;
+        let told = until("it is taken back", AN_UPDATE, async || {
+            let last = lobby.object().await.status.and_then(|status| status.last_update);
+            last.filter(|last| !last.successful).ok_or_else(|| "not yet".to_owned())
+        })
+        .await;
+        assert!(told.message.contains("ViaVersion did not enable"), "{told:?}");
+        lobby.condition_is("Updating", "False", "Held").await;
+        assert_eq!(lobby.set().await, before);
+    })
+    .await;
+}
