@@ -63,8 +63,14 @@ pub(super) fn by_holders(world: &World<'_>, holders: &[Holder], minecraft: &Mine
 /// What would take away some of these facts.
 pub(super) fn by_reasons(world: &World<'_>, reasons: &[Reason]) -> Vec<Awaited> {
     once(reasons.iter().filter_map(|reason| {
-        let Reason::NotListed { plugin, papers, newest, .. } = reason else { return None };
-        awaited(world, plugin, newest.as_ref(), &papers.last()?.to)
+        let (plugin, papers, newest) = if let Reason::NotListed { plugin, papers, newest, .. } = reason {
+            (plugin, papers, newest.as_ref())
+        } else if let Reason::NoRelease { plugin, papers, object: _ } = reason {
+            (plugin, papers, None)
+        } else {
+            return None;
+        };
+        awaited(world, plugin, newest, &papers.last()?.to)
     }))
 }
 

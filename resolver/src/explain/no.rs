@@ -274,11 +274,7 @@ impl Facts<'_, '_> {
             self.add(1, stock.name(), Reason::NeededByFiles { plugin, files });
         }
         if stock.releases.is_empty() {
-            self.add(
-                1,
-                stock.name(),
-                Reason::NoRelease { plugin: stock.name().to_owned(), object: stock.object().map(str::to_owned) },
-            );
+            self.no_release(at, spans);
             return;
         }
         let limit = stock.releases.len();
@@ -312,6 +308,12 @@ impl Facts<'_, '_> {
             }
         };
         self.add(3, stock.name(), reason);
+    }
+
+    fn no_release(&mut self, at: usize, papers: Vec<Span>) {
+        let stock = &self.world.shelves[at];
+        let (plugin, object) = (stock.name().to_owned(), stock.object().map(str::to_owned));
+        self.add(1, stock.name(), Reason::NoRelease { plugin, object, papers });
     }
 
     fn link(&mut self, from: usize, set: &IndexSet, to: usize, goes: &IndexSet) {
@@ -355,11 +357,8 @@ impl Facts<'_, '_> {
             return;
         }
         for at in self.question.insisted() {
-            let stock = &self.world.shelves[at];
-            if stock.releases.is_empty() {
-                let reason =
-                    Reason::NoRelease { plugin: stock.name().to_owned(), object: stock.object().map(str::to_owned) };
-                self.add(1, stock.name(), reason);
+            if self.world.shelves[at].releases.is_empty() {
+                self.no_release(at, self.spans(&self.question.papers));
             }
         }
         if self.found.is_empty() {

@@ -431,12 +431,14 @@ pub enum Reason {
         /// The newest version that would do.
         newest: String,
     },
-    /// A project has no release that this software could run.
+    /// A project has no release at all.
     NoRelease {
         /// Plugin name.
         plugin: String,
         /// Plugin object, when somebody asked for it.
         object: Option<String>,
+        /// Which Papers.
+        papers: Vec<Span>,
     },
     /// A plugin is one version on several servers, and none suits this one and the others. Alone it could run.
     OneVersion {

@@ -156,8 +156,9 @@ impl<'p> Judged<'p> {
                 let ends = [listed.first(), listed.last()].map(|release| release.map(|release| &release.version));
                 holds(ends == [Some(oldest), Some(newest)], || format!("{plugin}: {ends:?}, not {oldest} to {newest}"))
             }
-            Reason::NoRelease { plugin, object: _ } => {
+            Reason::NoRelease { plugin, object: _, papers } => {
                 let (_, member) = self.member(plugin)?;
+                holds(!self.papers(papers).is_empty(), || "no Paper is meant".to_owned())?;
                 holds(self.out(member).is_empty(), || format!("{plugin} has {:?}", catalog.projects[member.place]))
             }
             Reason::OneVersion { .. } => Err("a server alone".to_owned()),
