@@ -28,6 +28,7 @@ mod shared_name;
 pub mod svg;
 pub(crate) mod target;
 pub(crate) mod together;
+mod unanswerable;
 mod warning;
 mod why_not;
 pub(crate) mod words;
@@ -42,10 +43,9 @@ pub use holder::{Holder, Lack, ListedRelease, Nearly};
 pub use image::{ChosenImage, ImageChoice};
 pub use one_version::{OneVersion, SharedPlugin, Takes};
 use refusal::is_zero;
-pub use refusal::{
-    Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span, Unanswerable,
-};
+pub use refusal::{Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span};
 pub use shared_name::SharedName;
+pub use unanswerable::{LastRead, Unanswerable};
 pub use warning::{Kept, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};
 

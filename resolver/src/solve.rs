@@ -161,7 +161,7 @@ pub(crate) fn resolve_beside(
     budget: Budget,
     company: Option<&Company<'_, '_>>,
 ) -> Result<Resolution, Unsolvable> {
-    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
+    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
     let meter = Meter::new(budget);
     let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
     if let Some(decision) = decide(&world, &meter).map_err(Unsolvable::GaveUp)? {
@@ -185,7 +185,7 @@ pub struct Prepared<'a>(World<'a>);
 impl<'a> Prepared<'a> {
     /// Reads what [`resolve`] would read.
     pub fn of(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unsolvable> {
-        World::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(request, gap))
+        World::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(catalog, request, gap))
     }
 
     /// The Paper that [`resolve`] would choose, else the proof that there is none; nothing is explained.
@@ -213,7 +213,7 @@ pub fn why_not_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<WhyNot, Unsolvable> {
-    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
+    let world = World::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
     let meter = Meter::new(budget);
     let asked = explain::Asked { catalog, world: &world, meter: &meter, company: None };
     explain::target::explain(&asked, target).map_err(Unsolvable::GaveUp)
@@ -243,13 +243,8 @@ pub(crate) fn outcome<'w>(
     Ok(world.paper_name(decision.chosen.paper).map(answer))
 }
 
-fn unanswerable(request: &Request, gap: Gap) -> Unsolvable {
-    Unsolvable::Unanswerable(Box::new(Unanswerable {
-        server: request.server.clone(),
-        fetch: gap.fetch.into_iter().collect(),
-        unseen: Vec::new(),
-        unread: gap.unread.into_iter().collect(),
-    }))
+fn unanswerable(catalog: &Catalog, request: &Request, gap: Gap) -> Unsolvable {
+    Unsolvable::Unanswerable(Box::new(Unanswerable::lacking(catalog, request, gap)))
 }
 
 /// What was decided.

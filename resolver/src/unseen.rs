@@ -4,8 +4,9 @@
 //! would have it is no answer yet: only the one that is chosen has to be brought.
 
 use crate::catalog::{Artifact, Catalog};
+use crate::explain::human::named;
 use crate::explain::{PaperName, Unanswerable};
-use crate::shelf::World;
+use crate::shelf::{Gap, World};
 use crate::solve::{Decision, Unsolvable};
 
 /// The 32 hex digits of a file of which an md5 is all that is known.
@@ -33,15 +34,11 @@ pub(crate) fn refuse_unseen(catalog: &Catalog, world: &World<'_>, decision: &Dec
     let place = decision.chosen.paper;
     let unseen = world.papers[place].build.filter(|build| announced_md5(&build.file).is_some());
     let Some(name) = unseen.and_then(|_| world.paper_name(place)) else { return Ok(()) };
-    let mut unanswerable = Unanswerable {
-        server: world.request.server.clone(),
-        fetch: Vec::new(),
-        unseen: Vec::new(),
-        unread: Vec::new(),
-    };
+    let (mut gap, mut unseen) = (Gap::default(), Vec::new());
     match catalog.unread.get(&subject(&name)) {
-        Some(because) => unanswerable.unread.push((crate::explain::human::named(&name), because.clone())),
-        None => unanswerable.unseen.push(name),
+        Some(because) => drop(gap.unread.insert((named(&name), because.clone()))),
+        None => unseen.push(name),
     }
+    let unanswerable = Unanswerable { unseen, ..Unanswerable::lacking(catalog, world.request, gap) };
     Err(Unsolvable::Unanswerable(Box::new(unanswerable)))
 }

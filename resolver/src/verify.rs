@@ -326,14 +326,7 @@ pub fn unmet(
 
 /// The catalog as the server sees it, if nothing is missing.
 fn world<'a>(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<World<'a>, Box<Unanswerable>> {
-    World::build(catalog, request, now).map_err(|gap| {
-        Box::new(Unanswerable {
-            server: request.server.clone(),
-            fetch: gap.fetch.into_iter().collect(),
-            unseen: Vec::new(),
-            unread: gap.unread.into_iter().collect(),
-        })
-    })
+    World::build(catalog, request, now).map_err(|gap| Box::new(Unanswerable::lacking(catalog, request, gap)))
 }
 
 fn server(lock: &Lock, world: &World<'_>) -> Vec<Unmet> {

@@ -108,8 +108,13 @@ fn build_plan(server: &CheckedServer, seen: &Observed, pace: Pace, now: Timestam
     let template = &seen.set.as_ref()?.spec.as_ref()?.template;
     let record = seen.pod_lock.clone().or_else(|| seen.settled_lock.clone())?;
     let rendered = Rendered { revision: seen.shape?.template, template: template.clone().into() };
-    let nothing_asked =
-        Unanswerable { server: record.lock.server.clone(), fetch: vec![], unseen: vec![], unread: vec![] };
+    let nothing_asked = Unanswerable {
+        server: record.lock.server.clone(),
+        fetch: vec![],
+        unseen: vec![],
+        unread: vec![],
+        known: vec![],
+    };
     let answer = Answer { lock: None, explanation: Explanation::Unanswerable(nothing_asked), solved: false };
     let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
     // A commit that has not taken effect is taken back: what it was decided upon does not hold any more.

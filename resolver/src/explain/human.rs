@@ -5,8 +5,8 @@
 
 use jiff::Timestamp;
 
-use super::words::UNSEEN;
-use super::{Explanation, PaperName, Unanswerable, few};
+use super::words::{UNSEEN, list, read};
+use super::{Explanation, LastRead, PaperName, Unanswerable, few};
 use crate::foreign::visible;
 use crate::software::Software;
 use crate::solve::GaveUp;
@@ -21,6 +21,9 @@ mod target;
 mod yes;
 
 pub use summary::LONGEST_SUMMARY;
+
+/// Further things that are known where an answer is not are counted, not listed.
+const MOST_KNOWN: usize = 5;
 
 /// The text for a person who asks at `now`; ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
@@ -76,16 +79,21 @@ impl Page {
     }
 
     fn unanswerable(&mut self, unanswerable: &Unanswerable) {
-        let server = &unanswerable.server;
+        let Unanswerable { server, fetch, unseen, unread, known } = unanswerable;
         self.line(&format!("no answer for {server}: some of what it needs is not known."));
-        for (project, because) in &unanswerable.unread {
+        for (project, because) in unread {
             self.line(&format!("  {project}  could not be read: {because}"));
         }
-        for key in &unanswerable.fetch {
+        for key in fetch {
             self.line(&format!("  {}  has not been fetched yet", key.shown()));
         }
-        for build in &unanswerable.unseen {
+        for build in unseen {
             self.line(&format!("  {}  {UNSEEN}; fetch the catalog once with a network", named(build)));
+        }
+        if !known.is_empty() {
+            let said = |LastRead { what, read_at }: &LastRead| format!("{what} ({})", read(*read_at, self.now));
+            let known: Vec<String> = known.iter().map(said).collect();
+            self.line(&format!("Known all the same: {}.", list(&known, MOST_KNOWN)));
         }
     }
 }

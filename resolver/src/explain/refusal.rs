@@ -457,21 +457,3 @@ pub struct Span {
     /// The newest; may be the same.
     pub to: Minecraft,
 }
-
-/// Why no metadata answers the question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Unanswerable {
-    /// The server as the request names it.
-    pub server: String,
-    /// Projects that the catalog does not hold yet: fetch them and ask again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fetch: Vec<ProjectKey>,
-    /// The build that would be chosen, whose bytes nobody has seen: its source gives an md5 only, which no lock rests on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unseen: Vec<PaperName>,
-    /// Projects and builds that could not be read, and why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<(String, String)>,
-}

@@ -80,7 +80,7 @@ fn given_up(gave_up: &GaveUp) -> Section {
 }
 
 fn unanswerable(unknown: &Unanswerable) -> Section {
-    let Unanswerable { server, fetch, unseen, unread } = unknown;
+    let Unanswerable { server, fetch, unseen, unread, known: _ } = unknown;
     let mut section = Section::titled(format!("no answer for {}: some of what it needs is not known", short(server)));
     section.left_head = "not known";
     section.left = unread.iter().map(|(project, because)| Card::new(Kind::Holds, project, because)).collect();

@@ -167,7 +167,7 @@ impl<'a> Decided<'_, 'a> {
         let company = self.company(group, seat);
         let world = match World::build(self.fleet.catalog, request, self.fleet.now) {
             Ok(world) => world,
-            Err(gap) => return Some(Err(unanswerable(request, gap))),
+            Err(gap) => return Some(Err(unanswerable(self.fleet.catalog, request, gap))),
         };
         let meter = Meter::new(self.budget);
         let asked =
@@ -237,7 +237,7 @@ impl<'a> Decided<'_, 'a> {
             Verdict::Aside => None,
             Verdict::Member(choice) => Some(choice),
         };
-        let world = World::build(catalog, request, now).map_err(|gap| unanswerable(request, gap))?;
+        let world = World::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
         let meter = Meter::new(self.budget);
         let asked = explain::Asked { catalog, world: &world, meter: &meter, company: Some(&company) };
         match choice {

@@ -133,7 +133,7 @@ fn why_not(why: &WhyNot, size: Size) -> String {
 }
 
 fn unknown(unanswerable: &Unanswerable, size: Size) -> String {
-    let Unanswerable { server, fetch, unseen, unread } = unanswerable;
+    let Unanswerable { server, fetch, unseen, unread, known: _ } = unanswerable;
     let mut missing: Vec<String> =
         unread.iter().map(|(project, because)| format!("{project} could not be read ({because})")).collect();
     missing.extend(fetch.iter().map(|key| format!("{} has not been fetched yet", key.shown())));

@@ -32,14 +32,30 @@ fn lists_are_bounded_and_keep_the_newest() {
     assert_eq!(words::spans(&spans), "2 older ranges, 1.16.5, 1.20.4, 1.21.1 and 26.2");
 }
 
+fn unread_beside(unread: Vec<(String, String)>, known: Vec<LastRead>) -> Explanation {
+    let (server, fetch, unseen) = ("games/lobby".to_owned(), Vec::new(), Vec::new());
+    Explanation::Unanswerable(Unanswerable { server, fetch, unseen, unread, known })
+}
+
+#[test]
+fn beside_what_could_not_be_read_stands_what_is_known_and_since_when() {
+    let read = |what: &str, read_at: &str| LastRead { what: what.to_owned(), read_at: at(read_at) };
+    let known = vec![read("Paper", "2026-01-20T09:12:00Z"), read("modrinth/shop", "2026-01-18T23:30:00Z")];
+    let unread = vec![("modrinth/warps".to_owned(), "it answers 503".to_owned())];
+    assert_eq!(
+        render(&unread_beside(unread, known), at("2026-01-20T18:00:00Z")),
+        "no answer for games/lobby: some of what it needs is not known.\n  \
+         modrinth/warps  could not be read: it answers 503\n\
+         Known all the same: Paper (read today 09:12 UTC) and modrinth/shop (read on 18 January 2026).\n"
+    );
+}
+
 #[test]
 fn what_an_author_puts_into_a_title_moves_no_cursor_and_makes_no_line() {
-    let server = "games/lobby".to_owned();
     let project = "modrinth/via".to_owned();
     let because = "Via\u{1b}[2J\u{9b}1A\u{202e}Version\nPaper runs\u{7}".to_owned();
     let unread = vec![(project, because)];
-    let unread = Explanation::Unanswerable(Unanswerable { server, fetch: Vec::new(), unseen: Vec::new(), unread });
-    let text = render(&unread, at("2026-01-20T18:00:00Z"));
+    let text = render(&unread_beside(unread, Vec::new()), at("2026-01-20T18:00:00Z"));
     assert_eq!(text.lines().nth(1), Some("  modrinth/via  could not be read: Via[2J1AVersionPaper runs"));
     assert_eq!(text.lines().count(), 2, "{text}");
 }
