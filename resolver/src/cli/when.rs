@@ -329,7 +329,13 @@ impl Timetable<'_> {
             (false, false) => Some(format!("With one of these {short} is changed {}.", when.in_words())),
             (false, true) => None,
         };
-        let later = (!later.is_empty()).then(|| "What solves itself comes in the first window after that.".to_owned());
+        let later = (!later.is_empty()).then(|| {
+            // The operator tells the next window only: of a later one there is what is written.
+            let are_told = comes.is_some() && matches!(when, When::Windows { .. });
+            let written = || format!(" ({}){}", schedule.windows.join("; "), unless(&schedule.blackouts));
+            let windows = if are_told { String::new() } else { written() };
+            format!("What solves itself comes in the first window after that{windows}.")
+        });
         let leaps = matches!(explanation, Explanation::Solved(solved) if is_one_way(solved))
             || hints.iter().any(|hint| hint.no_way_back_to.is_some());
         let no_copy = (leaps && schedule.no_copy).then(|| NO_COPY.to_owned());

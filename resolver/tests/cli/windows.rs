@@ -59,8 +59,13 @@ fn what_solves_itself_after_a_window_comes_in_the_one_after_that() {
     let waits = lobby_with_copies()
         .replace(STATUS, &format!("{STATUS}{NEXT}"))
         .replace("updateStrategy: auto\n", "updateStrategy: auto\n  updateDelay: 720h\n");
-    let end = end(&waits, &["--without", "griefprevention"]);
-    assert!(end.ends_with(" What solves itself comes in the first window after that."), "{end}");
+    let told = end(&waits, &["--without", "griefprevention"]);
+    let written = "(0 4 * * 0 UTC, for 1h)";
+    let later = format!(" What solves itself comes in the first window after that {written}.");
+    assert!(told.ends_with(&later), "{told}");
+    // Nobody has told of a window, so they are named once already.
+    let untold = end(&waits.replace(NEXT, ""), &["--without", "griefprevention"]);
+    assert_eq!(untold.matches(written).count(), 1, "{untold}");
 }
 
 #[test]
