@@ -1,6 +1,7 @@
 //! Pure. The built-in tables against the recording. The least ViaVersion of each ViaBackwards release, one tiny world for each row
 //! of the table: recorded are 57, the 56 releases of the table and `HEAD`, the main branch on the day of reading, which is no
-//! release and so stands in no table. And the `WorldEdit` that each `WorldGuard` release was built against, row by row.
+//! release and so stands in no table. And row by row the `WorldEdit` that each `WorldGuard` release was built against, and the
+//! `ViaVersion` and the `ViaBackwards` of each `ViaRewind`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use serde::Deserialize;
 use super::recorded::{read, request};
 use super::{at, mostly_releases, numbers};
 
-/// The tags of `ViaVersion`, what the code at each of `ViaBackwards` checks, and what each of `WorldGuard` is built against.
+/// The tags of `ViaVersion`, what the code at each of `ViaBackwards` checks, and what each of `WorldGuard` and of `ViaRewind` is
+/// built against.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
@@ -23,15 +25,26 @@ struct Row {
     #[serde(rename = "ref")]
     tag: String,
     commit: String,
+    #[serde(default)]
+    depend: Vec<String>,
     needs_at_run_time: Option<BTreeMap<String, String>>,
     compiled_against: Option<BTreeMap<String, String>>,
 }
 
-/// The table: release, least `ViaVersion`, commit.
+/// A row of a table: release, least version of the other plugin, commit.
+type Least = (String, String, String);
+
+/// The table.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Table {
-    at_least: Vec<(String, String, String)>,
+    at_least: Vec<Least>,
+}
+
+/// The row that the build files of a tag give, if they name the other plugin.
+fn built_against(tag: &Row, other: &str) -> Option<Least> {
+    let least = tag.compiled_against.as_ref()?.get(other)?;
+    Some((tag.tag.clone(), least.clone(), tag.commit.clone()))
 }
 
 /// One Paper, and of each plugin only the releases of these versions, all listed for it, each published an hour after the one before.
@@ -99,11 +112,24 @@ fn each_row_of_the_table_takes_the_least_viaversion_and_refuses_the_one_below() 
 fn each_row_of_worldguard_is_what_its_tag_is_built_against_and_no_tag_lacks_a_row() {
     let tags: Vec<Row> = read("plugins/facts.json");
     let table: Table = serde_json::from_str(include_str!("../../src/overlay/worldguard.json")).unwrap();
-    let built = tags.iter().filter(|tag| tag.repo == "EngineHub/WorldGuard").filter_map(|tag| {
-        let worldedit = tag.compiled_against.as_ref()?.get("WorldEdit")?;
-        Some((tag.tag.clone(), worldedit.clone(), tag.commit.clone()))
-    });
+    let of_worldguard = tags.iter().filter(|tag| tag.repo == "EngineHub/WorldGuard");
+    let built = of_worldguard.filter_map(|tag| built_against(tag, "WorldEdit"));
     let (head, releases): (Vec<_>, Vec<_>) = built.partition(|(tag, _, _)| tag == "HEAD");
     assert_eq!((head.len(), releases.len()), (1, 9));
     assert_eq!(table.at_least, releases);
+}
+
+#[test]
+fn each_row_of_viarewind_is_what_its_tag_is_built_against_and_no_tag_that_requires_it_lacks_a_row() {
+    let tags: Vec<Row> = read("plugins/viarewind.json");
+    for (other, table, rows) in [
+        ("ViaVersion", include_str!("../../src/overlay/viarewind-viaversion.json"), 26),
+        ("ViaBackwards", include_str!("../../src/overlay/viarewind-viabackwards.json"), 23),
+    ] {
+        let table: Table = serde_json::from_str(table).unwrap();
+        let requires = tags.iter().filter(|tag| tag.depend.iter().any(|name| name == other));
+        let built: Vec<Least> = requires.filter_map(|tag| built_against(tag, other)).collect();
+        assert_eq!(built.len(), rows, "{other}");
+        assert_eq!(table.at_least, built, "{other}");
+    }
 }
