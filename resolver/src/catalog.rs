@@ -109,6 +109,16 @@ impl Catalog {
         Some((project, release))
     }
 
+    /// What the list of a software's builds is called and why it could not be read, if that is why no build is known.
+    pub(crate) fn builds_unread(&self, software: Software) -> Option<(String, String)> {
+        if !self.versions(software).is_empty() {
+            return None;
+        }
+        let list = software.list();
+        let because = self.unread.get(&list)?.clone();
+        Some((list, because))
+    }
+
     /// Why the project that `key` names could not be read, if that was so.
     pub fn unread_because(&self, key: &ProjectKey) -> Option<&str> {
         let full = key.to_string();

@@ -48,6 +48,15 @@ impl Software {
         Self::ALL.into_iter().filter(needed).collect()
     }
 
+    /// What the list of its builds is called where that could not be read ([`crate::catalog::Catalog::unread`]): `fill/paper`.
+    pub(crate) fn list(self) -> String {
+        let site = match self {
+            Self::Purpur => "purpur",
+            Self::Paper | Self::Folia | Self::Velocity => "fill",
+        };
+        format!("{site}/{}", self.project())
+    }
+
     /// Whether it is Paper, which no text has to name.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
     pub(crate) fn is_paper(&self) -> bool {

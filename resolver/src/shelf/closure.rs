@@ -78,6 +78,7 @@ pub(super) fn stock<'a>(
     gap: &mut Gap,
 ) -> Stock<'a> {
     let catalog = judgements.catalog;
+    gap.unread.extend(catalog.builds_unread(request.software));
     let mut asked = asked_for(judgements, request, warnings, gap);
     let companions = Companions::of_server(catalog, request, &asked, warnings);
     for (place, (_, rules)) in &mut asked {

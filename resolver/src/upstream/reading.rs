@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::cache::Found;
 use super::listing::Listing;
-use super::{FetchError, Upstream, in_words};
+use super::{FetchError, in_words};
 use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -105,7 +105,7 @@ impl Reading {
             }
         }
         for Unread { minecraft, error, cached_since } in unread {
-            let list = format!("{}/{}", Upstream::of_builds(software).as_str(), software.project());
+            let list = software.list();
             let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
             self.note(subject, error, cached_since);
         }
