@@ -431,7 +431,7 @@ pub enum Reason {
         /// The newest version that would do.
         newest: String,
     },
-    /// A project has no release at all.
+    /// A project has no release that this software could run.
     NoRelease {
         /// Plugin name.
         plugin: String,

@@ -169,7 +169,7 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
             (format!("{plugin}, for {}", spans(papers)), format!("only {which} would do"))
         }
-        Reason::NoRelease { plugin, .. } => (plugin.clone(), "has no release at all".to_owned()),
+        Reason::NoRelease { plugin, .. } => (plugin.clone(), format!("has no release for {software}")),
     };
     let mut lines = vec![line];
     if let Reason::NotListed { both: Some(both), papers, .. } = reason {
