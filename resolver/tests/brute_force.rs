@@ -37,6 +37,8 @@ mod known;
 mod known_files;
 #[path = "support/loading.rs"]
 mod loading;
+#[path = "brute_force/lost.rs"]
+mod lost;
 #[path = "support/membership.rs"]
 mod membership;
 #[path = "support/needs.rs"]
@@ -211,7 +213,7 @@ fn try_all(seeds: std::ops::Range<u64>) {
     let all = seeds.end - seeds.start;
     for seed in seeds {
         if seed % ONE_IN == 0
-            && let Some(pair) = joint::pair(seed)
+            && let Some(pair) = lost::pair(seed)
         {
             match pair_fault(&pair, JUST_THE_SET * 4) {
                 Some(Err(first)) => {
@@ -220,11 +222,11 @@ fn try_all(seeds: std::ops::Range<u64>) {
                     let fault = found(&small).unwrap_or(first);
                     panic!("two servers of seed {seed}: {fault}\n\n{}", small.to_saved());
                 }
-                Some(Ok(outcomes)) => census.count_pair(&outcomes),
+                Some(Ok(outcomes)) => census.count_pair(&pair, &outcomes),
                 None => {}
             }
         }
-        let problem = generate::problem(seed);
+        let problem = lost::problem(seed);
         match fault(&problem, JUST_THE_SET) {
             Ok(outcome) => {
                 tally.count(&outcome);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use resolver::catalog::{Dependency, DependencyKind, Project, Release, Source};
-use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginWish};
+use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginWish, Request};
 use resolver::software::Software;
 use resolver::unmanaged::UnmanagedPlugins;
 
+use super::joint::Pair;
 use super::needs::least_viaversion;
 use super::oracle::Outcome;
 use super::problem::Problem;
@@ -15,7 +16,7 @@ use super::rules::{Book, place_of, runs};
 use super::texts;
 
 /// Kinds of problems and answers, and in how many of ten thousand problems each has to come up.
-const LEAST: [(&str, u64); 49] = [
+const LEAST: [(&str, u64); 53] = [
     ("a project of Hangar", 1500),
     ("a project of Hangar that needs another one", 300),
     ("a project of Hangar in two channels", 600),
@@ -60,11 +61,15 @@ const LEAST: [(&str, u64); 49] = [
     ("a chosen release beside such a file", 300),
     ("a plugin that stays for the page of such a file", 2),
     ("a plugin that the page of such a file requires and nobody is", 4),
+    ("a running release that its page has lost", 300),
+    ("a chosen release that its page has lost", 20),
     ("two servers", 300),
     ("two servers of which both move", 100),
     ("two servers of which one is set aside", 30),
     ("two servers of which one leaves a plugin behind", 100),
     ("two servers that both move, and one leaves a plugin behind", 20),
+    ("two servers of which one keeps a release that its page has lost", 2),
+    ("two servers that keep one release that its page has lost", 1),
 ];
 
 /// How often each kind has come up.
@@ -208,6 +213,8 @@ impl Census {
         self.note("a file of one's own whose release is known and whose plugin nobody asks for", known);
         self.note("a chosen release beside such a file", known && !chosen.is_empty());
         self.count_for_pages(problem, chosen);
+        self.note("a running release that its page has lost", lost(request).next().is_some());
+        self.note("a chosen release that its page has lost", lost(request).any(|id| chosen.contains(id)));
         let running = request.running.as_ref().and_then(|running| running.java);
         self.note("a pinned image", request.image.is_some());
         let held = request.image.is_none() && request.image_policy != ImagePolicy::Follow && running.is_some();
@@ -231,7 +238,7 @@ impl Census {
     }
 
     /// Notes what two servers came to.
-    pub(crate) fn count_pair(&mut self, outcomes: &[Outcome; 2]) {
+    pub(crate) fn count_pair(&mut self, pair: &Pair, outcomes: &[Outcome; 2]) {
         let moves = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Chosen { .. })).count();
         self.note("two servers", true);
         self.note("two servers of which both move", moves == 2);
@@ -241,6 +248,12 @@ impl Census {
         let one_leaves = outcomes.iter().any(leaves);
         self.note("two servers of which one leaves a plugin behind", one_leaves);
         self.note("two servers that both move, and one leaves a plugin behind", one_leaves && moves == 2);
+        let keeps =
+            |outcome: &Outcome, id| matches!(outcome, Outcome::Chosen { releases, .. } if releases.contains(id));
+        let keep = |id| outcomes.iter().filter(|outcome| keeps(outcome, id)).count();
+        let most = pair.requests.iter().flat_map(lost).map(keep).max();
+        self.note("two servers of which one keeps a release that its page has lost", most == Some(1));
+        self.note("two servers that keep one release that its page has lost", most == Some(2));
     }
 
     /// Fails when one of the kinds has come up too rarely in so many problems.
@@ -251,6 +264,11 @@ impl Census {
         }
         assert_eq!(self.0.len(), LEAST.len(), "{:?}", self.0);
     }
+}
+
+/// The ids of what runs and pages have lost, as far as the lock that runs knows it.
+fn lost(request: &Request) -> impl Iterator<Item = &String> {
+    request.running.iter().flat_map(|running| &running.lost).map(|lost| &lost.release.id)
 }
 
 /// Whether a release is old enough itself, and what came out of a plugin that belongs to it in the same hour is not.

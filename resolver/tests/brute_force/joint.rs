@@ -12,7 +12,7 @@ use resolver::version::Minecraft;
 use super::generate::{self, Dice};
 use super::oracle::{self, Open, Outcome, Question};
 use super::problem::Problem;
-use super::rules::{Book, age, place_of, runs};
+use super::rules::{Book, age, all_that_runs, place_of, runs};
 use super::saved::saved;
 use super::software;
 
@@ -203,7 +203,7 @@ impl<'a> Search<'_, 'a> {
         let Pair { catalog, requests, .. } = self.pair;
         let one = &self.books[seat].members[member];
         let of_it = || requests[seat].plugins.iter().filter(|wish| place_of(catalog, &wish.key) == Some(one.place));
-        let runs_one = one.project.releases.iter().any(|release| runs(&requests[seat], release));
+        let runs_one = all_that_runs(&requests[seat], one.project).next().is_some();
         let holds = runs_one && of_it().any(|wish| wish.hold.is_some());
         if holds || self.questions[seat].open[member] != Open::Must {
             return BTreeSet::new();
@@ -323,7 +323,7 @@ impl<'a> Search<'_, 'a> {
         let Some(running) = &request.running else { return bounds };
         let paper = book.papers.iter().position(|paper| *paper.minecraft == running.minecraft);
         for (at, member) in book.members.iter().enumerate().filter(|(at, _)| self.partner(aside, *at).is_some()) {
-            let runs = member.project.releases.iter().filter(|release| runs(request, release));
+            let runs = all_that_runs(request, member.project);
             let listed = member
                 .usable
                 .iter()

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::generate::{self, Dice, NAMES};
 use super::problem::Problem;
-use super::{checker, rules, software};
+use super::{checker, lost, rules, software};
 
 /// Whole answers of one property, with every hint solved again.
 const ANSWERS: u64 = 1_000;
@@ -40,8 +40,17 @@ pub(super) fn said(problem: &Problem) -> String {
 
 /// Tries a property on many problems; what fails is shrunk and written as a scenario.
 pub(super) fn always(first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
+    always_of(generate::problem, first, property);
+}
+
+/// The same where pages may have lost what runs.
+fn always_with_lost(first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
+    always_of(lost::problem, first, property);
+}
+
+fn always_of(drawn: fn(u64) -> Problem, first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
     for seed in first..first + ANSWERS {
-        let mut problem = generate::problem(seed);
+        let mut problem = drawn(seed);
         // What is not an answer yet has no properties; that it becomes one is tried beside trying everything.
         software::see_all(&mut problem.catalog);
         if let Err(fault) = property(&problem) {
@@ -72,13 +81,14 @@ pub(super) fn shuffled(problem: &Problem, seed: u64) -> Problem {
     }
     if let Some(running) = &mut other.request.running {
         dice.shuffle(&mut running.releases);
+        dice.shuffle(&mut running.lost);
     }
     other
 }
 
 #[test]
 fn the_order_of_the_input_changes_no_byte_of_lock_json_and_text() {
-    always(1_000_000, |problem| {
+    always_with_lost(1_000_000, |problem| {
         let (one, other) = (said(problem), said(&shuffled(problem, 7)));
         if one == other { Ok(()) } else { Err(format!("{one}\n-- and in another order --\n{other}")) }
     });
@@ -100,7 +110,7 @@ pub(super) fn with_an_unrelated_project(catalog: &Catalog) -> Catalog {
 
 #[test]
 fn an_unrelated_project_changes_no_byte_of_lock_json_and_text() {
-    always(2_000_000, |problem| {
+    always_with_lost(2_000_000, |problem| {
         let more = Problem { catalog: with_an_unrelated_project(&problem.catalog), ..problem.clone() };
         let (one, other) = (said(problem), said(&more));
         if one == other { Ok(()) } else { Err(format!("{one}\n-- and with an unrelated project --\n{other}")) }
@@ -382,7 +392,7 @@ fn a_no_names_all_that_rule_it_out() {
 
 #[test]
 fn every_explanation_survives_json() {
-    always(10_000_000, |problem| {
+    always_with_lost(10_000_000, |problem| {
         let explanation = explanation(&answer(problem));
         let text = serde_json::to_string(&explanation).unwrap();
         let back: Explanation = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;

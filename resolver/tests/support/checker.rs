@@ -14,24 +14,10 @@ use super::texts;
 
 /// Everything that is wrong with a lock; empty: it satisfies the request.
 pub(crate) fn complaints(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
-    match Book::open(&with_lost(catalog, request), request, now) {
+    match Book::open(catalog, request, now) {
         Ok(book) => complaints_by(&book, lock, None),
         Err(Unknown) => vec!["nobody can know yet: something is not read".to_owned()],
     }
-}
-
-/// The catalog with what the server runs and pages have lost: as a release without a date and a list of the Minecraft that it runs on.
-fn with_lost(catalog: &Catalog, request: &Request) -> Catalog {
-    let mut catalog = catalog.clone();
-    for lost in request.running.iter().flat_map(|running| &running.lost) {
-        let project = catalog.projects.iter_mut().find(|project| project.key == lost.project);
-        if let Some(project) = project
-            && project.releases.iter().all(|release| release.id != lost.release.id)
-        {
-            project.releases.push(lost.release.clone());
-        }
-    }
-    catalog
 }
 
 /// The same, with the rules at hand; and with what is told beside the lock, whether that is so.

@@ -9,7 +9,7 @@ use resolver::unmanaged::{UnmanagedJar, UnmanagedPlugins};
 use super::membership::out;
 use super::needs::{BuiltIn, Leads, Needs, built_in, guessed, is_called};
 use super::own_jars::release_of;
-use super::rules::runs;
+use super::rules::all_that_runs;
 use super::texts;
 
 /// A JAR of people's own that is a release of a project.
@@ -85,8 +85,7 @@ impl<'a> Needs<'a> {
     /// Whether a release goes beside all files, but those beside which what runs does not go either.
     pub(super) fn goes_beside_files(&self, place: usize, release: &Release) -> bool {
         self.files.iter().all(|file| {
-            let mut running =
-                self.catalog.projects[place].releases.iter().filter(|release| runs(self.request, release));
+            let mut running = all_that_runs(self.request, &self.catalog.projects[place]);
             self.go_together(file, place, release) || running.any(|other| !self.go_together(file, place, other))
         })
     }

@@ -12,7 +12,9 @@ use super::loading::{has_list, loads};
 use super::needs::Needs;
 use super::own_jars::{self, ByPage, Kept};
 use super::papers::{starts_on, verifiable};
-use super::rules::{Member, Terms, Unknown, age, is_about, place_in_order, place_of, published, runs};
+use super::rules::{
+    Member, Terms, Unknown, age, all_that_runs, is_about, lost, place_in_order, place_of, published, runs,
+};
 use super::texts::{self, Key};
 
 /// The objects and the terms of what is asked for, by place.
@@ -143,7 +145,7 @@ impl<'a> Membership<'a> {
             }
             // To hold what does not run means nothing.
             let held = wishes.iter().any(|wish| wish.hold.is_some())
-                && self.catalog.projects[place].releases.iter().any(|release| runs(self.request, release));
+                && all_that_runs(self.request, &self.catalog.projects[place]).next().is_some();
             let terms = Terms {
                 software: self.request.software,
                 channel: decides.channel,
@@ -208,7 +210,10 @@ impl<'a> Membership<'a> {
                     .files(release)
                     .is_some_and(|files| files.iter().all(|file| verifiable(file.file) && file.java.is_none_or(starts)))
         };
-        let best = out.iter().filter(|release| sound(release)).map(|release| release.channel).max();
+        // What its page has lost says nothing of how stable the rest is.
+        let gone = lost(self.request, &self.catalog.projects[place]).map(|gone| &gone.id);
+        let on_page = out.iter().filter(|release| gone != Some(&release.id));
+        let best = on_page.filter(|release| sound(release)).map(|release| release.channel).max();
         let channel = best.map_or(terms.channel, |best| best.min(terms.channel));
         let on_channel = |release: &Release| sound(release) && release.channel >= channel;
         let by_rule = |release: &Release| {
@@ -282,10 +287,10 @@ impl<'a> Membership<'a> {
     }
 }
 
-/// Everything of a project that is out, oldest first.
-pub(super) fn out<'a>(request: &Request, project: &'a Project, now: Timestamp) -> Vec<&'a Release> {
+/// Everything of a project that is out, oldest first, and what runs and its page has lost.
+pub(super) fn out<'a>(request: &'a Request, project: &'a Project, now: Timestamp) -> Vec<&'a Release> {
     let is_out = |release: &&Release| published(release) <= now || runs(request, release);
-    let mut out: Vec<&Release> = project.releases.iter().filter(is_out).collect();
+    let mut out: Vec<&Release> = project.releases.iter().chain(lost(request, project)).filter(is_out).collect();
     out.sort_by_cached_key(|release| place_in_order(release));
     out
 }

@@ -15,7 +15,7 @@ use resolver::version::Minecraft;
 use super::called::Called;
 use super::known_files::KnownFile;
 use super::loading::is_meant_for;
-use super::rules::{Terms, Unknown, place_of, published, runs};
+use super::rules::{Terms, Unknown, lost, place_of, published, runs};
 use super::texts;
 
 /// A file that comes, with what is known from inside it.
@@ -317,9 +317,11 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Whether a project has anything for servers of this kind.
+    /// Whether a project has anything for servers of this kind, be it only what runs and its page has lost.
     pub(super) fn is_for_us(&self, place: usize) -> bool {
-        self.catalog.projects[place].releases.iter().any(|release| is_meant_for(self.request.software, release))
+        let project = &self.catalog.projects[place];
+        let mut all = project.releases.iter().chain(lost(self.request, project));
+        all.any(|release| is_meant_for(self.request.software, release))
     }
 
     fn unread(&self, key: &ProjectKey) -> bool {
@@ -338,8 +340,8 @@ impl<'a> Needs<'a> {
             .map(|project| ProjectKey { source, project: project.clone() })
             .collect();
         let holds = |project: &Project| {
-            project.key.source == source
-                && project.releases.iter().any(|release| Some(&release.id) == line.version_id.as_ref())
+            let mut all = project.releases.iter().chain(lost(self.request, project));
+            project.key.source == source && all.any(|release| Some(&release.id) == line.version_id.as_ref())
         };
         let found = keys
             .iter()
@@ -433,6 +435,8 @@ impl<'a> Needs<'a> {
 /// the dates say one.
 pub(super) fn guessed<'a>(release: &Release, out: &[&'a Release]) -> (Option<&'a Release>, BTreeSet<&'a str>) {
     let same_night = published(release).checked_add(SignedDuration::from_hours(1)).unwrap();
-    let newest = out.iter().rposition(|via| via.channel == release.channel && published(via) <= same_night);
+    // Of what its page has lost nobody knows the day.
+    let dated = |via: &Release| via.published.is_some_and(|date| date <= same_night);
+    let newest = out.iter().rposition(|via| via.channel == release.channel && dated(via));
     (newest.map(|newest| out[newest]), out[newest.unwrap_or(0)..].iter().map(|via| via.id.as_str()).collect())
 }

@@ -82,6 +82,18 @@ pub(crate) fn runs(request: &Request, release: &Release) -> bool {
     request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
 }
 
+/// The release of a project that runs and that its page has lost, as the lock knows it.
+pub(crate) fn lost<'a>(request: &'a Request, project: &Project) -> Option<&'a Release> {
+    let mut known = request.running.iter().flat_map(|running| &running.lost);
+    let known = &known.find(|lost| lost.project == project.key)?.release;
+    project.releases.iter().all(|release| release.id != known.id).then_some(known)
+}
+
+/// All of a project that the server runs, whether its page has it still or not.
+pub(crate) fn all_that_runs<'a>(request: &'a Request, project: &'a Project) -> impl Iterator<Item = &'a Release> {
+    project.releases.iter().chain(lost(request, project)).filter(move |release| runs(request, release))
+}
+
 impl<'a> Book<'a> {
     pub(crate) fn open(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unknown> {
         let mut papers: Vec<Paper<'a>> = builds(catalog, request.software)
@@ -196,14 +208,17 @@ impl<'a> Book<'a> {
     }
 }
 
+/// Whether a page dates it (what pages have lost counts as older), whether it is for no snapshot, when it came out, its version.
+pub(crate) type Age = (bool, bool, Timestamp, Key);
+
 /// What orders the releases of a project; uploads of one version at one instant are equal.
-pub(crate) fn age(release: &Release) -> (bool, Timestamp, Key) {
+pub(crate) fn age(release: &Release) -> Age {
     let version = &release.version;
-    (!texts::for_a_snapshot(version), published(release), Key::of(version))
+    (release.published.is_some(), !texts::for_a_snapshot(version), published(release), Key::of(version))
 }
 
 /// What orders all of them.
-pub(crate) fn place_in_order(release: &Release) -> ((bool, Timestamp, Key), String) {
+pub(crate) fn place_in_order(release: &Release) -> (Age, String) {
     (age(release), release.id.clone())
 }
 

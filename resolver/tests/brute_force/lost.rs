@@ -1,0 +1,85 @@
+//! Pure. Random problems in which pages have lost what runs. By dice of their own, so that all else of a problem stays what it is
+//! without.
+
+use resolver::catalog::{Catalog, Release, Source};
+use resolver::request::{LostRelease, Request, RunsOn};
+
+use super::generate::{self, Dice};
+use super::joint::{self, Pair};
+use super::papers::verifiable;
+use super::problem::Problem;
+use super::rules::{all_that_runs, place_of, runs};
+
+/// The problem of a seed, in which pages may have lost something.
+pub(crate) fn problem(seed: u64) -> Problem {
+    let mut problem = generate::problem(seed);
+    let Problem { catalog, request, now: _ } = &mut problem;
+    let mut dice = Dice::new(seed ^ 0x0010_57E0);
+    if dice.chance(30) {
+        scatter(&mut dice, catalog, std::slice::from_mut(request));
+    }
+    problem
+}
+
+/// The pair of a seed, in which pages may have lost something; `None`: its servers share nothing.
+pub(crate) fn pair(seed: u64) -> Option<Pair> {
+    let mut pair = joint::pair(seed)?;
+    let mut dice = Dice::new(seed ^ 0x0010_57E2);
+    if dice.chance(50) {
+        scatter(&mut dice, &mut pair.catalog, &mut pair.requests);
+    }
+    Some(pair)
+}
+
+/// Takes releases that run from some of the pages. All servers that run one know the same of it.
+fn scatter(dice: &mut Dice, catalog: &mut Catalog, requests: &mut [Request]) {
+    for at in 0..catalog.projects.len() {
+        // A file by its URL is its own page.
+        if catalog.projects[at].key.source == Source::Url || !dice.chance(50) {
+            continue;
+        }
+        let run = |release: &Release| requests.iter().any(|request| runs(request, release));
+        let Some(place) = catalog.projects[at].releases.iter().position(run) else { continue };
+        let gone = catalog.projects[at].releases.remove(place);
+        // A proxy keeps nothing so.
+        let keeps = |request: &Request| {
+            let running = request.running.as_ref().filter(|_| runs(request, &gone));
+            running.is_some_and(|running| running.software.is_minecraft())
+        };
+        let mut known = None;
+        for request in requests.iter_mut().filter(|request| keeps(request)) {
+            known = known.or_else(|| known_by(dice, catalog, request, (at, &gone)));
+            if let (Some(running), Some(known)) = (&mut request.running, &known) {
+                running.lost.push(known.clone());
+            }
+        }
+    }
+}
+
+/// What the lock of a server knows of a release of the project at this place.
+fn known_by(
+    dice: &mut Dice,
+    catalog: &Catalog,
+    request: &Request,
+    (at, gone): (usize, &Release),
+) -> Option<LostRelease> {
+    let running = request.running.as_ref()?;
+    let project = &catalog.projects[at];
+    let mut came_for_it = Vec::new();
+    for (place, other) in catalog.projects.iter().enumerate() {
+        let asked = request.plugins.iter().any(|wish| place_of(catalog, &wish.key) == Some(place));
+        let came = place != at && !asked && all_that_runs(request, other).next().is_some();
+        if came && other.key.source == project.key.source && dice.chance(60) {
+            came_for_it.push(other.id.clone());
+        }
+    }
+    // A lock has no file without a checksum.
+    let files = gone.file.iter().chain(gone.further.iter().map(|jar| &jar.file)).filter(|file| verifiable(file));
+    LostRelease::new(
+        project.key.clone(),
+        (gone.id.clone(), gone.version.clone()),
+        RunsOn { software: running.software, minecraft: &running.minecraft, java: running.java },
+        came_for_it,
+        files.cloned(),
+    )
+}
