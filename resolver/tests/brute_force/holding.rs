@@ -6,6 +6,7 @@ use resolver::request::VersionWish;
 use resolver::version::Minecraft;
 use resolver::why_not;
 
+use super::because::Tried;
 use super::problem::Problem;
 use super::properties::{always, answer, can_stand_alone, forced, is_no, is_yes, keeps_its_word, objects_of};
 use super::ready::{are_ready, made_usable};
@@ -36,7 +37,7 @@ fn nobody_else_holds(problem: &Problem, minecraft: &Minecraft, holders: &[Holder
     if are_ready(&without, minecraft, &rest) { Ok(()) } else { Err(format!("{rest:?} are not ready for {minecraft}")) }
 }
 
-fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
+fn holders_hold(problem: &Problem, solved: &Solved, tried: &Tried) -> Result<(), String> {
     for newer in &solved.newer_paper {
         let usable = newer.unusable.as_ref().map(|_| made_usable(problem, &newer.minecraft));
         let problem = usable.as_ref().unwrap_or(problem);
@@ -47,6 +48,7 @@ fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
         if is_yes(&forced(problem, &newer.minecraft, &|_| true)) {
             return Err(format!("{} can be forced although it is held", newer.minecraft));
         }
+        tried.note("a held Paper");
         if !can_stand_alone(problem) {
             continue;
         }
@@ -68,6 +70,7 @@ fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
             if is_yes(&forced(problem, &newer.minecraft, &|wish| objects.contains(&wish.object))) {
                 return Err(format!("{} alone does not hold {}", holder.name, newer.minecraft));
             }
+            tried.note("one who holds it alone");
         }
         if !together.is_empty() && is_yes(&forced(problem, &newer.minecraft, &|wish| together.contains(&wish.object))) {
             return Err(format!("{together:?} do not hold {} together", newer.minecraft));
@@ -78,14 +81,17 @@ fn holders_hold(problem: &Problem, solved: &Solved) -> Result<(), String> {
 
 #[test]
 fn who_holds_a_newer_paper_really_does() {
+    let tried = Tried::default();
     always(6_000_000, |problem| match answer(problem) {
-        Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => holders_hold(problem, &solved),
+        Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => holders_hold(problem, &solved, &tried),
         Ok(_) | Err(_) => Ok(()),
     });
+    tried.are_enough(&[("a held Paper", 20), ("one who holds it alone", 20)]);
 }
 
 #[test]
 fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
+    let tried = Tried::default();
     always(7_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
         for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
@@ -118,16 +124,18 @@ fn a_newer_release_that_was_not_taken_cannot_be_forced_in() {
             {
                 return Err(format!("{} {} does not go together with nobody", plugin.name, newer.version));
             }
+            tried.note("a newer release");
         }
         Ok(())
     });
+    tried.are_enough(&[("a newer release", 20)]);
 }
 
 fn texts_equal(a: &str, b: &str) -> bool {
     super::texts::pin_means(a, b)
 }
 
-fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
+fn target_is_true(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), String> {
     let asked = forced(problem, &why.target, &|_| true);
     let possible = answer(&asked).is_ok();
     if let Some(shared) = &why.shared_name
@@ -174,18 +182,24 @@ fn target_is_true(problem: &Problem, why: &WhyNot) -> Result<(), String> {
             pinned = forced(&pinned, why.nearest.first().unwrap_or(&why.target), &|_| true);
         }
         keeps_its_word(&pinned, hint)?;
+        tried.note("a hint");
     }
+    tried.note(if why.possible { "nothing against it" } else { "something against it" });
+    why.holders.iter().for_each(|_| tried.note("a holder"));
     Ok(())
 }
 
 #[test]
 fn every_why_not_is_true() {
+    let tried = Tried::default();
     always(8_000_000, |problem| {
         for version in &problem.catalog.paper {
             if let Ok(why) = why_not(&problem.catalog, &problem.request, &version.minecraft, problem.now) {
-                target_is_true(problem, &why)?;
+                target_is_true(problem, &why, &tried)?;
             }
         }
         Ok(())
     });
+    let kinds = ["a hint", "a holder", "nothing against it", "something against it"];
+    tried.are_enough(&kinds.map(|kind| (kind, 20)));
 }

@@ -11,6 +11,7 @@ use resolver::unmanaged::UnmanagedPlugins;
 use resolver::{Resolution, Unsolvable, resolve};
 use serde_json::Value;
 
+use super::because::Tried;
 use super::generate::{self, Dice, NAMES};
 use super::problem::Problem;
 use super::{checker, lost, rules, software};
@@ -272,6 +273,7 @@ pub(super) fn left_behind(solved: &Solved) -> usize {
 
 #[test]
 fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
+    let tried = Tried::default();
     always(4_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = answer(problem) else { return Ok(()) };
         for hint in &solved.hints {
@@ -288,21 +290,26 @@ fn every_hint_of_a_yes_changes_the_answer_as_it_says() {
             if !newer && !follows && !adds {
                 return Err(format!("{:?} changes nothing", hint.steps));
             }
+            tried.note(if newer { "a newer Paper" } else { "the same Paper" });
         }
         Ok(())
     });
+    tried.are_enough(&[("a newer Paper", 20), ("the same Paper", 2)]);
 }
 
 #[test]
 fn every_hint_of_a_no_makes_it_a_yes() {
+    let tried = Tried::default();
     always(5_000_000, |problem| {
         let Err(Unsolvable::NoSolution(impossible)) = answer(problem) else { return Ok(()) };
-        impossible.hints.iter().try_for_each(|hint| keeps_its_word(problem, hint).map(|_| ()))
+        impossible.hints.iter().try_for_each(|hint| keeps_its_word(problem, hint).map(|_| tried.note("a hint")))
     });
+    tried.are_enough(&[("a hint", 50)]);
 }
 
 #[test]
 fn no_step_of_a_hint_can_be_left_out() {
+    let tried = Tried::default();
     always(14_000_000, |problem| {
         let (hints, now) = match answer(problem) {
             Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) => (solved.hints, Some(lock.minecraft)),
@@ -317,6 +324,7 @@ fn no_step_of_a_hint_can_be_left_out() {
             }
         }
         for hint in hints.iter().filter(|hint| now.as_ref().is_none_or(|now| hint.gives.minecraft > *now)) {
+            tried.note(if hint.steps.len() > 1 { "a hint of several steps" } else { "a hint of one step" });
             for place in 0..hint.steps.len() {
                 let mut fewer = hint.clone();
                 fewer.steps.remove(place);
@@ -329,6 +337,7 @@ fn no_step_of_a_hint_can_be_left_out() {
         }
         Ok(())
     });
+    tried.are_enough(&[("a hint of one step", 20), ("a hint of several steps", 5)]);
 }
 
 /// The request with Paper forced to a version, and only some of its plugins.
@@ -368,7 +377,7 @@ pub(super) fn is_no(problem: &Problem) -> bool {
 }
 
 /// A no has to stay one when everything that it does not name is taken away.
-fn names_enough(problem: &Problem, impossible: &Impossible) -> Result<(), String> {
+fn names_enough(problem: &Problem, impossible: &Impossible, tried: &Tried) -> Result<(), String> {
     let text = human::render(&Explanation::Impossible(impossible.clone()), problem.now);
     let mut fewer = problem.clone();
     fewer.request.plugins.retain(|wish| {
@@ -379,15 +388,19 @@ fn names_enough(problem: &Problem, impossible: &Impossible) -> Result<(), String
     if impossible.more == 0 && is_yes(&fewer) {
         return Err("the plugins that are named do not rule it out".to_owned());
     }
+    let is_less = impossible.more == 0 && fewer.request.plugins.len() < problem.request.plugins.len();
+    tried.note(if is_less { "a plugin is taken away" } else { "no plugin is" });
     Ok(())
 }
 
 #[test]
 fn a_no_names_all_that_rule_it_out() {
+    let tried = Tried::default();
     always(9_000_000, |problem| match answer(problem) {
-        Err(Unsolvable::NoSolution(impossible)) => names_enough(problem, &impossible),
+        Err(Unsolvable::NoSolution(impossible)) => names_enough(problem, &impossible, &tried),
         Ok(_) | Err(_) => Ok(()),
     });
+    tried.are_enough(&[("a plugin is taken away", 20)]);
 }
 
 #[test]
