@@ -96,21 +96,6 @@ fn a_pin_that_cannot_be_met_is_answered_in_a_few_lines() {
 }
 
 #[test]
-fn viabackwards_always_comes_with_a_viaversion_it_accepts() {
-    let catalog = recorded::catalog();
-    for day in ["2024-03-20", "2024-12-08", "2025-06-21", "2025-12-30", "2026-01-20"] {
-        let resolution = resolve(&catalog, &request(PaperWish::Auto, &["viabackwards"]), at(day)).unwrap();
-        let version = |name: &str| {
-            let plugin = resolution.lock.plugins.iter().find(|plugin| plugin.name == name).unwrap();
-            plugin.version.clone()
-        };
-        let (backwards, via) = (version("ViaBackwards"), version("ViaVersion"));
-        // On these days both are of the same release night; 5.2.0 is content with 5.1.2.
-        assert!(via >= backwards || backwards == "5.2.0", "{day}: ViaBackwards {backwards}, ViaVersion {via}");
-    }
-}
-
-#[test]
 fn two_runs_give_the_same_bytes() {
     let once = || {
         let catalog = recorded::catalog();
