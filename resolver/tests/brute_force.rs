@@ -79,10 +79,14 @@ mod software;
 mod stands;
 #[path = "support/texts.rs"]
 mod texts;
+#[path = "support/verbatim.rs"]
+mod verbatim;
 #[path = "brute_force/waiting.rs"]
 mod waiting;
 #[path = "brute_force/wishes.rs"]
 mod wishes;
+#[path = "brute_force/written.rs"]
+mod written;
 
 use census::Census;
 use joint::Pair;
@@ -220,7 +224,7 @@ fn try_all(seeds: std::ops::Range<u64>) {
                     let found = |pair: &Pair| pair_fault(pair, ENOUGH).and_then(Result::err);
                     let small = pair.shrunk(|smaller| found(smaller).is_some());
                     let fault = found(&small).unwrap_or(first);
-                    panic!("two servers of seed {seed}: {fault}\n\n{}", small.to_saved());
+                    panic!("two servers of seed {seed}: {fault}\n\n{}", small.to_scenario(&format!("seed-{seed}")));
                 }
                 Some(Ok(outcomes)) => census.count_pair(&pair, &outcomes),
                 None => {}

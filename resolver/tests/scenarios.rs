@@ -12,11 +12,7 @@ use resolver::explain::{Explanation, WhyNot, human};
 use resolver::lock::LockedPlugin;
 use resolver::request::Request;
 use resolver::version::Minecraft;
-use resolver::{
-    Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve, resolve_fleet, resolve_within, why_not,
-    why_not_within,
-};
-use serde::Deserialize;
+use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve_fleet, resolve_within, why_not_within};
 
 #[path = "support/called.rs"]
 mod called;
@@ -48,47 +44,21 @@ mod reference;
 mod rules;
 #[path = "support/texts.rs"]
 mod texts;
+#[path = "support/verbatim.rs"]
+mod verbatim;
 
 use format::{Expect, Scenario};
-
-/// A scenario that holds catalog and request as they are: what brute force prints when it finds a fault.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Verbatim {
-    name: String,
-    #[serde(rename = "why")]
-    _why: String,
-    at: Timestamp,
-    problem: Parts,
-    expect: Expect,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Parts {
-    request: Request,
-    catalog: Catalog,
-}
+use verbatim::{Parts, Verbatim};
 
 fn scenario(path: &Path) -> datatest_stable::Result<()> {
-    let table: toml::Table = toml::from_str(&std::fs::read_to_string(path)?)?;
-    let mut pages = Vec::new();
-    let name = if table.contains_key("problem") {
-        let Verbatim { name, at, problem: Parts { request, catalog }, expect, _why } = table.try_into()?;
-        let why = |target: &Minecraft| why_not(&catalog, &request, target, at);
-        pages.push(check(at, &catalog, &request, &expect, &resolve(&catalog, &request, at), &why));
-        name
-    } else {
-        let scenario: Scenario = table.try_into()?;
-        pages.extend(scenario.pages());
-        scenario.name
-    };
+    let asked = Asked::read(path)?;
+    let (name, pages) = (&asked.name, asked.pages());
     assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()), "the file is called as the scenario");
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("scenarios/answers");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(name, pages.join("\n")));
+    settings.bind(|| insta::assert_snapshot!(name.as_str(), pages.join("\n")));
     Ok(())
 }
 
@@ -101,27 +71,67 @@ impl Scenario {
         });
         std::iter::once(self.request("lobby", &self.request)).chain(others).chain(copies).collect()
     }
+}
+
+/// A question with what is expected of its answers, in whichever way it is written down.
+struct Asked {
+    name: String,
+    at: Timestamp,
+    catalog: Catalog,
+    requests: Vec<Request>,
+    /// Of the first of these servers; the answers to all others are not looked at.
+    expected: Vec<Expect>,
+    budget: Budget,
+}
+
+impl Asked {
+    fn read(path: &Path) -> datatest_stable::Result<Self> {
+        let table: toml::Table = toml::from_str(&std::fs::read_to_string(path)?)?;
+        if table.contains_key("problem") {
+            let Verbatim::<Expect> { name, why: _why, at, expect, others, problem } = table.try_into()?;
+            let Parts { request, others: further, catalog } = problem;
+            assert_eq!(others.len(), further.len(), "something is expected for each of the further servers");
+            let requests = std::iter::once(request).chain(further).collect();
+            let expected = std::iter::once(expect).chain(others).collect();
+            return Ok(Self { name, at, catalog, requests, expected, budget: Budget::default() });
+        }
+        let scenario: Scenario = table.try_into()?;
+        let (catalog, requests, budget) = (scenario.catalog(), scenario.requests(), scenario.budget());
+        let others = scenario.server.into_values().map(|another| another.expect);
+        let expected = std::iter::once(scenario.expect).chain(others).collect();
+        Ok(Self { name: scenario.name, at: scenario.at, catalog, requests, expected, budget })
+    }
 
     /// The answer for each server, checked.
     fn pages(&self) -> Vec<String> {
-        let catalog = self.catalog();
-        let requests = self.requests();
-        if let [request] = requests.as_slice() {
-            let answer = resolve_within(&catalog, request, self.at, self.budget());
-            let why = |target: &Minecraft| why_not_within(&catalog, request, target, self.at, self.budget());
-            return vec![check(self.at, &catalog, request, &self.expect, &answer, &why)];
+        let Self { name: _, at, catalog, requests, expected, budget } = self;
+        if let ([request], [expect]) = (requests.as_slice(), expected.as_slice()) {
+            let answer = resolve_within(catalog, request, *at, *budget);
+            let why = |target: &Minecraft| why_not_within(catalog, request, target, *at, *budget);
+            return vec![check(*at, catalog, request, expect, &answer, &why)];
         }
-        let expected = std::iter::once(&self.expect).chain(self.server.values().map(|another| &another.expect));
-        let answers = resolve_fleet(&catalog, &requests, self.at, self.budget());
-        let fleet = Fleet::read(&catalog, &requests, self.at);
-        let decided = fleet.decide(self.budget());
+        let answers = resolve_fleet(catalog, requests, *at, *budget);
+        let fleet = Fleet::read(catalog, requests, *at);
+        let decided = fleet.decide(*budget);
         (requests.iter().zip(expected))
             .map(|(request, expect)| {
                 let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
                 let why = |target: &Minecraft| decided.why_not(&request.server, target).unwrap();
-                check(self.at, &catalog, request, expect, answer, &why)
+                check(*at, catalog, request, expect, answer, &why)
             })
             .collect()
+    }
+
+    /// Everything that the answers say, and as of when.
+    fn explanations(&self) -> Vec<(Explanation, Timestamp)> {
+        let Self { name: _, at, catalog, requests, expected, budget } = self;
+        let answers = resolve_fleet(catalog, requests, *at, *budget).into_iter();
+        let said = answers.map(|(_, answer)| answer.map_or_else(|no| no.explanation(), |yes| yes.explanation));
+        let why = expected[0].why_not.as_ref().map(|target| {
+            let why = why_not_within(catalog, &requests[0], target, *at, *budget);
+            why.map_or_else(|no| no.explanation(), Explanation::WhyNot)
+        });
+        said.chain(why).map(|explanation| (explanation, *at)).collect()
     }
 }
 
@@ -226,7 +236,7 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     let mut answers = Vec::new();
     for file in &scenario_files()? {
         let name = file.file_stem().unwrap().to_str().unwrap();
-        for (explanation, at) in explanations(toml::from_str(&std::fs::read_to_string(file)?)?)? {
+        for (explanation, at) in Asked::read(file)?.explanations() {
             let (data, text) = (serde_json::to_value(&explanation)?, human::render(&explanation, at));
             answers.push(reference::Answer { scenario: name.to_owned(), data, text });
         }
@@ -246,28 +256,6 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
         path.display()
     );
     Ok(())
-}
-
-/// Everything that a scenario's answers say, and as of when.
-fn explanations(table: toml::Table) -> datatest_stable::Result<Vec<(Explanation, Timestamp)>> {
-    let (catalog, requests, target, at, budget) = if table.contains_key("problem") {
-        let Verbatim { name: _, at, problem: Parts { request, catalog }, expect, _why } = table.try_into()?;
-        (catalog, vec![request], expect.why_not, at, Budget::default())
-    } else {
-        let scenario: Scenario = table.try_into()?;
-        let (target, budget) = (scenario.expect.why_not.clone(), scenario.budget());
-        (scenario.catalog(), scenario.requests(), target, scenario.at, budget)
-    };
-    let answers = resolve_fleet(&catalog, &requests, at, budget);
-    let mut said: Vec<(Explanation, Timestamp)> = answers
-        .into_iter()
-        .map(|(_, answer)| (answer.map_or_else(|no| no.explanation(), |resolution| resolution.explanation), at))
-        .collect();
-    if let Some(target) = target {
-        let why = why_not_within(&catalog, &requests[0], &target, at, budget);
-        said.push((why.map_or_else(|no| no.explanation(), Explanation::WhyNot), at));
-    }
-    Ok(said)
 }
 
 /// The rows of the list of features that the solve, its words and its locks answer for.

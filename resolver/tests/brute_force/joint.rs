@@ -14,7 +14,7 @@ use super::oracle::{self, Open, Outcome, Question};
 use super::problem::Problem;
 use super::rules::{Book, age, all_that_runs, place_of, runs};
 use super::saved::saved;
-use super::software;
+use super::{software, written};
 
 /// Two servers of one namespace, by name.
 #[derive(Clone)]
@@ -50,9 +50,10 @@ impl Pair {
         all
     }
 
-    /// As `resolver explain --problem FILE` reads it.
-    pub(crate) fn to_saved(&self) -> String {
-        saved(&self.catalog, &self.requests, self.now)
+    /// As a file for `tests/scenarios`, and as `resolver explain --problem FILE` reads it.
+    pub(crate) fn to_scenario(&self, name: &str) -> String {
+        let scenario = written::scenario(name, &self.catalog, &self.requests, self.now);
+        format!("{scenario}\n\n{}", saved(&self.catalog, &self.requests, self.now))
     }
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn always(seeds: Range<u64>, property: impl Fn(&Pair) -> Result<(), S
         if let Err(fault) = property(&pair) {
             let small = pair.shrunk(|smaller| property(smaller).is_err());
             let fault = property(&small).err().unwrap_or(fault);
-            panic!("two servers of seed {seed}: {fault}\n\n{}", small.to_saved());
+            panic!("two servers of seed {seed}: {fault}\n\n{}", small.to_scenario(&format!("seed-{seed}")));
         }
     }
 }

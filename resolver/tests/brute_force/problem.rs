@@ -5,7 +5,8 @@ use resolver::catalog::{BuildChannel, Catalog, Channel};
 use resolver::facts::Facts;
 use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperWish, Request, Unlisted, VersionWish};
 use resolver::software::Software;
-use serde::Serialize;
+
+use super::written;
 
 /// A whole question.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,33 +117,6 @@ impl Problem {
 
     /// As a file for `tests/scenarios`.
     pub(crate) fn to_scenario(&self, name: &str) -> String {
-        let text = toml::to_string(&Written {
-            name,
-            why: "Found by trying everything; say here what it proves.",
-            at: self.now,
-            expect: Expect { solvable: true },
-            problem: Parts { request: &self.request, catalog: &self.catalog },
-        });
-        text.expect("names, numbers and dates are TOML")
+        written::scenario(name, &self.catalog, std::slice::from_ref(&self.request), self.now)
     }
-}
-
-#[derive(Serialize)]
-struct Written<'a> {
-    name: &'a str,
-    why: &'a str,
-    at: Timestamp,
-    expect: Expect,
-    problem: Parts<'a>,
-}
-
-#[derive(Serialize)]
-struct Expect {
-    solvable: bool,
-}
-
-#[derive(Serialize)]
-struct Parts<'a> {
-    request: &'a Request,
-    catalog: &'a Catalog,
 }

@@ -1,0 +1,47 @@
+//! Pure. A question as a file for `tests/scenarios`.
+
+use jiff::Timestamp;
+use resolver::catalog::Catalog;
+use resolver::request::Request;
+use serde::{Deserialize, Serialize};
+
+use super::lost;
+use super::verbatim::{Parts, Verbatim};
+
+/// What is expected, as far as it can be written by nobody in particular.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    solvable: bool,
+}
+
+/// The question about these servers, under a name.
+pub(crate) fn scenario(name: &str, catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
+    let (request, others) = requests.split_first().expect("a question is about a server");
+    let text = toml::to_string(&Verbatim {
+        name: name.to_owned(),
+        why: "Found by trying everything; say here what it proves.".to_owned(),
+        at: now,
+        expect: Expect { solvable: true },
+        others: others.iter().map(|_| Expect { solvable: true }).collect(),
+        problem: Parts { request: request.clone(), others: others.to_vec(), catalog: catalog.clone() },
+    });
+    text.expect("names, numbers and dates are TOML")
+}
+
+#[test]
+fn what_is_written_of_a_question_is_read_as_the_same_question() {
+    let pairs = (0..200).filter_map(lost::pair).map(|pair| (pair.catalog, pair.requests.to_vec(), pair.now));
+    let alone = (0..200).map(lost::problem).map(|problem| (problem.catalog, vec![problem.request], problem.now));
+    let mut servers = [0, 0];
+    for (catalog, requests, now) in pairs.chain(alone) {
+        let text = scenario("some", &catalog, &requests, now);
+        let Verbatim::<Expect> { name: _, why: _, at, expect: _, others, problem } = toml::from_str(&text).unwrap();
+        let Parts { request, others: further, catalog: read } = problem;
+        assert_eq!(others.len(), further.len(), "{text}");
+        let asked: Vec<Request> = std::iter::once(request).chain(further).collect();
+        assert!((at, &asked, &read) == (now, &requests, &catalog), "{text}");
+        servers[requests.len() - 1] += 1;
+    }
+    assert!(servers[0] == 200 && servers[1] > 50, "{servers:?} are too few");
+}
