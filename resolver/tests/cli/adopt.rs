@@ -1,4 +1,4 @@
-//! Edge (reads). Existing servers, adopted: what is written gives exactly what is there, and what is not sure is said.
+//! Edge (reads). Existing servers, adopted (row B8): what is written gives exactly what is there, and what is not sure is said.
 
 use std::fs;
 use std::os::unix::fs::symlink;
