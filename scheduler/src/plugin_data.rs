@@ -17,6 +17,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::Access;
+
 pub use keep::{forget_old, keep, step_is_over};
 pub use put_back::{finish, put_back};
 
@@ -25,7 +27,7 @@ use crate::protocol::plugin_data::{Piece, PluginData};
 use crate::staging::disk;
 use crate::staging::{Manifest, RecordError, Volume, read_record};
 
-/// Folders were neither kept nor put back, or not all of them: nothing starts, and it is tried again.
+/// Data and settings were neither kept nor put back, or not all of them: nothing starts, and it is tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A step on the disk failed.
@@ -73,7 +75,7 @@ fn folder_of(plugin: &str) -> Option<String> {
     (!folder.is_empty() && folder.chars().all(plain) && folder != "." && folder != "..").then_some(folder)
 }
 
-/// What Paper reads and writes at its start, in the server's directory (<https://docs.papermc.io/paper/reference/configuration/>); `paper.yml`
+/// What Paper reads or writes at its start, in the server's directory (<https://docs.papermc.io/paper/reference/configuration/>); `paper.yml`
 /// until Minecraft 1.18. Not what people's commands write, such as `ops.json` and `whitelist.json`.
 ///
 /// Sorted.
@@ -164,13 +166,12 @@ fn look(volume: &Volume, piece: &Piece) -> Found {
     if is_behind_a_link || !is_of_its_kind || !is_here {
         return Found::NoPiece;
     }
-    // A file is moved by who may write to its folder, whatever it says itself.
-    if !found.is_dir() {
-        return Found::Piece;
-    }
-    match rustix::fs::access(&path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
-        Ok(()) => Found::Piece,
-        Err(errno) => Found::Unreadable(format!("it cannot be moved: {errno}")),
+    // A file is moved by who may write to its folder, whatever it says itself; a folder by who may write to both.
+    let moves = [path.parent().unwrap_or(volume.root()), if found.is_dir() { &path } else { volume.root() }];
+    let refusal = |place: &Path| rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK).err();
+    match moves.into_iter().find_map(refusal) {
+        None => Found::Piece,
+        Some(errno) => Found::Unreadable(format!("it cannot be moved: {errno}")),
     }
 }
 

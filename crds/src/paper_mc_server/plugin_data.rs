@@ -12,7 +12,7 @@ use crate::schema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeepPluginData {
-    /// How large the folder of one plugin may be; a larger one is named and not kept. `"0"`: nothing is kept.
+    /// How large one such folder or file may be; a larger one is named and not kept. `"0"`: nothing is kept.
     #[serde(default = "half_a_gi")]
     #[schemars(schema_with = "schema::quantity")]
     pub max_size: String,
@@ -42,7 +42,7 @@ pub struct PluginDataStatus {
     pub kept: Vec<String>,
     /// What was not kept, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 20), inner(length(max = 512)))]
+    #[schemars(length(max = 20), inner(length(max = 340)))]
     pub not_kept: Vec<String>,
     /// When they were put back, because the set that came next failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,7 +27,7 @@ const TIMEOUT_SECONDS: u32 = 30 * 60;
 
 /// What a person reads whose request cannot be served by this pod.
 pub(crate) const WITH_THE_NEXT_RESTART: &str =
-    "copies of the running server come with its next restart: its pod is from before they were known";
+    "copies of the running server come with its next restart: its pod of now can take none";
 
 /// Copies of one running server, as of one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,19 +63,15 @@ impl HotCopies {
         now: Timestamp,
     ) -> Self {
         let written = written(server, before);
-        let Some(backup) = &checked.backup else {
+        let refusing = |why: &str| {
             let counts = matches!(&written, Some((_, Some(asked))) if asked.counts(now));
-            let why = || format!("`{BACKUP_NOW}` asks for a copy, and this server has none: write `spec.backup` first");
-            return Self { refused: counts.then(why), ..Self::default() };
+            Self { refused: counts.then(|| format!("`{BACKUP_NOW}` asks for a copy{why}")), ..Self::default() }
+        };
+        let Some(backup) = &checked.backup else {
+            return refusing(", and this server has none: write `spec.backup` first");
         };
         if !checked.rcon.enabled {
-            let counts = matches!(&written, Some((_, Some(asked))) if asked.counts(now));
-            let why = || {
-                format!(
-                    "`{BACKUP_NOW}` asks for a copy of the running server, whose saving is switched off by RCON meanwhile: it has none"
-                )
-            };
-            return Self { refused: counts.then(why), ..Self::default() };
+            return refusing(" of the running server, which needs RCON: set `spec.rcon.enabled: true`");
         }
         let backups = copies(seen);
         let past = PastCopies {
@@ -90,7 +86,8 @@ impl HotCopies {
         let counts = !is_served && asked.is_some_and(|asked| asked.counts(now));
         let schedule = backup.schedule.as_ref();
         let upcoming = schedule.and_then(|schedule| schedule.next(now));
-        let is_from_before = is_too_old || seen.pod.as_ref().is_some_and(|pod| !writes_copies(pod));
+        let is_from_before =
+            is_too_old || seen.runs_without_rcon() || seen.pod.as_ref().is_some_and(|pod| !writes_copies(pod));
         let needs_restart = is_from_before && (counts || schedule.is_some());
         let refused = match &written {
             Some((value, None)) => Some(format!(

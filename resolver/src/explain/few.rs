@@ -196,7 +196,9 @@ pub(super) fn reason(software: Software, reason: &Reason) -> (String, String) {
             let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
             (format!("{plugin} {which}"), format!("only these on {}", spans(papers)))
         }
-        Reason::NoRelease { plugin, object: _, papers: _ } => (plugin.clone(), format!("has no release for {software}")),
+        Reason::NoRelease { plugin, object: _, papers: _ } => {
+            (plugin.clone(), format!("has no release for {software}"))
+        }
         Reason::OneVersion { one_version } => shared(one_version),
     }
 }

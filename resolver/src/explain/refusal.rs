@@ -438,6 +438,7 @@ pub enum Reason {
         /// Plugin object, when somebody asked for it.
         object: Option<String>,
         /// Which Papers.
+        #[serde(default)]
         papers: Vec<Span>,
     },
     /// A plugin is one version on several servers, and none suits this one and the others. Alone it could run.

@@ -62,11 +62,12 @@ pub(super) fn says_saved(data: &Path) -> io::Result<bool> {
 
 /// By the lines that Paper writes while it stops (`rcon-facts.md`, section 3).
 fn ends_saved(tail: &str) -> bool {
-    let mut is_saved = false;
+    let (mut stops, mut is_saved) = (false, false);
     for message in tail.lines().filter_map(|line| Some(line.split_once("]: ")?.1)) {
         match message.trim_end() {
-            "Stopping server" | "Stopping the server" => is_saved = false,
-            "ThreadedAnvilChunkStorage: All dimensions are saved" => is_saved = true,
+            "Stopping server" | "Stopping the server" => (stops, is_saved) = (true, false),
+            // `save-all flush` writes it too.
+            "ThreadedAnvilChunkStorage: All dimensions are saved" => is_saved = stops,
             _ => {}
         }
     }
@@ -165,6 +166,7 @@ mod tests {
         let chat = line("<Bob> ThreadedAnvilChunkStorage: All dimensions are saved");
         assert!(ends_saved(&format!("{stop}{}{saved}{}", line("Saving worlds"), line("Closing Server"))));
         assert!(!ends_saved(&format!("{saved}{stop}{}", line("Saving worlds"))), "of a save before it");
+        assert!(!ends_saved(&saved), "somebody has saved, and then it was killed");
         assert!(!ends_saved(&format!("{stop}{chat}")));
         assert!(!ends_saved(""));
     }

@@ -12,7 +12,7 @@ use crate::protocol::{FileSet, RestoreOrder, Restored};
 use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::{Volume, read_record};
 
-/// What has to be done between the stop of one set and the swap to `set`. `limit` is what one folder may have, in bytes; 0: none is kept.
+/// What has to be done between the stop of one set and the swap to `set`. `limit` is what one folder or file may have, in bytes; 0: nothing is kept.
 /// `order` is where an order to go back is mounted.
 pub(super) fn before_swap(volume: &Volume, set: &FileSet, limit: u64, order: Option<&Path>) -> Result<(), Error> {
     let mut disk = Disk::new(Unhindered);
@@ -60,9 +60,9 @@ pub(super) fn step_is_over(volume: &Volume, set: &FileSet) -> Result<(), Error> 
     let mut disk = Disk::new(Unhindered);
     crate::plugin_data::step_is_over(volume, set, &mut disk)?;
     match forget_old(volume, &mut disk) {
-        Ok(gone) => gone.iter().for_each(|place| info!("removed {}: plugins' data of older sets", place.display())),
+        Ok(gone) => gone.iter().for_each(|place| info!("removed {}: data and settings of older sets", place.display())),
         // Some too many harm no start.
-        Err(error) => warn!("plugins' data of older sets stay: {}", Chain(&error)),
+        Err(error) => warn!("data and settings of older sets stay: {}", Chain(&error)),
     }
     Ok(())
 }

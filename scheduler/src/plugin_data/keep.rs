@@ -170,7 +170,7 @@ fn keep_one<S: Steps>(
 ) -> Result<One, Error> {
     match look(volume, piece) {
         Found::Nothing => return Ok(One::Absent),
-        Found::NoPiece => return Ok(One::Not(WhyNotKept::NoFolder)),
+        Found::NoPiece => return Ok(One::Not(WhyNotKept::NotMovable)),
         Found::Unreadable(problem) => return Ok(One::Not(WhyNotKept::Unreadable { problem })),
         Found::Piece => {}
     }
@@ -184,7 +184,7 @@ fn keep_one<S: Steps>(
         Err(error) => return Ok(unreadable(&error)),
     };
     if !is_whole {
-        return Ok(One::Not(WhyNotKept::NoFolder));
+        return Ok(One::Not(WhyNotKept::NotMovable));
     }
     if bytes > limit {
         return Ok(One::Not(WhyNotKept::TooLarge { bytes, limit }));

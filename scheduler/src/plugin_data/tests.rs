@@ -376,7 +376,7 @@ fn links_files_and_sockets_are_no_folders_and_nothing_behind_a_link_is_read_or_m
     assert_eq!(kept.kept, pieces(&["LuckPerms", "./config", "./server.properties"]));
     let (not, why): (Vec<_>, Vec<_>) = kept.not_kept.into_iter().map(|not| (not.piece, not.why)).unzip();
     assert_eq!(not, pieces(&["Fresh", "My_Warps", "./bukkit.yml", "./spigot.yml"]));
-    assert_eq!(why, [(); 4].map(|()| WhyNotKept::NoFolder));
+    assert_eq!(why, [(); 4].map(|()| WhyNotKept::NotMovable));
     assert_eq!(kept.left_out, ["plugins/LuckPerms/x.sock"]);
     assert!(!below(&server.volume.kept_dir()).keys().any(|path| path.ends_with("secret")));
 }

@@ -59,7 +59,7 @@ impl fmt::Display for Piece {
 ///
 /// Places are relative to the server's directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Written", into = "Written")]
 pub struct PluginData {
     /// When keeping began: nothing later is in it.
     pub at: Timestamp,
@@ -68,24 +68,75 @@ pub struct PluginData {
     /// The digest of the lock that it was kept before.
     pub before: String,
     /// Where those lie that were kept; None: there are none.
-    #[serde(default)]
     pub place: Option<String>,
     /// Those that lie there, in order.
-    #[serde(default)]
     pub kept: Vec<Piece>,
     /// Those that did not exist: whatever lies there later, `before` has made.
-    #[serde(default)]
     pub absent: Vec<Piece>,
     /// Those that were not kept, in order.
-    #[serde(default)]
     pub not_kept: Vec<NotKept>,
     /// What lay in the folders that were kept and cannot be copied, such as sockets. At most as many as in a
     /// [copy](crate::backup::LEFT_OUT_NAMED).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// What came of it when the set went back; None: it has not.
-    #[serde(default)]
     pub back: Option<PutBack>,
+}
+
+/// [`PluginData`] as it is written. What is the server's own stands apart: an agent of before knows plugins' folders only. It passes over the rest,
+/// and puts those back.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    at: Timestamp,
+    lock: String,
+    before: String,
+    #[serde(default)]
+    place: Option<String>,
+    #[serde(default)]
+    kept: Vec<Piece>,
+    #[serde(default)]
+    absent: Vec<Piece>,
+    #[serde(default, skip_serializing_if = "OfServer::is_empty")]
+    of_server: OfServer,
+    #[serde(default)]
+    not_kept: Vec<NotKept>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
+    #[serde(default)]
+    back: Option<PutBack>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct OfServer {
+    #[serde(default)]
+    kept: Vec<Piece>,
+    #[serde(default)]
+    absent: Vec<Piece>,
+}
+
+impl OfServer {
+    fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.absent.is_empty()
+    }
+}
+
+impl From<Written> for PluginData {
+    fn from(written: Written) -> Self {
+        let Written { at, lock, before, place, mut kept, mut absent, of_server, not_kept, left_out, back } = written;
+        kept.extend(of_server.kept);
+        absent.extend(of_server.absent);
+        Self { at, lock, before, place, kept, absent, not_kept, left_out, back }
+    }
+}
+
+impl From<PluginData> for Written {
+    fn from(data: PluginData) -> Self {
+        let PluginData { at, lock, before, place, kept, absent, not_kept, left_out, back } = data;
+        let apart = |pieces: Vec<Piece>| pieces.into_iter().partition(|piece| matches!(piece, Piece::OfPlugin(_)));
+        let ((kept, kept_of_server), (absent, absent_of_server)) = (apart(kept), apart(absent));
+        let of_server = OfServer { kept: kept_of_server, absent: absent_of_server };
+        Self { at, lock, before, place, kept, absent, of_server, not_kept, left_out, back }
+    }
 }
 
 /// What was not kept.
@@ -134,7 +185,8 @@ pub enum WhyNotKept {
         free: u64,
     },
     /// It is a link, or a file in a folder's place, or lies on another volume: it could not be exchanged for another.
-    NoFolder,
+    #[serde(rename = "noFolder")]
+    NotMovable,
     /// The file system said no, in words.
     Unreadable {
         /// What went wrong.
@@ -142,7 +194,7 @@ pub enum WhyNotKept {
     },
 }
 
-/// What is said of [`WhyNotKept::NoFolder`], behind the path.
+/// What is said of [`WhyNotKept::NotMovable`], behind the path.
 pub(crate) const CANNOT_BE_MOVED: &str = "is a link, or of another kind than it should be, or lies on another volume";
 
 impl fmt::Display for NotKept {
@@ -163,7 +215,7 @@ impl fmt::Display for NotKept {
                 megabytes(*bytes),
                 megabytes(*free)
             )?,
-            WhyNotKept::NoFolder => write!(f, "{path} {CANNOT_BE_MOVED}")?,
+            WhyNotKept::NotMovable => write!(f, "{path} {CANNOT_BE_MOVED}")?,
             WhyNotKept::Unreadable { problem } => write!(f, "{path}: {problem}")?,
         }
         match settings {
@@ -246,7 +298,8 @@ mod tests {
             };
             let text = serde_json::to_string(&record).unwrap();
             assert_eq!(serde_json::from_str::<PluginData>(&text).unwrap(), record, "{text}");
-            assert!(text.contains(r#""kept":["LuckPerms","./bukkit.yml"]"#), "as a person reads it there: {text}");
+            assert!(text.contains(r#""kept":["LuckPerms"],"#), "as an agent of before reads it: {text}");
+            assert!(text.contains(r#""ofServer":{"kept":["./bukkit.yml"]"#), "{text}");
         }
     }
 }

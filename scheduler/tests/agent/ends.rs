@@ -10,7 +10,7 @@ use scheduler::agent::{settings, stop};
 use scheduler::protocol::{FileSet, NOBODY_ASKED, Players, Report, Server};
 
 use crate::paper::PASSWORD;
-use crate::pod::{Pod, read_last_stop};
+use crate::pod::{Pod, read_last_stop, until};
 use crate::stand_in::{MINECRAFT, lock};
 use crate::volume::{Init, serve};
 
@@ -121,6 +121,11 @@ async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins
             mute.terminate();
             assert_eq!(mute.wait().await, 143);
         } else {
+            mute.console("save-all flush");
+            until("somebody has saved", async || {
+                mute.lines().iter().any(|line| line.contains("All dimensions are saved"))
+            })
+            .await;
             mute.kill().await;
         }
         let last_stop = pod.report_when("gone", |report| report.last_stop.is_some()).await.last_stop.unwrap();

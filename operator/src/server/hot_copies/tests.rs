@@ -172,7 +172,7 @@ fn a_request_that_starts_nothing_says_why() {
     let mut mute = asks(&json!({}), &now);
     (mute.spec.rcon.enabled, mute.spec.players.policy) = (false, PolicyKind::Ignore);
     let mute = of(&mute, &seen(true, &json!({})), &before(&json!({})), at(1));
-    assert!(mute.due.is_none() && mute.refused.unwrap().contains("switched off by RCON"));
+    assert!(mute.due.is_none() && mute.refused.unwrap().contains("which needs RCON: set `spec.rcon.enabled: true`"));
     assert_eq!((refused(&json!({}), &now, true), refused(&json!(null), "1", true)), (String::new(), String::new()));
 }
 

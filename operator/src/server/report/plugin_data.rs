@@ -15,7 +15,7 @@ const MOST_NOT_KEPT: usize = 20;
 /// The longest text of a place and of a reason, in bytes.
 const LONGEST: usize = 253;
 /// The same of one that was not kept: it names a folder twice, and where its settings lie at the end.
-const LONGEST_NOT_KEPT: usize = 512;
+const LONGEST_NOT_KEPT: usize = 340;
 
 /// What the agent says. While it is silent its last word stands.
 pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<PluginDataStatus> {

@@ -88,8 +88,7 @@ pub(super) fn against_holder(asked: &Asked<'_, '_>, holder: &Holder, minecraft: 
         steps.extend(allow(request, object, minecraft, &nearly.version));
     }
     // What the server refuses is lifted by no override.
-    let listable = |newest: &&ListedRelease| holder.together_with.is_empty() && newest.refuses.is_none();
-    if let Some(newest) = holder.newest.as_ref().filter(listable) {
+    if let Some(newest) = holder.newest.as_ref().filter(|newest| newest.refuses.is_none()) {
         steps.extend(against_list(asked, Some(object), &holder.name, minecraft, newest));
     }
     // There is no way back from it, so it comes last.
