@@ -208,6 +208,16 @@ pub struct PaperMCServerSpec {
     pub pod_template: Option<PodTemplateSpec>,
 }
 
+impl PaperMCServerSpec {
+    /// Whether something in it is done over RCON. The rule of the schema above says the same.
+    pub fn needs_rcon(&self) -> bool {
+        let of_restart = self.restart.as_ref().and_then(|restart| restart.policy);
+        let mut policies = [Some(self.players.policy), of_restart].into_iter().flatten();
+        let copies = self.backup.as_ref().is_some_and(|backup| backup.schedule.is_some());
+        policies.any(|kind| kind != PolicyKind::Ignore) || copies || self.update_schedule.opportunistic.is_some()
+    }
+}
+
 /// What a server runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Software {

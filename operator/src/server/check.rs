@@ -8,7 +8,7 @@ use std::fmt;
 use crds::paper_mc_server::{
     BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, Place, PolicyKind, ScheduledContents, Software,
 };
-use crds::{PaperMCServer, PaperMCServerSpec, duration, paper_mc_server};
+use crds::{PaperMCServer, duration, paper_mc_server};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -243,7 +243,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     let policy = policy_of(spec.players.policy, deadline);
     let notice = complaints.duration("spec.players.notice", &spec.players.notice);
     let restart = check_restart(server, deadline, notice, &mut complaints);
-    if !spec.rcon.enabled && needs_rcon(spec) {
+    if !spec.rcon.enabled && spec.needs_rcon() {
         complaints.add("spec.rcon.enabled", paper_mc_server::NEEDS_RCON);
     }
     let pod_template = spec.pod_template.clone().unwrap_or_default();
@@ -303,15 +303,6 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         pod_template,
     };
     if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
-}
-
-/// Whether something in it is done over RCON. The API server has the same rule.
-fn needs_rcon(spec: &PaperMCServerSpec) -> bool {
-    let of_restart = spec.restart.as_ref().and_then(|restart| restart.policy);
-    let asks_players =
-        [Some(spec.players.policy), of_restart].into_iter().flatten().any(|kind| kind != PolicyKind::Ignore);
-    let copies = spec.backup.as_ref().is_some_and(|backup| backup.schedule.is_some());
-    asks_players || copies || spec.update_schedule.opportunistic.is_some()
 }
 
 fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> Policy {

@@ -1,6 +1,6 @@
 //! Pure. The rules that the API server checks by CEL and that no schema says, as far as an answer depends on them.
 
-use crds::paper_mc_server::{GracefulShutdown, PaperMCServerSpec, UpdateSchedule};
+use crds::paper_mc_server::{GracefulShutdown, NEEDS_RCON, PaperMCServerSpec, UpdateSchedule};
 use crds::{PaperMCServer, Plugin, duration};
 use jiff::tz;
 
@@ -108,12 +108,8 @@ impl Desk {
                 "write 30s or more: the server would be killed while it still writes the world. The default is 5m",
             );
         }
-        if !spec.rcon.enabled {
-            self.complain(
-                "spec.rcon.enabled",
-                "is `false`",
-                "leave it out: without RCON no save is confirmed, and no server is updated that has not saved",
-            );
+        if !spec.rcon.enabled && spec.needs_rcon() {
+            self.complain("spec.rcon.enabled", "is `false`", NEEDS_RCON);
         }
     }
 
