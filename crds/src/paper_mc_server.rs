@@ -209,12 +209,14 @@ pub struct PaperMCServerSpec {
 }
 
 impl PaperMCServerSpec {
-    /// Whether something in it is done over RCON. The rule of the schema above says the same.
-    pub fn needs_rcon(&self) -> bool {
+    /// Whether something in it is done over RCON, and there is none. The rule of the schema above says the same.
+    pub fn lacks_rcon(&self) -> bool {
         let of_restart = self.restart.as_ref().and_then(|restart| restart.policy);
         let mut policies = [Some(self.players.policy), of_restart].into_iter().flatten();
         let copies = self.backup.as_ref().is_some_and(|backup| backup.schedule.is_some());
-        policies.any(|kind| kind != PolicyKind::Ignore) || copies || self.update_schedule.opportunistic.is_some()
+        let is_done_over_it =
+            policies.any(|kind| kind != PolicyKind::Ignore) || copies || self.update_schedule.opportunistic.is_some();
+        is_done_over_it && !self.rcon.enabled
     }
 }
 

@@ -288,7 +288,7 @@ async fn read(
         Ok(checked) => checked,
         Err(complaints) => return Ok(Err(Trouble::Spec(in_words(&complaints)))),
     };
-    let checked = if seen.runs_without_rcon() { checked.asking_nobody() } else { checked };
+    let checked = seen.as_it_runs(checked);
     if !checked.eula {
         return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
     }

@@ -243,7 +243,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
     let policy = policy_of(spec.players.policy, deadline);
     let notice = complaints.duration("spec.players.notice", &spec.players.notice);
     let restart = check_restart(server, deadline, notice, &mut complaints);
-    if !spec.rcon.enabled && spec.needs_rcon() {
+    if spec.lacks_rcon() {
         complaints.add("spec.rcon.enabled", paper_mc_server::NEEDS_RCON);
     }
     let pod_template = spec.pod_template.clone().unwrap_or_default();

@@ -24,6 +24,7 @@ use super::build::orders::{Orders, orders_in, orders_map_name};
 use super::build::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
+use super::check::CheckedServer;
 use super::record::{self, LockRecord, RecordError, SettledRecord};
 use crate::agent_client::Agent;
 use crate::context::Context;
@@ -169,6 +170,11 @@ impl Observed {
     /// The UID of the pod.
     pub(crate) fn pod_uid(&self) -> Option<PodUid> {
         uid_of(self.pod.as_ref()?)
+    }
+
+    /// How this server is stopped: one that was started without RCON as nobody can be asked, whatever the spec says by now.
+    pub(crate) fn as_it_runs(&self, checked: CheckedServer) -> CheckedServer {
+        if self.runs_without_rcon() { checked.asking_nobody() } else { checked }
     }
 
     /// The server of this pod was started without RCON.

@@ -40,8 +40,7 @@ pub(super) async fn see_through(
     if !is_under_way(seen, &status_before(ctx, server)) {
         return Ok(None);
     }
-    let Some(checked) = read_with_consent(server) else { return Ok(None) };
-    let checked = if seen.runs_without_rcon() { checked.asking_nobody() } else { checked };
+    let Some(checked) = read_with_consent(server).map(|checked| seen.as_it_runs(checked)) else { return Ok(None) };
     let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
     let hand = Hand::of(ctx, &checked, seen, &plan, ahead, at);

@@ -108,7 +108,7 @@ impl Desk {
                 "write 30s or more: the server would be killed while it still writes the world. The default is 5m",
             );
         }
-        if !spec.rcon.enabled && spec.needs_rcon() {
+        if spec.lacks_rcon() {
             self.complain("spec.rcon.enabled", "is `false`", NEEDS_RCON);
         }
     }
