@@ -1,6 +1,7 @@
 //! Edge (writes). How long players wait, on a real node: figures of `make bench`, held to what the design allows. No part of `make test`, since they
 //! are those of a machine that does nothing else.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ const WARNED: usize = 200;
 /// Updates that are timed, and those of them that are under way at the same time.
 const UPDATES: usize = 50;
 const AT_A_TIME: usize = 2;
-/// Restarts of pods that nobody but Kubernetes has to do with, each of as many as are updated at the same time; and what runs in them.
-const BARE: usize = 20;
+/// Restarts of a pod with one container, and what runs in it.
+const BARE: usize = 40;
 const IMAGE: &str = "nightshift.dev/busybox:dev";
 const UNTIL_TOLD: &str = "trap 'echo down; exit 0' TERM; echo up; while :; do sleep 1 & wait $!; done";
 /// All players were warned by then.
@@ -39,26 +40,34 @@ async fn measure_how_long_updates_keep_players_away_beside_a_restart_by_kubernet
     alone_in_a_world("downtime", BEFORE, &["refreshSeconds=30", &at_a_time], async |world| {
         let servers = settle(world, UPDATES, json!({"policy": "Ignore"})).await;
         // Beside the servers, and not before they are there: with fifty of them on two cores each step of Kubernetes alone takes twice as long.
-        let bare = bare_gaps(world, "bare", |_| json!({})).await;
-        let same = bare_gaps(world, "shape", as_ours).await;
+        let bare = Restarted::new(world, "bare", |_| json!({})).await.gaps(|runs| runs < BARE).await;
         let witnesses = join_all(servers.iter().map(Witness::of)).await;
         plan(world, &servers).await;
-        join_all(servers.iter().map(|server| server.set_window(ALWAYS))).await;
-        join_all(servers.iter().map(|server| {
-            until("it is updated and proven", ALL, async || match server.condition("Updating").await {
-                Some(found) if found.reason == "Settled" && server.set().await.plugins["ViaVersion"] == "5.7.1" => {
-                    Ok(())
-                }
-                other => Err(format!("{other:?}")),
-            })
-        }))
-        .await;
+        // While the updates are under way: it meets what they meet.
+        let same = Restarted::new(world, "shape", as_ours).await;
+        let under_way = Cell::new(true);
+        let (same, ()) = tokio::join!(same.gaps(|_| under_way.get()), async {
+            join_all(servers.iter().map(|server| server.set_window(ALWAYS))).await;
+            // One after the other: fifty that are asked four times a second are work for the API server, and the figure would be theirs.
+            for server in &servers {
+                until("it is updated and proven", ALL, async || match server.condition("Updating").await {
+                    Some(found) if found.reason == "Settled" && server.set().await.plugins["ViaVersion"] == "5.7.1" => {
+                        Ok(())
+                    }
+                    other => Err(format!("{other:?}")),
+                })
+                .await;
+            }
+            under_way.set(false);
+        });
         let away = witnesses.iter().map(|witness| witness.between((0, "Stopping server"), (1, "Done (")));
         println!("from `Stopping server` to `Done`, {UPDATES} updates: {}", Figures::of(away));
         let gaps = Figures::of(witnesses.iter().map(|witness| witness.gap(0)));
         println!("from the last line of the old server to the first of the new: {gaps}");
-        let same = Figures::of(same);
-        println!("the same of a pod of our shape whose containers do nothing, and was deleted: {same}");
+        let (restarts, same) = (same.len(), Figures::of(same));
+        println!(
+            "the same of a pod of our shape that does nothing and was deleted meanwhile, {restarts} times: {same}"
+        );
         println!("the same of a pod with one container: {}", Figures::of(bare));
         let ours = gaps.at(95) - same.at(95);
         assert!(ours <= OURS, "beyond its bound: {ours:#} of the time at p95 is ours, and {OURS:#} is allowed");
@@ -149,12 +158,17 @@ fn as_ours(name: &str) -> Value {
     })
 }
 
-/// From the last words of a pod's process to the first words of its successor's, when it is deleted: what Kubernetes needs by itself.
-async fn bare_gaps(world: &World, name: &str, around: fn(&str) -> Value) -> Vec<SignedDuration> {
-    let of_each = (0..AT_A_TIME).map(async |number| {
-        let name = format!("{name}-{number}");
+/// A pod that nobody but Kubernetes has to do with.
+struct Restarted<'w> {
+    server: Server<'w>,
+    witness: Witness,
+}
+
+impl<'w> Restarted<'w> {
+    /// Waits until it runs.
+    async fn new(world: &'w World, name: &str, around: fn(&str) -> Value) -> Self {
         let labels = json!({"app.kubernetes.io/name": "papermc", "nightshift.dev/server": name});
-        let mut pod = around(&name);
+        let mut pod = around(name);
         pod["containers"] = json!([{
             "name": "papermc", "image": IMAGE, "command": ["sh", "-c", UNTIL_TOLD],
             "volumeMounts": [{"name": "data", "mountPath": "/data"}],
@@ -174,24 +188,28 @@ async fn bare_gaps(world: &World, name: &str, around: fn(&str) -> Value) -> Vec<
                 },
             })])
             .await;
-        restart_again_and_again(&Server::new(world, &name)).await
-    });
-    join_all(of_each).await.concat()
-}
-
-/// The gap of each restart.
-async fn restart_again_and_again(server: &Server<'_>) -> Vec<SignedDuration> {
-    until("the pod runs", ALL, async || server.pod().await.map(|_| ()).ok_or_else(String::new)).await;
-    let witness = Witness::of(server).await;
-    for run in 0..BARE {
-        server.world.kubectl(&["delete", "pod", &server.pod_name(), "--wait=false"], "").await;
-        until("its successor runs", ALL, async || {
-            let came = witness.lines().iter().any(|line| line.run == run + 1);
-            if came { Ok(()) } else { Err(witness.console()) }
-        })
-        .await;
+        let server = Server::new(world, name);
+        until("the pod runs", ALL, async || server.pod().await.map(|_| ()).ok_or_else(String::new)).await;
+        let witness = Witness::of(&server).await;
+        Self { server, witness }
     }
-    (0..BARE).map(|run| witness.gap(run)).collect()
+
+    /// Deletes it again and again, as long as `goes_on` says so of the restarts that were: from the last words of its process to the first
+    /// of its successor's, which is what Kubernetes needs by itself.
+    async fn gaps(self, goes_on: impl Fn(usize) -> bool) -> Vec<SignedDuration> {
+        let Self { server, witness } = self;
+        let mut runs = 0;
+        while goes_on(runs) {
+            server.world.kubectl(&["delete", "pod", &server.pod_name(), "--wait=false"], "").await;
+            until("its successor runs", ALL, async || {
+                let came = witness.lines().iter().any(|line| line.run == runs + 1);
+                if came { Ok(()) } else { Err(witness.console()) }
+            })
+            .await;
+            runs += 1;
+        }
+        (0..runs).map(|run| witness.gap(run)).collect()
+    }
 }
 
 /// Times of many, the shortest first.
