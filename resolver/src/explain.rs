@@ -24,6 +24,7 @@ mod lost;
 pub(crate) mod no;
 mod one_version;
 mod refusal;
+pub(crate) mod release;
 mod shared_name;
 pub mod svg;
 pub(crate) mod target;
@@ -44,6 +45,7 @@ pub use image::{ChosenImage, ImageChoice};
 pub use one_version::{OneVersion, SharedPlugin, Takes};
 use refusal::is_zero;
 pub use refusal::{Allowance, Down, Hint, HintStep, HintsLeftOut, Impossible, Proposal, Reason, RunningNow, Span};
+pub use release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 pub use shared_name::SharedName;
 pub use unanswerable::{LastRead, Unanswerable};
 pub use warning::{Kept, Warning};
@@ -69,6 +71,8 @@ pub enum Explanation {
     Impossible(Impossible),
     /// Why a certain Paper is not what runs.
     WhyNot(WhyNot),
+    /// Why a certain release of a plugin is not what runs.
+    WhyNotRelease(WhyNotRelease),
     /// No metadata answers the question.
     Unanswerable(Unanswerable),
     /// The search was given up.
@@ -82,6 +86,7 @@ impl Explanation {
             Self::Solved(solved) => solved.software,
             Self::Impossible(impossible) => impossible.software,
             Self::WhyNot(why) => why.software,
+            Self::WhyNotRelease(why) => why.software,
             Self::Unanswerable(_) | Self::GaveUp(_) => Software::Paper,
         }
     }
@@ -91,7 +96,7 @@ impl Explanation {
         match self {
             Self::Solved(solved) => solved.newer_paper.first()?.gave_up.as_ref(),
             Self::GaveUp(gave_up) => Some(gave_up),
-            Self::WhyNot(_) | Self::Impossible(_) | Self::Unanswerable(_) => None,
+            Self::WhyNot(_) | Self::WhyNotRelease(_) | Self::Impossible(_) | Self::Unanswerable(_) => None,
         }
     }
 
@@ -99,7 +104,11 @@ impl Explanation {
     pub fn stopped_by(&self) -> Option<(&str, &[String])> {
         match self {
             Self::Solved(solved) => solved.stopped_by(),
-            Self::WhyNot(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => None,
+            Self::WhyNot(_)
+            | Self::WhyNotRelease(_)
+            | Self::Impossible(_)
+            | Self::Unanswerable(_)
+            | Self::GaveUp(_) => None,
         }
     }
 
@@ -113,7 +122,7 @@ impl Explanation {
                     .unwrap_or_default()
             }
             Self::WhyNot(why) => names(why.unusable.as_ref(), &why.holders, &why.one_version),
-            Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
+            Self::WhyNotRelease(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }
 }

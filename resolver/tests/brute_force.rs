@@ -41,6 +41,8 @@ mod loading;
 mod lost;
 #[path = "support/membership.rs"]
 mod membership;
+#[path = "brute_force/missed.rs"]
+mod missed;
 #[path = "support/needs.rs"]
 mod needs;
 #[path = "brute_force/one_version.rs"]

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
 use resolver::explain::human::LONGEST_SUMMARY;
-use resolver::explain::{Explanation, WhyNot, human};
+use resolver::explain::{Explanation, human};
 use resolver::lock::LockedPlugin;
-use resolver::request::Request;
-use resolver::version::Minecraft;
+use resolver::request::{Request, VersionWish};
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve_fleet, resolve_within, why_not_within};
 
 #[path = "support/called.rs"]
@@ -107,19 +106,41 @@ impl Asked {
         let Self { name: _, at, catalog, requests, expected, budget } = self;
         if let ([request], [expect]) = (requests.as_slice(), expected.as_slice()) {
             let answer = resolve_within(catalog, request, *at, *budget);
-            let why = |target: &Minecraft| why_not_within(catalog, request, target, *at, *budget);
-            return vec![check(*at, catalog, request, expect, &answer, &why)];
+            return vec![check(*at, catalog, request, expect, &answer, self.missed(request, expect))];
         }
         let answers = resolve_fleet(catalog, requests, *at, *budget);
-        let fleet = Fleet::read(catalog, requests, *at);
-        let decided = fleet.decide(*budget);
         (requests.iter().zip(expected))
             .map(|(request, expect)| {
                 let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
-                let why = |target: &Minecraft| decided.why_not(&request.server, target).unwrap();
-                check(*at, catalog, request, expect, answer, &why)
+                check(*at, catalog, request, expect, answer, self.missed(request, expect))
             })
             .collect()
+    }
+
+    /// What is missed on this server, and the answer to why.
+    fn missed(&self, request: &Request, expect: &Expect) -> Option<(String, Explanation)> {
+        let Self { name: _, at, catalog, requests, expected: _, budget } = self;
+        let told = |no: Unsolvable| no.explanation();
+        if let Some(target) = &expect.why_not {
+            let why = if requests.len() == 1 {
+                why_not_within(catalog, request, target, *at, *budget)
+            } else {
+                Fleet::read(catalog, requests, *at).decide(*budget).why_not(&request.server, target).unwrap()
+            };
+            return Some((target.to_string(), why.map_or_else(told, Explanation::WhyNot)));
+        }
+        let missed = expect.why_not_release.as_ref()?;
+        let (object, version) = missed.split_once('=').unwrap();
+        let mut pinned = requests.clone();
+        for wish in pinned.iter_mut().flat_map(|request| &mut request.plugins).filter(|wish| wish.object == object) {
+            wish.version = VersionWish::Pin { version: version.to_owned() };
+        }
+        let (as_it_is, pinned) = (Fleet::read(catalog, requests, *at), Fleet::read(catalog, &pinned, *at));
+        let why = {
+            let pinned = pinned.decide(*budget);
+            as_it_is.decide(*budget).why_not_release(&request.server, (object, version), &pinned).unwrap()
+        };
+        Some((missed.clone(), why.map_or_else(told, Explanation::WhyNotRelease)))
     }
 
     /// Everything that the answers say, and as of when.
@@ -127,10 +148,7 @@ impl Asked {
         let Self { name: _, at, catalog, requests, expected, budget } = self;
         let answers = resolve_fleet(catalog, requests, *at, *budget).into_iter();
         let said = answers.map(|(_, answer)| answer.map_or_else(|no| no.explanation(), |yes| yes.explanation));
-        let why = expected[0].why_not.as_ref().map(|target| {
-            let why = why_not_within(catalog, &requests[0], target, *at, *budget);
-            why.map_or_else(|no| no.explanation(), Explanation::WhyNot)
-        });
+        let why = self.missed(&requests[0], &expected[0]).map(|(_, why)| why);
         said.chain(why).map(|explanation| (explanation, *at)).collect()
     }
 }
@@ -142,7 +160,7 @@ fn check(
     request: &Request,
     expect: &Expect,
     answer: &Result<Resolution, Unsolvable>,
-    why_not: &dyn Fn(&Minecraft) -> Result<WhyNot, Unsolvable>,
+    missed: Option<(String, Explanation)>,
 ) -> String {
     let fetch: Vec<String> = needed_projects(catalog, request).iter().map(|key| key.project.clone()).collect();
     assert_eq!(fetch, expect.fetch, "projects to fetch");
@@ -183,11 +201,10 @@ fn check(
             assert_eq!(checker::complaints(catalog, request, at, &resolution.lock), [""; 0], "{text}");
         }
     }
-    if let Some(target) = &expect.why_not {
-        let why = why_not(target).map_or_else(|no| no.explanation(), Explanation::WhyNot);
+    if let Some((missed, why)) = missed {
         assert_survives_json(&why);
         text.push_str("\n-- why not ");
-        text.push_str(target.as_str());
+        text.push_str(&missed);
         text.push_str("? --\n");
         text.push_str(&human::render(&why, at));
         text.push_str(&on_one_line(&why));

@@ -463,7 +463,10 @@ fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Ti
 pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
     match explanation {
         Explanation::Impossible(_) | Explanation::GaveUp(_) => true,
-        Explanation::Solved(_) | Explanation::WhyNot(_) | Explanation::Unanswerable(_) => false,
+        Explanation::Solved(_)
+        | Explanation::WhyNot(_)
+        | Explanation::WhyNotRelease(_)
+        | Explanation::Unanswerable(_) => false,
     }
 }
 

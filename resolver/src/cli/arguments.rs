@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use reqwest::Url;
 
 use super::instant;
-use super::supposed::Assumed;
+use super::supposed::{Missed, NamedRelease};
 use crate::upstream::Upstreams;
 use crate::version::Minecraft;
 
@@ -99,9 +99,10 @@ pub(super) struct Explain {
     /// Decide as of another instant: a date (its first moment, UTC) or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = instant::parse)]
     pub(super) at: Option<Timestamp>,
-    /// Ask why a server does not run this Minecraft version; exits with 0 if it can
-    #[arg(long, value_name = "VERSION")]
-    pub(super) why_not: Option<Minecraft>,
+    /// Ask why a server does not run this Minecraft version (exits with 0 if it can), or does not get this release of a plugin, as
+    /// `viaversion=5.6.0` (exits with 0 if it does)
+    #[arg(long, value_name = "VERSION|PLUGIN=VERSION")]
+    pub(super) why_not: Option<Missed>,
     /// Ask which plugins are ready for this Minecraft version, which are not, and since when they are silent; it need not be
     /// out yet
     #[arg(long, value_name = "VERSION", conflicts_with = "why_not")]
@@ -111,7 +112,7 @@ pub(super) struct Explain {
     pub(super) without: Vec<String>,
     /// What if its authors released this version now, listed for every Minecraft version? Can be repeated
     #[arg(long, value_name = "PLUGIN=VERSION")]
-    pub(super) assume: Vec<Assumed>,
+    pub(super) assume: Vec<NamedRelease>,
     /// Sentences, one JSON object a server, or one picture of all
     #[arg(long, value_enum, default_value_t = Drawn::Human)]
     pub(super) format: Drawn,

@@ -20,7 +20,7 @@ use super::when::Timetable;
 use super::{End, Said, input, known_projects, manifests};
 use crate::catalog::{Catalog, ProjectKey, Source};
 use crate::download::DownloadError;
-use crate::explain::{Explanation, human, svg};
+use crate::explain::{Explanation, ReleaseState, human, svg};
 use crate::facts::Facts;
 use crate::request::Request;
 use crate::software::Software;
@@ -36,7 +36,7 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
         let question = &mut problem.question;
         question.at = at.unwrap_or(question.at);
         if why_not.is_some() || target.is_some() {
-            (question.why_not, question.target) = (why_not.clone(), target.clone());
+            question.ask_about(why_not.as_ref(), target.as_ref());
         }
         question.without.extend(without.iter().cloned());
         question.assume.extend(assume.iter().cloned());
@@ -49,15 +49,13 @@ pub(super) fn explain(explain: &Explain, now: Timestamp) -> Result<Said, Said> {
     }
     let mut notes = Vec::new();
     let checked = read(reading, &mut notes)?;
-    let question = Question {
-        now,
-        at: at.unwrap_or(now),
-        why_not: why_not.clone(),
-        target: target.clone(),
+    let mut question = Question {
         without: without.clone(),
         assume: assume.clone(),
         servers: if checked.is_about_all() { Vec::new() } else { checked.servers() },
+        ..Question::plain(now, at.unwrap_or(now))
     };
+    question.ask_about(why_not.as_ref(), target.as_ref());
     let asked = Problem::of(question, &checked);
     let Problem { question, schedules, .. } = &asked;
     let gathered = gather(&reading.sources, catalog.as_deref(), checked, &mut notes, now, |catalog, requests| {
@@ -317,7 +315,8 @@ fn end(explanation: &Explanation) -> End {
         Explanation::Solved(solved) if solved.stopped_by().is_some() => End::NoSolution,
         Explanation::Solved(_) => End::Solved,
         Explanation::WhyNot(why) if why.possible => End::Solved,
-        Explanation::WhyNot(_) | Explanation::Impossible(_) => End::NoSolution,
+        Explanation::WhyNotRelease(why) if why.state == ReleaseState::Chosen => End::Solved,
+        Explanation::WhyNot(_) | Explanation::WhyNotRelease(_) | Explanation::Impossible(_) => End::NoSolution,
         Explanation::Unanswerable(_) | Explanation::GaveUp(_) => End::Failed,
     }
 }
@@ -328,7 +327,10 @@ fn without_reading_note(explanation: &Explanation) -> Explanation {
     match &mut explanation {
         Explanation::Solved(solved) => solved.lists_read_later = None,
         Explanation::Impossible(impossible) => impossible.lists_read_later = None,
-        Explanation::WhyNot(_) | Explanation::Unanswerable(_) | Explanation::GaveUp(_) => {}
+        Explanation::WhyNot(_)
+        | Explanation::WhyNotRelease(_)
+        | Explanation::Unanswerable(_)
+        | Explanation::GaveUp(_) => {}
     }
     explanation
 }

@@ -298,6 +298,7 @@ fn problem() -> String {
         now: at,
         at,
         why_not: Some("1.21.11".parse().unwrap()),
+        why_not_release: Some("viaversion=5.6.0".parse().unwrap()),
         target: None,
         servers: vec!["games/lobby".to_owned()],
         without: Vec::new(),

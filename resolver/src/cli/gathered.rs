@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::question::Question;
 use super::{End, Said};
 use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::PaperName;
+use crate::explain::{Explanation, PaperName};
 use crate::request::Request;
 use crate::unseen::is_unseen;
 use crate::upstream::{self, Fetcher, Reading, in_words};
@@ -36,6 +36,12 @@ impl Lacking {
     pub(super) fn note(&mut self, unsolvable: &Unsolvable) {
         self.projects.extend_from_slice(unsolvable.projects_to_fetch());
         self.builds.extend_from_slice(unsolvable.builds_to_see());
+    }
+
+    /// The same, and what is said of it.
+    pub(super) fn told(&mut self, unsolvable: &Unsolvable) -> Explanation {
+        self.note(unsolvable);
+        unsolvable.explanation()
     }
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::gathered::{self, Lacking};
 use super::ready::out_since;
-use super::supposed::{self, Assumed, Supposed};
+use super::supposed::{self, Missed, NamedRelease, Supposed};
 use crate::catalog::Catalog;
-use crate::explain::Explanation;
+use crate::explain::{Explanation, Pinned};
 use crate::request::Request;
 use crate::version::Minecraft;
 use crate::{Budget, Fleet};
@@ -25,6 +25,9 @@ pub(super) struct Question {
     /// The Minecraft version asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) why_not: Option<Minecraft>,
+    /// The release of a plugin asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) why_not_release: Option<NamedRelease>,
     /// The Minecraft version that plugins are to be ready for, if that is the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) target: Option<Minecraft>,
@@ -36,7 +39,7 @@ pub(super) struct Question {
     pub(super) without: Vec<String>,
     /// Releases to suppose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) assume: Vec<Assumed>,
+    pub(super) assume: Vec<NamedRelease>,
 }
 
 /// What came of a question.
@@ -54,12 +57,22 @@ impl Question {
     /// One that supposes nothing and asks of no Minecraft version.
     pub(super) fn plain(now: Timestamp, at: Timestamp) -> Self {
         let (without, assume) = (Vec::new(), Vec::new());
-        Self { now, at, why_not: None, target: None, servers: Vec::new(), without, assume }
+        Self { now, at, why_not: None, why_not_release: None, target: None, servers: Vec::new(), without, assume }
+    }
+
+    /// Asks about these, instead of what was asked about before.
+    pub(super) fn ask_about(&mut self, missed: Option<&Missed>, target: Option<&Minecraft>) {
+        let (why_not, release) = match missed.cloned() {
+            None => (None, None),
+            Some(Missed::Minecraft(version)) => (Some(version), None),
+            Some(Missed::Release(release)) => (None, Some(release)),
+        };
+        (self.why_not, self.why_not_release, self.target) = (why_not, release, target.cloned());
     }
 
     /// The answer for each server, and what it lacks still.
     pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, Lacking) {
-        let Self { now, at, why_not, target, servers: _, without, assume } = self;
+        let Self { now, at, why_not, why_not_release, target, servers: _, without, assume } = self;
         let mut mistakes = Vec::new();
         let mut supposed = Supposed::default();
         // A catalog is big, and usually nothing is supposed.
@@ -83,18 +96,52 @@ impl Question {
         }
         let (catalog, requests) =
             changed.as_ref().map_or((catalog, requests), |(catalog, requests)| (catalog, requests.as_slice()));
-        let (explanations, lacking) = self.explanations(catalog, requests);
+        let (explanations, lacking) = match why_not_release {
+            None => self.explanations(catalog, requests),
+            Some(release) => self.about_release(catalog, requests, release).unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                <_>::default()
+            }),
+        };
         (Answered { explanations, supposed, mistakes }, lacking)
+    }
+
+    fn is_about(&self, request: &Request) -> bool {
+        self.servers.is_empty() || self.servers.contains(&request.server)
+    }
+
+    fn about_release(
+        &self,
+        catalog: &Catalog,
+        requests: &[Request],
+        release: &NamedRelease,
+    ) -> Result<(Vec<Explanation>, Lacking), String> {
+        let (pinned, objects) = supposed::pin(catalog, requests, release, |request| self.is_about(request))?;
+        let (fleet, with_it) = (Fleet::read(catalog, requests, self.at), Fleet::read(catalog, &pinned, self.at));
+        let (decided, with_it) = (fleet.decide(Budget::default()), with_it.decide(Budget::default()));
+        let mut lacking = Lacking::default();
+        let explanations = requests.iter().filter_map(|request| {
+            let object = objects.get(&request.server)?;
+            let why = match decided.why_not_release(&request.server, (object, &release.version), &with_it)? {
+                Ok(why) => why,
+                Err(unsolvable) => return Some(lacking.told(&unsolvable)),
+            };
+            // It may need what nobody has asked for so far.
+            if let Some(Pinned::NoSet { answer }) = &why.pinned
+                && let Explanation::Unanswerable(unanswerable) = &**answer
+            {
+                lacking.projects.extend_from_slice(&unanswerable.fetch);
+                lacking.builds.extend_from_slice(&unanswerable.unseen);
+            }
+            Some(Explanation::WhyNotRelease(why))
+        });
+        Ok((explanations.collect(), lacking))
     }
 
     fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, Lacking) {
         let mut lacking = Lacking::default();
-        let mut refused = |unsolvable: crate::Unsolvable| {
-            lacking.note(&unsolvable);
-            unsolvable.explanation()
-        };
-        let is_asked_about = |request: &&Request| self.servers.is_empty() || self.servers.contains(&request.server);
-        let asked_about = requests.iter().filter(is_asked_about);
+        let mut refused = |unsolvable: crate::Unsolvable| lacking.told(&unsolvable);
+        let asked_about = requests.iter().filter(|request| self.is_about(request));
         let explanations = if let Some(target) = &self.target {
             let to_come = supposed::with_versions_to_come(catalog, target, self.at);
             let fleet = Fleet::read(to_come.as_ref().unwrap_or(catalog), requests, self.at);

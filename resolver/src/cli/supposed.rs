@@ -1,7 +1,7 @@
 //! Pure. Worlds that are not: a Paper that is not out yet, a release that its authors have not made, a plugin left out.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar
 use crate::explain::Explanation;
 use crate::explain::words::{date, list};
 use crate::nearest::nearest;
-use crate::request::{PluginWish, Request};
+use crate::request::{PluginWish, Request, VersionWish};
 use crate::software::Software;
 use crate::version::Minecraft;
 
@@ -54,12 +54,30 @@ pub(super) fn with_versions_to_come(catalog: &Catalog, target: &Minecraft, at: T
 /// `PLUGIN=VERSION` as it is typed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Assumed {
-    plugin: String,
-    version: String,
+pub(super) struct NamedRelease {
+    pub(super) plugin: String,
+    pub(super) version: String,
 }
 
-impl FromStr for Assumed {
+/// What `--why-not` asks about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Missed {
+    Minecraft(Minecraft),
+    Release(NamedRelease),
+}
+
+impl FromStr for Missed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('=') {
+            return text.parse().map(Self::Release);
+        }
+        text.parse().map(Self::Minecraft).map_err(|fault: <Minecraft as FromStr>::Err| fault.to_string())
+    }
+}
+
+impl FromStr for NamedRelease {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -164,18 +182,48 @@ pub(super) fn leave_out(catalog: &Catalog, requests: &mut [Request], name: &str)
         }
         request.plugins.retain(|wish| !is_it(wish));
     }
-    if servers.is_empty() { Err(nobody_asks("--without", name, &known)) } else { Ok(LeftOut { plugin, servers }) }
+    if servers.is_empty() {
+        Err(nobody_asks(&format!("--without {name}"), name, &known))
+    } else {
+        Ok(LeftOut { plugin, servers })
+    }
+}
+
+/// The same servers with this release of a plugin pinned, and under which object each of those that are asked about asks for it.
+pub(super) fn pin(
+    catalog: &Catalog,
+    requests: &[Request],
+    NamedRelease { plugin, version }: &NamedRelease,
+    is_asked_about: impl Fn(&Request) -> bool,
+) -> Result<(Vec<Request>, BTreeMap<String, String>), String> {
+    let is_it = |wish: &&mut PluginWish| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
+    let mut pinned = requests.to_vec();
+    let mut objects = BTreeMap::new();
+    for request in &mut pinned {
+        let is_asked_about = is_asked_about(request);
+        for wish in request.plugins.iter_mut().filter(is_it) {
+            wish.version = VersionWish::Pin { version: version.clone() };
+            if is_asked_about {
+                objects.entry(request.server.clone()).or_insert_with(|| wish.object.clone());
+            }
+        }
+    }
+    if objects.is_empty() {
+        let flag = format!("--why-not {plugin}={version}");
+        return Err(nobody_asks(&flag, plugin, &known_names(catalog, requests)));
+    }
+    Ok((pinned, objects))
 }
 
 /// Puts the release into the catalog, or onto its list what is not there.
 pub(super) fn release(
     catalog: &mut Catalog,
     requests: &[Request],
-    assumed: &Assumed,
+    assumed: &NamedRelease,
     at: Timestamp,
     target: Option<&Minecraft>,
 ) -> Result<SupposedRelease, String> {
-    let Assumed { plugin, version } = assumed;
+    let NamedRelease { plugin, version } = assumed;
     let wishes = requests.iter().flat_map(|request| &request.plugins);
     // By the name of its object too; and what others need may be meant, which nobody asks for.
     let object = wishes.clone().find(|wish| wish.object.eq_ignore_ascii_case(plugin)).map(|wish| wish.key.clone());
@@ -188,7 +236,7 @@ pub(super) fn release(
         None => project.name.eq_ignore_ascii_case(plugin) || project.key.project.eq_ignore_ascii_case(plugin),
     };
     let Some(place) = catalog.projects.iter().position(is_it) else {
-        return Err(nobody_asks("--assume", plugin, &known_names(catalog, requests)));
+        return Err(nobody_asks(&format!("--assume {plugin}"), plugin, &known_names(catalog, requests)));
     };
     let project = &mut catalog.projects[place];
     let mut existing = project.releases.iter_mut().filter(|release| release.version == *version).peekable();
@@ -240,6 +288,7 @@ fn known_names(catalog: &Catalog, requests: &[Request]) -> BTreeSet<String> {
     wishes.map(|wish| names(catalog, wish).pop().unwrap_or_default()).collect()
 }
 
+/// `flag` as it was typed; `name`: the plugin in it.
 fn nobody_asks(flag: &str, name: &str, known: &BTreeSet<String>) -> String {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let fix = match nearest(name, known.iter().copied()).next() {
@@ -247,5 +296,5 @@ fn nobody_asks(flag: &str, name: &str, known: &BTreeSet<String>) -> String {
         None if known.is_empty() => "no server here has a plugin".to_owned(),
         None => format!("the plugins here are {}", listed(known.iter().copied())),
     };
-    format!("`{flag} {name}`: nobody here asks for it; {fix}")
+    format!("`{flag}`: nobody here asks for it; {fix}")
 }

@@ -302,7 +302,7 @@ impl Timetable<'_> {
             Explanation::Solved(solved) => (&solved.server, &solved.hints, solved.is_change()),
             Explanation::Impossible(impossible) => (&impossible.server, &impossible.hints, false),
             Explanation::WhyNot(why) => (&why.server, &why.hints, false),
-            Explanation::Unanswerable(_) | Explanation::GaveUp(_) => return None,
+            Explanation::WhyNotRelease(_) | Explanation::Unanswerable(_) | Explanation::GaveUp(_) => return None,
         };
         let schedule = self.schedules.get(server)?;
         let runs = self.requests.iter().any(|request| request.server == *server && request.running.is_some());

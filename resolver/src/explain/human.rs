@@ -16,6 +16,7 @@ mod hint;
 mod holders;
 mod image;
 mod no;
+mod release;
 mod summary;
 mod target;
 mod yes;
@@ -28,13 +29,7 @@ const MOST_KNOWN: usize = 5;
 /// The text for a person who asks at `now`; ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
     let mut page = Page { text: String::new(), now, software: explanation.software() };
-    match explanation {
-        Explanation::Solved(solved) => yes::solved(&mut page, solved),
-        Explanation::Impossible(impossible) => no::impossible(&mut page, impossible),
-        Explanation::WhyNot(why) => target::why_not(&mut page, why),
-        Explanation::Unanswerable(unanswerable) => page.unanswerable(unanswerable),
-        Explanation::GaveUp(given_up) => gave_up(given_up).iter().for_each(|line| page.line(line)),
-    }
+    page.write(explanation);
     page.text
 }
 
@@ -47,6 +42,17 @@ struct Page {
 }
 
 impl Page {
+    fn write(&mut self, explanation: &Explanation) {
+        match explanation {
+            Explanation::Solved(solved) => yes::solved(self, solved),
+            Explanation::Impossible(impossible) => no::impossible(self, impossible),
+            Explanation::WhyNot(why) => target::why_not(self, why),
+            Explanation::WhyNotRelease(why) => release::why_not(self, why),
+            Explanation::Unanswerable(unanswerable) => self.unanswerable(unanswerable),
+            Explanation::GaveUp(given_up) => gave_up(given_up).iter().for_each(|line| self.line(line)),
+        }
+    }
+
     fn line(&mut self, line: &str) {
         self.text.push_str(visible(line).trim_end());
         self.text.push('\n');

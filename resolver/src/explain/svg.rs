@@ -5,7 +5,7 @@
 
 use super::human::{named, paper, short};
 use super::words::UNSEEN;
-use super::{Explanation, Impossible, Unanswerable, few};
+use super::{Explanation, Impossible, Pinned, ReleaseState, Unanswerable, WhyNotRelease, few};
 use crate::solve::GaveUp;
 use crate::version::Minecraft;
 
@@ -35,6 +35,7 @@ fn section(explanation: &Explanation) -> Section {
     match explanation {
         Explanation::Solved(solved) => yes::solved(solved),
         Explanation::WhyNot(why) => yes::why_not(why),
+        Explanation::WhyNotRelease(why) => release(why),
         Explanation::Impossible(no) => impossible(no),
         Explanation::Unanswerable(unknown) => unanswerable(unknown),
         Explanation::GaveUp(gave_up) => given_up(gave_up),
@@ -66,6 +67,29 @@ fn impossible(no: &Impossible) -> Section {
         let plugins = running.plugins.iter();
         section.right.extend(plugins.map(|(name, version)| Card::new(Kind::Chosen, format!("{name} {version}"), "")));
     }
+    section
+}
+
+fn release(why: &WhyNotRelease) -> Section {
+    let WhyNotRelease { server, plugin, version, state, paper, instead, pinned, .. } = why;
+    let gets = if *state == ReleaseState::Chosen { "gets" } else { "does not get" };
+    let mut section = Section::titled(format!("{} {gets} {plugin} {version}", short(server)));
+    let note = match state {
+        ReleaseState::Chosen => "the newest that goes with the rest".to_owned(),
+        ReleaseState::Older => "older, and nothing else speaks against it".to_owned(),
+        ReleaseState::KeptOut { because } => few::because(because),
+        ReleaseState::NothingMeets => "nothing meets what is asked for".to_owned(),
+        ReleaseState::NoSuchRelease { nearest: _ } => "there is no such release".to_owned(),
+    };
+    section.left_head = "chosen";
+    section.left.extend(paper.iter().map(|paper| Card::new(Kind::Chosen, named(paper), "")));
+    section.left.extend(instead.iter().map(|instead| Card::new(Kind::Chosen, format!("{plugin} {instead}"), "")));
+    section.right_head = "asked about";
+    section.right.push(Card::new(Kind::Waits, format!("{plugin} {version}"), note));
+    section.right.extend(pinned.iter().map(|pinned| match pinned {
+        Pinned::Set { paper, changes: _ } => Card::new(Kind::Chosen, named(paper), "with it pinned"),
+        Pinned::NoSet { answer: _ } => Card::new(Kind::Holds, "no set", "with it pinned"),
+    }));
     section
 }
 

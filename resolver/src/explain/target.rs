@@ -90,12 +90,15 @@ pub(super) fn found_out(asked: &Asked<'_, '_>, target: &Minecraft) -> Result<Why
 
 /// The Paper that the server comes to, with its group where it goes with that.
 fn nearest_possible(asked: &Asked<'_, '_>) -> Result<Option<PaperName>, GaveUp> {
-    let world = asked.world;
-    let decision = match asked.company.map(Company::verdict) {
-        Some(Verdict::Member(choice)) => Some(choice.decision(world)),
-        Some(Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_)) | None => decide(world, asked.meter)?,
-    };
-    Ok(decision.and_then(|decision| brought(world, &decision)))
+    Ok(decision(asked)?.and_then(|decision| brought(asked.world, &decision)))
+}
+
+/// What the server comes to, with its group where it goes with that.
+pub(super) fn decision(asked: &Asked<'_, '_>) -> Result<Option<Decision>, GaveUp> {
+    match asked.company.map(Company::verdict) {
+        Some(Verdict::Member(choice)) => Ok(Some(choice.decision(asked.world))),
+        Some(Verdict::Alone | Verdict::Aside | Verdict::GaveUp(_)) | None => decide(asked.world, asked.meter),
+    }
 }
 
 /// The set that brings a Paper (by its place): what the server would come to with a pin to it, together with its group.

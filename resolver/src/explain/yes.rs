@@ -176,8 +176,8 @@ fn newer_releases(
     (Some(told(newest)), next.map(told))
 }
 
-/// Why a newer release (its place) was not chosen.
-fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
+/// Why a release (its place) was not chosen, as far as a newer one that was is not the reason.
+pub(super) fn not_taken(asked: &Asked<'_, '_>, decision: &Decision, at: usize, newer: usize) -> NewerRelease {
     let world = asked.world;
     let shelf = &world.shelves[at];
     let stocked = &shelf.releases[newer];

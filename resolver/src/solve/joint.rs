@@ -157,6 +157,18 @@ impl<'a> Decided<'_, 'a> {
         })
     }
 
+    /// Why a server does not get this release of a plugin (by its object), seen with the others of its group. `pinned` are the same servers
+    /// with that release pinned. None: it is none of this fleet, or does not ask for the plugin.
+    pub fn why_not_release(
+        &self,
+        server: &str,
+        (object, version): (&str, &str),
+        pinned: &Decided<'_, '_>,
+    ) -> Option<Result<explain::WhyNotRelease, Unsolvable>> {
+        let pinned = || Some(pinned.answer(server)?.map_or_else(|no| no.explanation(), |yes| yes.explanation));
+        self.asked_about(server, |asked| explain::release::explain(asked, object, version, pinned))?.transpose()
+    }
+
     fn asked_about<T>(
         &self,
         server: &str,

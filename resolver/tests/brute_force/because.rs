@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::Release;
 use resolver::explain::{Because, ChosenPlugin, Explanation, Holder, Lack, Nearly, NewerRelease, Solved};
 use resolver::facts::UsedFact;
@@ -174,22 +174,22 @@ fn next_is_true(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &T
     }
 }
 
-fn because_is_true(
+/// Whether a release (its plugin, with the objects that ask for it, its version and its date) is not in the set for the reason that is said.
+pub(super) fn because_is_true(
     problem: &Problem,
     lock: &Lock,
-    plugin: &ChosenPlugin,
-    newer: &NewerRelease,
+    (plugin, objects, told): (&str, &[String], (&str, Option<Timestamp>)),
+    because: &Because,
     tried: &Tried,
 ) -> Result<(), String> {
-    let told = (newer.version.as_str(), newer.published);
-    let Some(asked) = Asked::of(problem, &plugin.name, told, &lock.minecraft) else { return Ok(()) };
-    tried.count(&newer.because);
-    if let Because::Others { facts, .. } = &newer.because {
+    let Some(asked) = Asked::of(problem, plugin, told, &lock.minecraft) else { return Ok(()) };
+    tried.count(because);
+    if let Because::Others { facts, .. } = because {
         for _ in facts {
             tried.note("fact");
         }
     }
-    match &newer.because {
+    match because {
         Because::Unusable { unusable } => asked.is_kept_by(problem, Against::Unusable(unusable)),
         Because::NotListed { up_to: told } if told.as_ref() != up_to(asked.release) => {
             Err(format!("{} is not listed up to {told:?}", asked.release.version))
@@ -197,7 +197,7 @@ fn because_is_true(
         Because::NotListed { .. } => asked.is_kept_by(problem, Against::List),
         Because::Pinned => {
             let mut free = problem.clone();
-            let wishes = free.request.plugins.iter_mut().filter(|wish| plugin.objects.contains(&wish.object));
+            let wishes = free.request.plugins.iter_mut().filter(|wish| objects.contains(&wish.object));
             wishes.for_each(|wish| wish.version = VersionWish::Auto);
             let goes = |problem: &Problem| {
                 Book::open(&problem.catalog, &problem.request, problem.now).ok().map(|book| {
@@ -206,13 +206,13 @@ fn because_is_true(
                 })
             };
             if goes(problem) == Some(true) || goes(&free) == Some(false) {
-                return Err(format!("{} {} is not kept by a pin", plugin.name, newer.version));
+                return Err(format!("{plugin} {} is not kept by a pin", told.0));
             }
             Ok(())
         }
         Because::Others { with, facts } => others_are_true(asked, problem, lock, [with, &[]], facts),
         Because::Needs { needs } => others_are_true(asked, problem, lock, [&[], needs], &[]),
-        Because::OneVersion { .. } => Err(format!("{} is one version on one server", plugin.name)),
+        Because::OneVersion { .. } => Err(format!("{plugin} is one version on one server")),
     }
 }
 
@@ -338,7 +338,8 @@ fn date_brings_it(book: &Book<'_>, lack: &Lack, paper: usize) -> Result<(), Stri
 
 fn all_is_true(problem: &Problem, lock: &Lock, solved: &Solved, tried: &[Tried; 2]) -> Result<(), String> {
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
-        because_is_true(problem, lock, plugin, newer, &tried[0])?;
+        let told = (plugin.name.as_str(), plugin.objects.as_slice(), (newer.version.as_str(), newer.published));
+        because_is_true(problem, lock, told, &newer.because, &tried[0])?;
     }
     solved.plugins.iter().try_for_each(|plugin| next_is_true(problem, lock, plugin, &tried[0]))?;
     for newer in &solved.newer_paper {

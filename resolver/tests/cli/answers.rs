@@ -41,6 +41,20 @@ fn why_not_something_that_can_be_had_exits_with_0() {
 }
 
 #[test]
+fn a_release_that_is_missed_is_asked_about_with_its_plugin() {
+    let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 72h");
+    let desk = Desk::new(&[("lobby.yaml", &lobby()), ("slow.yaml", &slow)]);
+    let why = |file: &str, missed: &str| desk.run(&["explain", "-f", file, "--why-not", missed]);
+    assert_shown("why-not-release", &why("slow.yaml", "viabackwards=5.7.1"));
+    assert_shown("why-not-release-older", &why("lobby.yaml", "GriefPrevention=16.18.4"));
+    assert_shown("why-not-release-unknown", &why("lobby.yaml", "griefprevention=17.0"));
+    // ViaVersion is only needed by ViaBackwards.
+    assert_shown("why-not-release-of-nobody", &why("lobby.yaml", "viaversion=5.6.0"));
+    assert_shown("why-not-release-unwritten", &why("lobby.yaml", "griefprevention="));
+    assert!(why("lobby.yaml", "griefprevention=v16.18.5").starts_with("exit 0\n"), "it is chosen");
+}
+
+#[test]
 fn a_target_says_of_each_plugin_whether_it_is_ready_and_since_when_it_is_silent() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let target = |version: &str, more: &[&str]| {

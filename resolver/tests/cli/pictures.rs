@@ -29,6 +29,8 @@ fn every_kind_of_answer_has_a_picture() {
         server("  updateStrategy: latest\n").replace("name: lobby", "name: hub") + &plugin("griefprevention", "");
     let desk = Desk::new(&[("lobby.yaml", &lobby()), ("no.yaml", &impossible), ("hub.yaml", &latest)]);
     assert_shown("picture-why-not", &drawn(&desk, &["explain", "-f", "lobby.yaml", "--why-not", "1.21.11"]));
+    let missed = ["explain", "-f", "lobby.yaml", "--why-not", "griefprevention=16.18.4"];
+    assert_shown("picture-why-not-release", &drawn(&desk, &missed));
     assert_shown("picture-impossible", &drawn(&desk, &["explain", "-f", "no.yaml"]));
     assert_shown("picture-latest", &drawn(&desk, &["explain", "-f", "hub.yaml"]));
     assert_shown("picture-what-if", &drawn(&desk, &["explain", "-f", "lobby.yaml", "--without", "griefprevention"]));

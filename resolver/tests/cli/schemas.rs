@@ -70,7 +70,7 @@ fn desk() -> Desk {
 }
 
 /// Every kind of answer: whose schema it is under, and what is asked.
-const QUESTIONS: [(&str, &str); 27] = [
+const QUESTIONS: [(&str, &str); 29] = [
     ("lock", "lock -f lobby.yaml"),
     ("explanation", "explain -f lobby.yaml"),
     ("explanation", "explain -f slow.yaml"),
@@ -79,6 +79,8 @@ const QUESTIONS: [(&str, &str); 27] = [
     ("explanation", "explain -f no.yaml"),
     ("explanation", "explain -f lobby.yaml --why-not 1.21.11"),
     ("explanation", "explain -f lobby.yaml --why-not 1.20.99"),
+    ("explanation", "explain -f lobby.yaml --why-not griefprevention=16.18.4"),
+    ("explanation", "explain -f lobby.yaml --why-not griefprevention=17.0"),
     ("explanation", "explain -f lobby.yaml --without griefprevention"),
     ("explanation", "explain -f lobby.yaml --assume griefprevention=16.19"),
     ("difference", "diff old.lock.json new.lock.json"),

@@ -37,7 +37,8 @@ struct WhatIf {
 fn an_answer_about_a_world_that_is_not_survives_json() {
     let desk = Desk::new(&[("lobby.yaml", &lobby())]);
     let suppose = ["--assume", "griefprevention=17.0", "--without", "discordsrv", "--format", "json"];
-    for question in [&[][..], &["--why-not", "1.21.11"], &["--target", "26.9"]] {
+    let questions = [&[][..], &["--why-not", "1.21.11"], &["--why-not", "viabackwards=5.6.0"], &["--target", "26.9"]];
+    for question in questions {
         let output = desk.command(&[&EXPLAIN[..], &suppose, question].concat()).output().unwrap();
         let written: Value = serde_json::from_slice(&output.stdout).unwrap();
         let read: WhatIf = serde_json::from_value(written.clone()).unwrap();
@@ -101,6 +102,7 @@ fn a_saved_question_gets_the_same_bytes_elsewhere() {
         &[][..],
         &["--format", "json"],
         &["--why-not", "1.21.11"],
+        &["--why-not", "griefprevention=16.18.4"],
         &["--target", "26.9"],
         &["--at", "2025-10-20"],
         &["--without", "griefprevention", "--assume", "discordsrv=2.0"],

@@ -29,7 +29,7 @@ struct Set {
     heading: &'static str,
 }
 
-const SETS: [Set; 14] = [
+const SETS: [Set; 16] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
     Set {
         name: "Apart",
@@ -43,6 +43,13 @@ const SETS: [Set; 14] = [
         tag: "why",
         heading: "Why a newer release was not chosen although the plugin was",
     },
+    Set {
+        name: "ReleaseState",
+        field: "state",
+        tag: "is",
+        heading: "Whether a release that was asked about is in the set, and what keeps it out",
+    },
+    Set { name: "Pinned", field: "pinned", tag: "then", heading: "What would be with a release pinned" },
     Set { name: "Reason", field: "reasons", tag: "reason", heading: "Why nothing meets the request" },
     Set { name: "Limit", field: "limit", tag: "", heading: "Given up" },
     Set { name: "Listing", field: "listing", tag: "known", heading: "How it is known that a release runs on a Paper" },
@@ -63,6 +70,9 @@ const SETS: [Set; 14] = [
 
 /// The sets that stand where an answer says what can be done.
 const WAYS_OUT: [&str; 3] = ["HintStep", "Awaited", "HintsLeftOut"];
+
+/// The sets that only an answer about one release has. It repeats what other answers say of it, and shows no other set.
+const OF_A_RELEASE: [&str; 2] = ["ReleaseState", "Pinned"];
 
 /// Sets that no example explains: words of manifests and of pages, and the kinds of answers and of lines of `resolver diff`.
 const PLAIN_WORDS: [&str; 9] = [
@@ -162,7 +172,8 @@ fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&s
 /// Per word the answer that shows it with the fewest letters.
 fn shortest<'a>(set: &Set, answers: &'a [Answer]) -> BTreeMap<String, &'a Answer> {
     let mut shown: BTreeMap<String, &Answer> = BTreeMap::new();
-    for answer in answers {
+    let is_of_a_release = OF_A_RELEASE.contains(&set.name);
+    for answer in answers.iter().filter(|answer| (answer.data["answer"] == "whyNotRelease") == is_of_a_release) {
         let mut words = Vec::new();
         find(&answer.data, set, &mut words);
         for word in words {

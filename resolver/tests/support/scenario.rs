@@ -198,6 +198,8 @@ pub(crate) struct Expect {
     pub(crate) never: Vec<String>,
     /// Ask "why not" about this Paper as well, and find `mentions` there.
     pub(crate) why_not: Option<Minecraft>,
+    /// The same about this release, as `plugin=version`; alone.
+    pub(crate) why_not_release: Option<String>,
     /// Projects that have to be fetched first.
     #[serde(default)]
     pub(crate) fetch: Vec<String>,

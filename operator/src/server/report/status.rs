@@ -209,9 +209,11 @@ fn planned_plugins(changes: &[Change]) -> Vec<PlannedPlugin> {
 fn unfollowed(explanation: &Explanation) -> &[Unfollowed] {
     match explanation {
         Explanation::Solved(solved) => &solved.unfollowed,
-        Explanation::Impossible(_) | Explanation::Unanswerable(_) | Explanation::WhyNot(_) | Explanation::GaveUp(_) => {
-            &[]
-        }
+        Explanation::Impossible(_)
+        | Explanation::Unanswerable(_)
+        | Explanation::WhyNot(_)
+        | Explanation::WhyNotRelease(_)
+        | Explanation::GaveUp(_) => &[],
     }
 }
 

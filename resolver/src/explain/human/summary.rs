@@ -5,10 +5,13 @@
 use super::super::awaited::may_pass;
 use super::super::few;
 use super::super::words::{UNSEEN, date, list, nearest_are, sentence, silent_since};
-use super::super::{Explanation, Hint, Holder, Impossible, NewerPaper, OneVersion, Solved, Unanswerable, WhyNot};
+use super::super::{
+    Explanation, Hint, Holder, Impossible, NewerPaper, OneVersion, Pinned, ReleaseState, Solved, Unanswerable, WhyNot,
+    WhyNotRelease,
+};
 use super::no::cannot_be_met;
 use super::yes::{about_it, headline, kept_back, newest, stopped};
-use super::{gave_up, hint, named, paper, short};
+use super::{gave_up, hint, named, paper, release, short};
 use crate::foreign::visible;
 use crate::version::Minecraft;
 
@@ -58,6 +61,7 @@ impl Explanation {
             Self::Solved(solved) => yes(solved, size),
             Self::Impossible(impossible) => no(impossible, size),
             Self::WhyNot(why) => why_not(why, size),
+            Self::WhyNotRelease(why) => why_not_release(why, size),
             Self::Unanswerable(unanswerable) => unknown(unanswerable, size),
             Self::GaveUp(given_up) => {
                 let [what, fix] = gave_up(given_up);
@@ -130,6 +134,26 @@ fn why_not(why: &WhyNot, size: Size) -> String {
         nearest.map(|nearest| format!(" The nearest you can have is {}.", named(nearest))).unwrap_or_default();
     let what = format!("{who} cannot run {software} {target} yet: {}.{nearest}", clauses.join("; "));
     format!("{what}{}", ending())
+}
+
+fn why_not_release(why: &WhyNotRelease, size: Size) -> String {
+    let WhyNotRelease { server, plugin, object, version, state, pinned, .. } = why;
+    let what = match state {
+        ReleaseState::KeptOut { because } => {
+            format!("{} does not get {plugin} {version}: {}.", short(server), few::because(because))
+        }
+        ReleaseState::Chosen
+        | ReleaseState::Older
+        | ReleaseState::NothingMeets
+        | ReleaseState::NoSuchRelease { nearest: _ } => format!("{}.", release::what(why)),
+    };
+    let what = sentence(&what);
+    let Some(pinned) = pinned else { return what };
+    let then = match pinned {
+        Pinned::Set { paper, changes: _ } => format!("With it pinned, {} would run {}.", short(server), named(paper)),
+        Pinned::NoSet { .. } => format!("With it pinned, there is no set for {}.", short(server)),
+    };
+    format!("{what} {then}{}", ending(&[], server, &format!(" --why-not {object}={version}"), size))
 }
 
 fn unknown(unanswerable: &Unanswerable, size: Size) -> String {

@@ -313,23 +313,8 @@ fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed])
 fn not_taken(page: &mut Page, solved: &Solved) {
     let rows: Vec<(String, Vec<String>)> = ChosenPlugin::newer(&solved.plugins)
         .map(|(plugin, newer)| {
-            let because = match &newer.because {
-                Because::Unusable { unusable } => words::unusable(unusable),
-                Because::NotListed { up_to: Some(up_to) } if *up_to < solved.paper.minecraft => {
-                    format!("is listed up to {up_to}")
-                }
-                Because::NotListed { .. } => format!("is not listed for {}", solved.paper.minecraft),
-                Because::Pinned => format!("you pinned {} (`spec.version`)", plugin.version),
-                Because::OneVersion { one_version } => {
-                    format!("{} There, {}", one_version_rule(one_version), against_it(one_version))
-                }
-                Because::Others { with, facts } => {
-                    format!("does not go together with {}{}", list(with, 4), words::because(facts))
-                }
-                Because::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
-            };
-            let then = if because.starts_with("you ") { ", but" } else { ":" };
-            (format!("{} {}", plugin.name, newer.version), vec![format!("{}{then} {because}", of(newer.published))])
+            let because = kept_out(&newer.because, &solved.paper.minecraft, &plugin.version);
+            (format!("{} {}", plugin.name, newer.version), vec![format!("{}{because}", of(newer.published))])
         })
         .collect();
     if !rows.is_empty() {
@@ -337,6 +322,25 @@ fn not_taken(page: &mut Page, solved: &Solved) {
         page.line("newer, and not taken");
         page.table(&rows);
     }
+}
+
+/// What stands behind the date of a release that is not in the set with this Paper, where its plugin has another one.
+pub(super) fn kept_out(because: &Because, on: &Minecraft, chosen: &str) -> String {
+    let because = match because {
+        Because::Unusable { unusable } => words::unusable(unusable),
+        Because::NotListed { up_to: Some(up_to) } if up_to < on => format!("is listed up to {up_to}"),
+        Because::NotListed { .. } => format!("is not listed for {on}"),
+        Because::Pinned => format!("you pinned {chosen} (`spec.version`)"),
+        Because::OneVersion { one_version } => {
+            format!("{} There, {}", one_version_rule(one_version), against_it(one_version))
+        }
+        Because::Others { with, facts } => {
+            format!("does not go together with {}{}", list(with, 4), words::because(facts))
+        }
+        Because::Needs { needs } => format!("needs {}, which cannot be had with the rest", list(needs, 4)),
+    };
+    let then = if because.starts_with("you ") { ", but" } else { ":" };
+    format!("{then} {because}")
 }
 
 /// What stands against a release on other servers: of three of them where it is short, and how many there are besides.
