@@ -7,7 +7,6 @@ use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector::ObjectRef;
 use resolver::lock::Lock;
 use scheduler::gate::Gate;
 use scheduler::rollout::{Step, WaitingOn};
@@ -21,6 +20,7 @@ use crate::requeue::{Blame, Outcome, again};
 use crate::rush::Ahead;
 use crate::telemetry::metrics::{Fetch, Pass, StepLabels};
 
+mod alarm;
 pub(crate) mod apply;
 pub(crate) mod build;
 pub(crate) mod change;
@@ -57,6 +57,7 @@ mod trial;
 mod turn;
 pub(crate) mod undo;
 
+use alarm::set_alarm;
 use choose::Question;
 use consent::Consent;
 use drain::Drain;
@@ -435,31 +436,6 @@ async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError
         hand.ctx.metrics.step_total.get_or_create(&labels("done")).inc();
     }
     Ok(done)
-}
-
-/// So long before an instant the alarm rings. From then on the requeue is punctual by itself: an alarm at the instant would only bring a
-/// second look in the moment in which hundreds of servers have their first.
-const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
-
-/// The requeue is the guarantee; the alarm makes it punctual.
-async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
-    let opens = match plan.gate {
-        Gate::Shut { opens } | Gate::Ending { opens, .. } => opens,
-        Gate::Open { .. } => None,
-    };
-    let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming).chain(plan.waits_until());
-    let next = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min();
-    let Some(rings) = next.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at) else { return };
-    let wake = ctx.wake.clone();
-    let object = ObjectRef::from_obj(server);
-    let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());
-    let ring = move || {
-        // Nobody listens any more only when the process ends.
-        drop(wake.send(object));
-    };
-    if let Err(error) = ctx.alarm.wake_at(key, rings, ring).await {
-        warn!(error = %Chain(&error), rings = %rings, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
-    }
 }
 
 /// Trouble with a spec that asks for nothing readable: nobody is solved together with it.
