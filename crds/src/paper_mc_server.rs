@@ -9,6 +9,7 @@ use crate::{pod_template, schema};
 
 mod backup;
 mod blackout;
+mod crashes;
 mod follows;
 mod notify;
 mod plugin_data;
@@ -23,6 +24,7 @@ pub use backup::{
     LastBackup, LastRestore, RestoreHandled, RestoreResult, ScheduledContents,
 };
 pub use blackout::Blackout;
+pub use crashes::{Crashes, OnCrashLoop, StoppedByCrashes};
 pub use follows::Follows;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion, PLACES};
 pub use plugin_data::{KeepPluginData, PluginDataStatus};
@@ -33,8 +35,8 @@ pub use settings::{
     Rcon, SecretKey, ServiceKind, ServiceWish, Storage, UpdateSchedule,
 };
 pub use status::{
-    AvailableUpdate, Basis, BlockedBy, Crashes, LastHandled, LastUpdate, LostFile, LostRelease, PaperMCServerStatus,
-    PastSet, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen, UpdateBlocked,
+    AvailableUpdate, Basis, BlockedBy, LastHandled, LastUpdate, LostFile, LostRelease, PaperMCServerStatus, PastSet,
+    PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen, UpdateBlocked,
 };
 pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
@@ -153,6 +155,9 @@ pub struct PaperMCServerSpec {
     /// How the server is stopped.
     #[serde(default)]
     pub graceful_shutdown: GracefulShutdown,
+    /// What becomes of it when its process ends with an error again and again.
+    #[serde(default)]
+    pub on_crash_loop: OnCrashLoop,
     /// RCON, which stays on the pod's own loopback.
     #[serde(default)]
     pub rcon: Rcon,

@@ -60,6 +60,7 @@ pub(crate) mod undo;
 use alarm::set_alarm;
 use choose::Question;
 use consent::Consent;
+use crashes::stopped::{as_it_stands, starts_again};
 use drain::Drain;
 pub(crate) use error::PassError;
 use hot_copies::{HotCopies, ask};
@@ -263,6 +264,11 @@ async fn go_all_the_way(
         ctx.look_again(&checked.namespace, &checked.name);
         return Ok(Outcome::Acted);
     }
+    if let Some(stopped) = plan.stop_for_crashes(server, &checked, &seen, step, at) {
+        // The next pass takes the pod away, by a look of its own.
+        report::note_crashes(ctx, server, &before, Some(stopped)).await.map_err(PassError::Report)?;
+        return Ok(Outcome::Acted);
+    }
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = Hand::of(ctx, &checked, &seen, &plan, ahead, at);
@@ -289,7 +295,7 @@ async fn read(
         Ok(checked) => checked,
         Err(complaints) => return Ok(Err(Trouble::Spec(in_words(&complaints)))),
     };
-    let checked = seen.as_it_runs(checked);
+    let checked = as_it_stands(seen.as_it_runs(checked), &status_before(ctx, server), seen);
     if !checked.eula {
         return Ok(Err(Trouble::Eula(NO_EULA.to_owned())));
     }
@@ -314,6 +320,10 @@ async fn note_requests(
     restores: &Restores,
     at: Timestamp,
 ) -> Result<bool, PassError> {
+    if starts_again(server, before) {
+        report::note_crashes(ctx, server, before, None).await.map_err(PassError::Report)?;
+        return Ok(true);
+    }
     if let Some(noted) = undo.and_then(|undo| undo.to_note(server, before.last_handled.as_ref())) {
         report::note_handled(ctx, server, before, noted).await.map_err(PassError::Report)?;
         return Ok(true);

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::backup::{BackupStatus, RestoreHandled};
+use super::crashes::Crashes;
 use super::notify::Notice;
 use super::plugin_data::PluginDataStatus;
 use super::unmanaged::UnmanagedFile;
@@ -89,7 +90,7 @@ pub struct PaperMCServerStatus {
     /// How the server stopped last, by its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_stop: Option<StopSeen>,
-    /// How often its process has ended with an error lately; None: not within the last hour, in this pod.
+    /// How often its process has ended with an error lately, and whether it is stopped for that; None: not within the last hour, in this pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashes: Option<Crashes>,
     /// The copies of the server.
@@ -268,18 +269,6 @@ pub struct StopSeen {
     /// How many players were on when it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
-}
-
-/// The ends of a server's process that nobody asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Crashes {
-    /// The UID of the pod that they happened in. In another one they are counted anew.
-    #[schemars(schema_with = "schema::text64")]
-    pub pod: String,
-    /// When, within the last hour, the newest last.
-    #[schemars(with = "Vec<String>", length(max = 10), inner(length(max = 64)))]
-    pub at: Vec<Timestamp>,
 }
 
 /// A set that ran here and was kept.

@@ -242,7 +242,8 @@ where
     Ok(())
 }
 
-/// `spec.replicas` is the user's switch; everything else about the `StatefulSet` belongs to the rollout.
+/// `spec.replicas` is the user's switch, and a loop of crashes may take the pod away (`super::crashes::stopped`); everything else about the
+/// `StatefulSet` belongs to the rollout.
 pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<bool, ApplyError> {
     let Some(set) = &seen.set else { return Ok(false) };
     if set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {

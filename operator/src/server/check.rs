@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crds::paper_mc_server::{
-    BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, Place, PolicyKind, ScheduledContents, Software,
+    BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, Place, PolicyKind, ScheduledContents, Software,
 };
 use crds::{PaperMCServer, duration, paper_mc_server};
 use jiff::SignedDuration;
@@ -84,6 +84,8 @@ pub(crate) struct CheckedServer {
     /// What players read before that.
     pub(crate) drain_announcement: Announcement,
     pub(crate) stop_timeout: SignedDuration,
+    /// What becomes of it when its process ends again and again.
+    pub(crate) on_crash_loop: OnCrashLoop,
     pub(crate) rcon: CheckedRcon,
     pub(crate) heap: Heap,
     pub(crate) storage: CheckedStorage,
@@ -95,6 +97,7 @@ pub(crate) struct CheckedServer {
     pub(crate) keep_plugin_data: u64,
     pub(crate) service: CheckedService,
     pub(crate) image: Option<String>,
+    /// `spec.replicas`; 0 also while a loop of crashes has stopped it.
     pub(crate) replicas: i32,
     pub(crate) pod_template: PodTemplateSpec,
 }
@@ -278,6 +281,7 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
             SHORT_DRAIN_ANNOUNCEMENT,
         ),
         stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, &mut complaints),
+        on_crash_loop: spec.on_crash_loop,
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,
             port: spec.rcon.port,

@@ -1,5 +1,6 @@
 //! Pure. A server that settled and whose process ends with an error again and again. The kubelet starts it again each time, and nobody can
-//! tell it not to; what is done here is to count, to say so, and to begin nothing on top of it.
+//! tell it not to; what is done here is to count, to say so, and to begin nothing on top of it. Whoever wants an end of it has the pod taken
+//! away ([`stopped`]).
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::Crashes;
@@ -11,6 +12,10 @@ use scheduler::rollout::is_held_by_crashes;
 
 use super::observe::{Observed, last_end, server_of};
 use super::plan::Plan;
+
+pub(crate) mod stopped;
+
+use stopped::still_stopped;
 
 /// The condition; there is none while its process stays.
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
@@ -31,7 +36,7 @@ pub(crate) fn next_crashes(before: Option<&Crashes>, pod: &Pod, now: Timestamp) 
     at.retain(|ended| now < *ended + LOOKS_BACK);
     at.sort_unstable();
     at.drain(..at.len().saturating_sub(MOST));
-    (!at.is_empty()).then(|| Crashes { pod: uid.clone(), at })
+    (!at.is_empty()).then(|| Crashes { pod: uid.clone(), at, stopped: None })
 }
 
 /// How the server's process ended last, if that was with an error and nobody was stopping it. After `/stop` it ends without one.
@@ -49,22 +54,30 @@ pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
 }
 
 /// Once it is one it ends with an hour without an end: a server that crashes every half an hour would else be in one and out of it in turns.
+/// One that is stopped for it has no end of its process any more, and is in it until it is started again.
 fn is_loop(crashes: &Crashes, before: &[Condition]) -> bool {
-    crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
+    crashes.stopped.is_some() || crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
 }
 
 /// Whether these conditions tell of a loop.
-pub(crate) fn was_loop(conditions: &[Condition]) -> bool {
+fn was_loop(conditions: &[Condition]) -> bool {
     conditions.iter().any(|condition| condition.type_ == CRASH_LOOP)
+}
+
+/// `3 times`
+fn times_in_words(crashes: &Crashes) -> String {
+    match crashes.at.len() {
+        1 => "once".to_owned(),
+        count if count == MOST => format!("at least {count} times"),
+        count => format!("{count} times"),
+    }
 }
 
 /// The loop that a server is in, and what a person can do. None: it is in none.
 pub(crate) fn loop_in_words(crashes: Option<&Crashes>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
     let crashes = crashes.filter(|crashes| is_loop(crashes, before))?;
-    let count = crashes.at.len();
-    let at_least = if count == MOST { "at least " } else { "" };
+    let times = times_in_words(crashes);
     let last = pod.and_then(crash_of).map(|ended| format!(", last with {}", end_in_words(ended))).unwrap_or_default();
-    let times = if count == 1 { "once".to_owned() } else { format!("{at_least}{count} times") };
     Some(format!(
         "the server's process has ended {times} within an hour{last}; see the log of container `papermc`, also with \
          `--previous`. The kubelet starts it again each time, up to 5 minutes later. No update begins by itself meanwhile; annotate \
@@ -73,7 +86,8 @@ pub(crate) fn loop_in_words(crashes: Option<&Crashes>, before: &[Condition], pod
 }
 
 impl Plan {
-    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop. What is on trial has a deadline of its own.
+    /// Counts, and shuts the gate for what would begin by itself on a server that is in a loop; on one that is stopped for it for whatever stood
+    /// there before, since what is new starts it. What is on trial has a deadline of its own.
     pub(crate) fn hold_while_it_crashes(
         &mut self,
         before: &PaperMCServerStatus,
@@ -81,11 +95,13 @@ impl Plan {
         by_itself: bool,
         now: Timestamp,
     ) {
+        let stopped = still_stopped(before, seen);
+        let is_stopped = stopped.is_some();
         let settled = seen.pod.as_ref().filter(|_| seen.facts.settled.is_some() && !Self::is_on_trial(seen));
-        self.crashes = settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now));
+        self.crashes = stopped.or_else(|| settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now)));
         let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_loop(crashes, &before.conditions));
         self.seen.crash_loop = is_loop;
-        self.held_by_crashes = by_itself && is_held_by_crashes(&self.goal, &self.seen, self.gate);
+        self.held_by_crashes = (by_itself || is_stopped) && is_held_by_crashes(&self.goal, &self.seen, self.gate);
         if self.held_by_crashes {
             self.gate = Gate::Shut { opens: None };
         }

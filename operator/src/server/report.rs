@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{Basis, LastHandled, LastUpdate};
+use crds::paper_mc_server::{Basis, Crashes, LastHandled, LastUpdate};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -15,6 +15,7 @@ use scheduler::rollout::Step;
 use serde_json::{Value, json};
 
 use super::check::CheckedServer;
+use super::crashes::CRASH_LOOP;
 use super::follows::look::tell_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, WhatRuns};
@@ -257,6 +258,21 @@ pub(crate) async fn note_handled(
     handled: LastHandled,
 ) -> Result<(), kube::Error> {
     write(ctx, server, before, PaperMCServerStatus { last_handled: Some(handled), ..before.clone() }).await
+}
+
+/// Writes down that a loop of crashes is ended by a stop, before anything is done about it; or, with nothing, that the server starts again. Then its
+/// condition goes as well: what comes after it is counted anew.
+pub(crate) async fn note_crashes(
+    ctx: &Context,
+    server: &PaperMCServer,
+    before: &PaperMCServerStatus,
+    crashes: Option<Crashes>,
+) -> Result<(), kube::Error> {
+    let mut status = PaperMCServerStatus { crashes, ..before.clone() };
+    if status.crashes.is_none() {
+        status.conditions.retain(|condition| condition.type_ != CRASH_LOOP);
+    }
+    write(ctx, server, before, status).await
 }
 
 fn basis(ctx: &Context, seen: &Observed) -> Option<Basis> {

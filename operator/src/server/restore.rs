@@ -130,6 +130,11 @@ impl Restores {
         self.due.as_ref().map(|due| due.restart).or(by_the_clock)
     }
 
+    /// A request is still to be served, or is being served.
+    pub(crate) fn is_open(&self) -> bool {
+        self.noted.as_ref().is_some_and(|noted| noted.result.is_none())
+    }
+
     /// The order that was given is void: its request is over, was taken away, or is another one now.
     pub(crate) fn ends_order(&self, before: Option<&RestoreHandled>) -> bool {
         let goes_on = |before: &RestoreHandled| {

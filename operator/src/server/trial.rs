@@ -14,6 +14,7 @@ use tracing::warn;
 use super::check::CheckedServer;
 use super::check::on_trial::check_on_trial;
 use super::consent::Consent;
+use super::crashes::stopped::still_stopped;
 use super::error::PassError;
 use super::observe::Observed;
 use super::plan::{Answer, Pace, Plan};
@@ -37,11 +38,14 @@ pub(super) async fn see_through(
     ahead: &Ahead<'_>,
     at: Timestamp,
 ) -> Result<Option<Outcome>, PassError> {
-    if !is_under_way(seen, &status_before(ctx, server)) {
+    let before = status_before(ctx, server);
+    if !is_under_way(seen, &before) {
         return Ok(None);
     }
     let Some(checked) = read_with_consent(server).map(|checked| seen.as_it_runs(checked)) else { return Ok(None) };
     let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
+    // It is not started by a mistake in its spec.
+    plan.crashes = still_stopped(&before, seen);
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
     let hand = Hand::of(ctx, &checked, seen, &plan, ahead, at);
     let done = act(&hand, &plan, step).await?;

@@ -35,6 +35,9 @@ pub(super) use unplanned::{build_failure, build_on_trial, build_trouble};
 /// The reason of `Updating` while a countdown is called off by whoever joins.
 pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
+/// The reason of `Ready` and `Updating` while a loop of crashes has stopped the server.
+const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";
+
 /// Whether the files of the next set can be had; there is none while they can.
 const FILES_BROUGHT: &str = "FilesBrought";
 /// The reason when the agent did not bring them to the volume.
@@ -94,8 +97,8 @@ pub(super) fn build_conditions(
     }
     conditions.extend(images::pulled(report).map(|(what, holds, reason, message)| of(what, holds, reason, message)));
     conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
-    if let Some(message) = crashes::in_words(report, before) {
-        conditions.push(of(CRASH_LOOP, Some(true), "ProcessEnds", cut(&message, LONGEST_MESSAGE)));
+    if let Some((reason, message)) = crashes::in_words(checked, report, before) {
+        conditions.push(of(CRASH_LOOP, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
     }
     conditions.extend(of_own_jars(report, before, |message| {
         of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
@@ -193,6 +196,9 @@ fn ready(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str, S
         Some(Life::Down) => (false, "Down", "the server's process is not there".to_owned()),
         Some(Life::Refused) => refused(checked, report),
         Some(Life::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
+        None if report.plan.is_stopped() => {
+            (false, STOPPED_BY_CRASHES, format!("the server is stopped after a loop of crashes; see {CRASH_LOOP}"))
+        }
         None if asleep => (false, "Asleep", "`spec.replicas` is 0".to_owned()),
         None => (false, "NoPod", "there is no pod yet".to_owned()),
     }
@@ -297,6 +303,9 @@ fn waiting_in_words(
         WaitingOn::Proof { until } => {
             let what = if report.plan.seen.is_restarted() { "restarted: the server" } else { "the new set" };
             (true, "Proving", format!("{what} must stay well until {until}"))
+        }
+        WaitingOn::Asleep if report.plan.is_stopped() => {
+            (false, STOPPED_BY_CRASHES, format!("nothing begins while the server is stopped; see {CRASH_LOOP}"))
         }
         WaitingOn::Asleep if report.plan.seen.set.is_some_and(|set| set.door == Door::Open) => {
             (false, "Asleep", "scaled to 0; it wakes with the update".to_owned())

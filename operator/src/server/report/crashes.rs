@@ -5,15 +5,35 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::Report;
 use crate::k8s::events::Note;
-use crate::server::crashes::{CRASH_LOOP, loop_in_words, was_loop};
+use crate::server::check::CheckedServer;
+use crate::server::crashes::stopped::stopped_in_words;
+use crate::server::crashes::{CRASH_LOOP, loop_in_words};
 
-/// Which loop the server is in.
-pub(super) fn in_words(report: &Report<'_>, before: &[Condition]) -> Option<String> {
-    loop_in_words(report.plan.crashes.as_ref(), before, report.seen.pod.as_ref())
+/// The reason while the kubelet starts it again each time.
+const PROCESS_ENDS: &str = "ProcessEnds";
+/// The reason while it is stopped for that.
+const STOPPED: &str = "Stopped";
+
+/// Which loop the server is in: a reason, and it in words.
+pub(super) fn in_words(
+    server: &CheckedServer,
+    report: &Report<'_>,
+    before: &[Condition],
+) -> Option<(&'static str, String)> {
+    let crashes = report.plan.crashes.as_ref();
+    match crashes.and_then(|crashes| stopped_in_words(server, crashes)) {
+        Some(words) => Some((STOPPED, words)),
+        None => loop_in_words(crashes, before, report.seen.pod.as_ref()).map(|words| (PROCESS_ENDS, words)),
+    }
 }
 
-/// The loop, once for each time: its condition says all that comes after.
-pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
-    let is_new = !was_loop(&before.conditions);
-    in_words(report, &before.conditions).filter(|_| is_new).map(|text| Note { reason: CRASH_LOOP, warning: true, text })
+/// The loop, and its end by a stop, once for each time: the condition says all that comes after.
+pub(super) fn note(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
+    let (reason, text) = in_words(server, report, &before.conditions)?;
+    let tells = |it: &Condition| it.type_ == CRASH_LOOP && (reason == PROCESS_ENDS || it.reason == reason);
+    let is_new = !before.conditions.iter().any(tells);
+    is_new.then(|| Note { reason: CRASH_LOOP, warning: true, text })
 }
+
+#[cfg(test)]
+mod tests;

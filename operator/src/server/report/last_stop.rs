@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use scheduler::protocol::{self, LastStop, NOBODY_ASKED};
 
-use super::{Report, crashes};
+use super::Report;
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::in_place::stopped_at;
@@ -32,7 +32,7 @@ pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCSer
 pub(super) fn note(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
     let is_known = before.last_stop.as_ref().is_some_and(|known| known.at == last.at);
-    let is_told = is_known || crashes::in_words(report, &before.conditions).is_some();
+    let is_told = is_known || report.plan.seen.crash_loop;
     let is_worth_it = !is_told && is_unsaved(last, report.seen.pod.as_ref(), report.now);
     is_worth_it.then(|| Note { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
 }

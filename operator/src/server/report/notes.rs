@@ -45,7 +45,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
     notes.extend(new_volume::notes(server, report, before));
     notes.extend(images::note(report, before));
     notes.extend(drain::notes(server, report, before));
-    notes.extend(crashes::note(report, before));
+    notes.extend(crashes::note(server, report, before));
     notes.extend(of_the_server(server, report, before));
     notes
 }

@@ -101,7 +101,9 @@ impl Situation {
             planned,
             blocked: blocked.map(|it| (it.last_transition_time.0, in_words(&plan.explanation))),
             no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
-            crashes: of(CRASH_LOOP, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
+            // That it is stopped is told for itself: it may have been in the loop for long.
+            crashes: of(CRASH_LOOP, "True")
+                .map(|it| (plan.stopped_at().unwrap_or(it.last_transition_time.0), it.message.clone())),
             ..Self::of_a_trial(report, before)
         }
     }

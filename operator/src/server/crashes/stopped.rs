@@ -1,0 +1,138 @@
+//! Pure. A server whose loop of crashes is ended, because its owner wishes so (`spec.onCrashLoop: Stop`): when its pod is taken away, and what
+//! brings it back.
+//!
+//! That it is stopped is a fact of the status, written before anything is done about it: whatever dies in between, the next pass finds it. It
+//! ends by a person's word alone, never by a clock, and never by what the scale to 0 itself does: the pod that goes, the hour that passes.
+
+use crds::approval::{APPLY, RESTORE_FROM, ROLLBACK_TO};
+use crds::paper_mc_server::{Crashes, OnCrashLoop, StoppedByCrashes};
+use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use kube::ResourceExt;
+use scheduler::rollout::{Step, WaitingOn, is_under_way};
+
+use super::{crash_of, end_in_words, times_in_words};
+use crate::chain::cut;
+use crate::k8s::labels::APPLY_NOW;
+use crate::server::check::CheckedServer;
+use crate::server::consent::whole_second;
+use crate::server::observe::{Observed, server_of};
+use crate::server::plan::Plan;
+
+/// The annotations by which a person asks for something that only a server that runs can give.
+const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
+/// As much of a request as the status takes.
+const LONGEST_REQUEST: usize = 320;
+
+/// The count of a server that is stopped. Not of one that runs all the same: whoever decided died before the pod was taken away, and the kubelet
+/// was faster; or somebody has scaled the `StatefulSet` while nobody looked. Somebody may be on by now, so it is counted on.
+pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<Crashes> {
+    let is_scaled = seen.shape.is_some_and(|set| set.asleep);
+    let runs = seen.pod.as_ref().is_some_and(is_running);
+    before.crashes.clone().filter(|crashes| crashes.stopped.is_some() && (is_scaled || !runs))
+}
+
+fn is_running(pod: &Pod) -> bool {
+    server_of(pod).and_then(|server| server.state.as_ref()).is_some_and(|state| state.running.is_some())
+}
+
+/// The server as it is to stand: without a pod while it is stopped.
+pub(crate) fn as_it_stands(server: CheckedServer, before: &PaperMCServerStatus, seen: &Observed) -> CheckedServer {
+    if still_stopped(before, seen).is_some() { CheckedServer { replicas: 0, ..server } } else { server }
+}
+
+/// Whether a person has said since the stop that the server is to run: by another spec, or by a request that did not stand there then. The
+/// clocks of people and of the operator have no say in it.
+pub(crate) fn starts_again(server: &PaperMCServer, before: &PaperMCServerStatus) -> bool {
+    let Some(stopped) = before.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()) else { return false };
+    let is_new = |request: &String| !stopped.requests.contains(request);
+    generation_of(server) != stopped.generation || requests_of(server).iter().any(is_new)
+}
+
+fn generation_of(server: &PaperMCServer) -> i64 {
+    server.metadata.generation.unwrap_or_default()
+}
+
+/// As they are written, without those that are empty.
+fn requests_of(server: &PaperMCServer) -> Vec<String> {
+    let written = |name: &&str| {
+        let value = server.annotations().get(*name)?.trim();
+        (!value.is_empty()).then(|| cut(&format!("{name}={value}"), LONGEST_REQUEST))
+    };
+    REQUESTS.iter().filter_map(written).collect()
+}
+
+/// How the process ended, where that was with an error and the kubelet has not started it again. Nobody can be on.
+fn waits_after(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    let state = server_of(pod)?.state.as_ref()?;
+    let is_down = state.running.is_none() && (state.waiting.is_some() || state.terminated.is_some());
+    crash_of(pod).filter(|_| is_down)
+}
+
+/// Nothing is begun, and nothing that has begun would end by the stop. What a person asked for, and what is urgent, goes first: it may be the
+/// cure. The kubelet knows before the agent that the process is gone, so a server that is at rest by the agent's word counts, too.
+fn rests(step: Step) -> bool {
+    matches!(
+        step,
+        Step::Settled
+            | Step::Wait(
+                WaitingOn::Window { .. }
+                    | WaitingOn::Held { .. }
+                    | WaitingOn::BelowFloor { .. }
+                    | WaitingOn::NoImage
+                    | WaitingOn::ServerDown
+            )
+    )
+}
+
+/// Since when the server is down and why, and how it is started again. None: it is not stopped.
+pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &Crashes) -> Option<String> {
+    let StoppedByCrashes { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
+    let CheckedServer { namespace, name, .. } = server;
+    let times = times_in_words(crashes);
+    Some(format!(
+        "the server's process has ended {times} within an hour, last with {last}; it is stopped since {at} \
+         (`spec.onCrashLoop: Stop`). Nothing on its volume was touched; see `logs` and `crash-reports` there. It starts \
+         again when its spec changes, or by `kubectl -n {namespace} annotate papermcserver {name} --overwrite \
+         {APPLY_NOW}=\"$(date +%s)\"`, which applies an update that waits, too"
+    ))
+}
+
+impl Plan {
+    /// The server is stopped for its crashes.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped_at().is_some()
+    }
+
+    /// Since when.
+    pub(crate) fn stopped_at(&self) -> Option<Timestamp> {
+        self.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()).map(|stopped| stopped.at)
+    }
+
+    /// What the status has to say before the server is stopped, if it is to be. None: it is not, or not now.
+    pub(crate) fn stop_for_crashes(
+        &self,
+        server: &PaperMCServer,
+        checked: &CheckedServer,
+        seen: &Observed,
+        step: Step,
+        now: Timestamp,
+    ) -> Option<Crashes> {
+        let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
+        let crashes = self.crashes.clone().filter(|_| is_wanted && self.seen.crash_loop)?;
+        let ended = seen.pod.as_ref().and_then(waits_after)?;
+        let goes_first =
+            is_under_way(&self.goal, &self.seen, self.gate) || self.copies.is_running || self.restores.is_open();
+        let stopped = StoppedByCrashes {
+            at: whole_second(now),
+            generation: generation_of(server),
+            last: cut(&end_in_words(ended), 64),
+            requests: requests_of(server),
+        };
+        (rests(step) && !goes_first).then_some(Crashes { stopped: Some(stopped), ..crashes })
+    }
+}
+
+#[cfg(test)]
+mod tests;
