@@ -1,9 +1,15 @@
-//! Edge (writes). A server that settled and crashes again and again: counted, told, and nothing is begun on it.
+//! Edge (writes). A server that settled and crashes again and again: counted, told, and nothing is begun on it; or stopped, where its owner
+//! wishes so.
+
+use serde_json::json;
 
 use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::notify::another_operator;
 use super::server::Server;
 use super::wait::{A_START, until};
 use super::world::in_a_world;
+
+const MARKER: &str = "/data/world/marker.txt";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settled_server_that_crashes_three_times_is_told_as_a_loop_and_no_update_begins_on_it() {
@@ -35,6 +41,52 @@ async fn a_settled_server_that_crashes_three_times_is_told_as_a_loop_and_no_upda
         assert_eq!(lobby.stateful_set().await.spec.unwrap().template, template);
         let status = lobby.object().await.status.unwrap();
         assert!(status.crashes.is_some_and(|crashes| crashes.at.len() >= 3));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loop_of_crashes_is_ended_where_its_owner_wishes_so_until_a_person_says_otherwise() {
+    in_a_world("crash-loop-stopped", BEFORE, async |world| {
+        let mut object = server(LOBBY, FAR);
+        object["spec"]["onCrashLoop"] = json!("Stop");
+        // At zero replicas it would be updated at once, if it counted as one that sleeps.
+        object["spec"]["updateSchedule"]["opportunistic"] = json!({"emptyFor": "10m"});
+        world.apply(&[object, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.put_file(MARKER, b"years").await;
+        world.upstream.set_now(AFTER).await;
+        lobby.planned(&TO_AFTER).await;
+        let template = lobby.stateful_set().await.spec.unwrap().template;
+        lobby.order("fault crash-after 15").await;
+
+        let message = lobby.condition_is("CrashLoop", "True", "Stopped").await;
+        assert!(message.contains(" times within an hour, last with exit code "), "{message}");
+        assert!(message.contains("annotate papermcserver lobby --overwrite nightshift.dev/apply-now="), "{message}");
+        lobby.gone().await;
+        lobby.condition_is("Ready", "False", "StoppedByCrashes").await;
+        let stopped = lobby.object().await.status.unwrap().crashes.unwrap();
+        assert!(stopped.at.len() >= 3, "{stopped:?}");
+
+        another_operator(world, &lobby).await;
+        lobby.condition_is("CrashLoop", "True", "Stopped").await;
+        assert!(lobby.pod().await.is_none());
+        let spec = lobby.stateful_set().await.spec.unwrap();
+        assert_eq!((spec.replicas, spec.template), (Some(0), template));
+        assert_eq!(lobby.object().await.status.unwrap().crashes, Some(stopped), "that it is gone is no crash");
+        let told = world.notes(LOBBY, "CrashLoop").await;
+        assert_eq!(told.iter().filter(|note| note.contains("it is stopped since")).count(), 1, "{told:?}");
+        assert_eq!(world.notes(LOBBY, "UpdateStarted").await, Vec::<String>::new());
+
+        lobby.change(json!({"players": {"deadline": "61m"}})).await;
+        until("it runs again, and is told what is wrong no more", A_START, async || {
+            if lobby.try_order("fault none").await { Ok(()) } else { Err("it does not run".to_owned()) }
+        })
+        .await;
+        lobby.condition_is("Ready", "True", "Running").await;
+        assert_eq!(lobby.condition("CrashLoop").await, None);
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "years");
     })
     .await;
 }

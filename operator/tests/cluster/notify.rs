@@ -51,7 +51,7 @@ fn restarts(pod: &Pod) -> i32 {
 }
 
 /// Kills the operator, and waits until the next one leads and has looked at the server.
-async fn another_operator(world: &World, lobby: &Server<'_>) {
+pub(super) async fn another_operator(world: &World, lobby: &Server<'_>) {
     let before = world.operator().await;
     kill_9(&before, "/operator");
     until("another operator is ready", A_START, async || {
