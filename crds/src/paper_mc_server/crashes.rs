@@ -46,6 +46,6 @@ pub struct StoppedByCrashes {
     pub last: String,
     /// The requests by annotation that stood there then. With a further one it starts again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(max = 320)))]
+    #[schemars(length(max = 4), inner(length(max = 128)))]
     pub requests: Vec<String>,
 }

@@ -23,7 +23,7 @@ use crate::server::plan::Plan;
 /// The annotations by which a person asks for something that only a server that runs can give.
 const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
 /// As much of a request as the status takes.
-const LONGEST_REQUEST: usize = 320;
+const LONGEST_REQUEST: usize = 128;
 
 /// The count of a server that is stopped. Not of one that runs all the same: whoever decided died before the pod was taken away, and the kubelet
 /// was faster; or somebody has scaled the `StatefulSet` while nobody looked. Somebody may be on by now, so it is counted on.
