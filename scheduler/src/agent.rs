@@ -8,6 +8,7 @@ mod asked_restore;
 mod backoff;
 pub mod clock;
 mod copies;
+mod damage;
 mod desk;
 mod error;
 pub mod fetch;

@@ -100,6 +100,10 @@ pub struct Backup {
     /// [`LEFT_OUT_NAMED`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// The server's log had told of damage to its worlds before it was taken. Not written when false: agents from before it was known take a
+    /// record with the field for none of theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_damage: bool,
     /// How it is sealed.
     pub seal: Seal,
 }

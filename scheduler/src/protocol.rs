@@ -14,6 +14,7 @@
 //! The operator pulls nothing else; the agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
 
 pub mod announce;
+pub mod damage;
 pub mod hot_copy;
 pub mod last_words;
 pub mod loaded;
@@ -30,9 +31,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup;
 pub use announce::{Announce, CallOff, Place, in_the_chat};
+use damage::DamageTold;
 pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen};
 use loaded::Loaded;
 use plugin_data::PluginData;
+pub use restore::Restored;
 use restore::{ListedCopy, NewVolume, RestoreRefused};
 use sizes::Sizes;
 
@@ -154,6 +157,9 @@ pub struct Report {
     /// The worlds and datapacks that this start has opened; None until they were looked at, or the agent does not know of them.
     #[serde(default)]
     pub loaded: Option<Loaded>,
+    /// What the server's log has told of damage to the worlds; None: nothing, or the agent does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<DamageTold>,
     /// How the server stopped last.
     #[serde(default)]
     pub last_stop: Option<LastStop>,
@@ -182,6 +188,8 @@ pub struct BackupsSeen {
     pub last: Option<BackupSeen>,
     /// The newest good one that holds the worlds and was taken before an update: the way back. One of a running server is none.
     pub last_of_worlds: Option<BackupSeen>,
+    /// The newest good one that holds the worlds and was not taken after the log had told of damage to them.
+    pub last_before_damage: Option<BackupSeen>,
     /// Good ones.
     pub good: u32,
     /// Those that do not count: damaged, without a record, or not given by the disk when they were read last.
@@ -207,24 +215,6 @@ pub struct BackupsSeen {
     pub sizes: Option<Sizes>,
     /// Why they could not be looked at.
     pub problem: Option<String>,
-}
-
-/// A copy was put back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Restored {
-    /// When.
-    pub at: Timestamp,
-    /// The copy's name.
-    pub id: String,
-    /// Where that lies which made room, relative to the server's directory; empty: nothing did.
-    pub set_aside: String,
-    /// The request that it was done for, a person's or [`restore::NEW_VOLUME`]; None: after an update that failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
-    /// Settings, plugins and their data too. False: the worlds alone.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub everything: bool,
 }
 
 /// An order to put back what a failed set has changed, for the init container. The key `restore.json` of a `ConfigMap` that it mounts.
@@ -283,6 +273,9 @@ pub struct BackupSeen {
     pub bytes: u64,
     /// Size of the archive, in bytes.
     pub archive_bytes: u64,
+    /// The server's log had told of damage to its worlds before it was taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_damage: bool,
 }
 
 /// A copy that could not be taken.

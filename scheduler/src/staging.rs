@@ -156,6 +156,11 @@ impl Volume {
         self.ours().join("opened.json")
     }
 
+    /// Where the record lies of what the server's log has told of damage to the worlds.
+    pub fn damage_path(&self) -> PathBuf {
+        self.ours().join("damage.json")
+    }
+
     /// Where the plugins' data lie that were kept, a directory for each change of the set.
     pub fn kept_dir(&self) -> PathBuf {
         self.ours().join("kept")

@@ -3,6 +3,7 @@
 //! Folders are found by their content, never by the name `world`. A world that a newer Minecraft has opened cannot go back, so the
 //! highest version in any `level.dat` is the floor; one that cannot be read is unknown and allows no change of version.
 
+pub mod damage;
 mod level;
 pub mod lock;
 pub mod opened;

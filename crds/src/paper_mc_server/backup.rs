@@ -248,6 +248,9 @@ pub struct LastBackup {
     pub lock: Option<String>,
     /// Size of the archive in bytes.
     pub size_bytes: i64,
+    /// The server's log had told of damage to its worlds before it was taken. It takes the place of no copy from before that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_damage: bool,
 }
 
 /// Why a copy was taken.

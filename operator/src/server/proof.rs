@@ -89,6 +89,10 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     if (report.loaded.is_none() || !missing.unread.is_empty()) && now < read_by {
         return pending(read_by);
     }
+    // What was told of before this start is no fault of the set; and to go back from it mends no chunk.
+    if let Some(damage) = report.damage.as_ref().filter(|damage| expected.began <= damage.since) {
+        return unproven(&format!("the server's log tells of damage to its worlds: {}", damage.first));
+    }
     if !report.drift.is_empty() {
         // Whoever wrote these files would write them over what ran before, too: to go back mends nothing.
         return unproven(&format!("not as locked: {}", report.drift.join(", ")));

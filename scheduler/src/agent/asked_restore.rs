@@ -156,6 +156,7 @@ pub(super) fn listed(copies: &[shelf::Shelved]) -> Vec<ListedCopy> {
             data_version: record.and_then(|backup| backup.data_version),
             lock: record.and_then(|backup| backup.lock.clone()),
             problem: copy.state.as_ref().err().map(|not_counted| not_counted.why.chars().take(200).collect()),
+            after_damage: record.is_some_and(|backup| backup.after_damage),
         }
     };
     copies.iter().rev().take(LISTED).map(seen).collect()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use walkdir::WalkDir;
 
-use super::{Chain, asked_restore, clock, new_volume, settings};
+use super::{Chain, asked_restore, clock, damage, new_volume, settings};
 use crate::backup::due::due;
 use crate::backup::restore::{self, Part, Wish, finish, restore};
 use crate::backup::retention::Retention;
@@ -127,6 +127,7 @@ pub(super) fn copy_if_due(
         lock: from.as_deref(),
         before: Some(&set.lock),
         request: None,
+        after_damage: damage::is_told(volume),
     };
     let backup = take(&order, &shelf, &mut disk, clock::now)?;
     disk.write_record(&volume.copied_path(), &Copied { from, to: set.lock.clone(), id: backup.id.clone() })?;
@@ -283,6 +284,7 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         good.into_iter().find(|backup| wanted(backup)).map(seen)
     };
     let is_way_back = |backup: &Backup| backup.contents.has_worlds() && backup.trigger == Trigger::BeforeUpdate;
+    let is_from_before_damage = |backup: &Backup| backup.contents.has_worlds() && !backup.after_damage;
     let (last, last_of_worlds) = (newest(|_| true), newest(is_way_back));
     let was_played = |copy: &BackupSeen| played_since(volume, copy.started_at);
     let since_last = last.as_ref().map(was_played);
@@ -296,6 +298,7 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         played_since: last_of_worlds.as_ref().is_some_and(since),
         last,
         last_of_worlds,
+        last_before_damage: newest(is_from_before_damage),
         // Of the agent that is asked, not of the shelf.
         hot: None,
         sizes: None,
@@ -322,6 +325,7 @@ fn seen(backup: &Backup) -> BackupSeen {
         data_version: backup.data_version,
         bytes: backup.seal.bytes,
         archive_bytes: backup.seal.archive_bytes,
+        after_damage: backup.after_damage,
     }
 }
 

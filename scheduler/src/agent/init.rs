@@ -259,7 +259,7 @@ async fn lock_anew(data: &Path, locks: &mut SessionLocks) -> Result<Worlds, Erro
 }
 
 fn say_restored(restored: Option<&Restored>) {
-    let Some(Restored { at: _, id, set_aside, request: _, everything }) = restored else { return };
+    let Some(Restored { at: _, id, set_aside, request: _, everything, after_damage: _ }) = restored else { return };
     let what = if *everything { "worlds, settings, plugins and their data" } else { "the worlds" };
     if set_aside.is_empty() {
         warn!("{what} are those of the copy {id}");

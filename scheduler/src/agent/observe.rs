@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use super::shared::{Shared, StartFacts, StopSent};
 use super::watch::{Change, Look, Pinged};
-use super::{Chain, clock, copies, hot_copy, loaded, log, sizes};
+use super::{Chain, clock, copies, damage, hot_copy, loaded, log, sizes};
 use crate::ping::{self, ping};
 use crate::protocol::{LastStop, NOBODY_ASKED, PluginSeen};
 use crate::staging::disk::{Disk, Unhindered};
@@ -257,4 +257,6 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
     // Reported when it is on the disk, not before.
     shared.state().last_stop = Some(record);
     hot_copy::server_ended(shared).await;
+    // Its next start puts the log away.
+    damage::read_on(shared).await;
 }

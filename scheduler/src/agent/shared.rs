@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tracing::warn;
 
-use super::copies;
 use super::desk::Desk;
 use super::fetch::Fetcher;
 use super::hot_copy::Copying;
-use super::settings;
 use super::watch::Witness;
+use super::{Chain, clock, copies, settings};
+use crate::protocol::damage::DamageTold;
 use crate::protocol::loaded::Loaded;
 use crate::protocol::signature::Guard;
 use crate::protocol::sizes::Sizes;
@@ -26,6 +27,7 @@ use crate::staging::store::Store;
 use crate::staging::strangers::Strangers;
 use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
+use crate::world::damage::DamageLog;
 
 /// Shared by all tasks of one sidecar.
 #[derive(Debug)]
@@ -43,6 +45,7 @@ pub(super) struct Shared {
     pub(super) look_turn: tokio::sync::Mutex<()>,
     /// One stop at a time.
     pub(super) stop_turn: tokio::sync::Mutex<()>,
+    damage: Mutex<DamageLog>,
     state: Mutex<State>,
 }
 
@@ -120,6 +123,7 @@ impl Shared {
         Self {
             store: Store::new(volume.clone()),
             strangers: Strangers::default(),
+            damage: Mutex::new(DamageLog::new(volume.clone())),
             settings,
             volume,
             fetcher,
@@ -135,6 +139,15 @@ impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // A thread that panicked with it in hand left nothing half-written: every field is set at once.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the server's log has told of damage to its worlds, read on now. Waits for the disk.
+    pub(super) fn damage(&self) -> Option<DamageTold> {
+        let mut log = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        log.look(clock::now()).unwrap_or_else(|error| {
+            warn!("{}", Chain(&error));
+            log.told()
+        })
     }
 
     /// The copies, read now; None on a server that takes none.
@@ -156,7 +169,7 @@ impl Shared {
         unmanaged: Vec<String>,
         unmanaged_jars: Vec<UnmanagedJar>,
     ) -> Report {
-        let backups = self.backups();
+        let (backups, damage) = (self.backups(), self.damage());
         let plugin_data = crate::plugin_data::last(&self.volume);
         let replaced = crate::staging::replaced::replaced(&self.volume);
         let new_volume = read_record(&self.volume.new_volume_path()).unwrap_or(None);
@@ -183,6 +196,7 @@ impl Shared {
             staging: state.staging.clone(),
             world: worlds.seen(),
             loaded: state.start.loaded.clone(),
+            damage,
             last_stop: state.last_stop.clone(),
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::fetch::Fetcher;
 use super::shared::{Shared, StopSent};
-use super::{Chain, clock, hot_copy, http, observe, settings, stage, stopping};
+use super::{Chain, clock, damage, hot_copy, http, observe, settings, stage, stopping};
 
 /// The sidecar cannot begin. Everything after that is only said.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +58,7 @@ impl Sidecar {
         let hooks = tokio::spawn(stopping::serve(Arc::clone(&shared), socket));
         remember(&shared).await;
         let watching = tokio::spawn(observe::watch(Arc::clone(&shared)));
+        let reading = tokio::spawn(damage::keep(Arc::clone(&shared)));
         terminated.await;
         hot_copy::server_stops(&shared);
 
@@ -84,7 +85,7 @@ impl Sidecar {
         let _turn = shared.look_turn.lock().await;
         info!("the server is gone, and so am I");
         hot_copy::agent_ends(&shared);
-        for task in [watching, hooks] {
+        for task in [watching, hooks, reading] {
             task.abort();
         }
         serving.abort();

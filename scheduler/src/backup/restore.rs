@@ -21,7 +21,7 @@ use crate::protocol::{OUR_DIR, Restored};
 use crate::staging::disk::{self, Disk, Steps, is_there};
 use crate::staging::store::SPARE;
 use crate::staging::{RecordError, Volume, read_record};
-use crate::world::Worlds;
+use crate::world::{Worlds, damage};
 
 /// What a copy holds was not brought back. Nothing of the server was touched.
 #[derive(Debug, thiserror::Error)]
@@ -147,6 +147,7 @@ pub fn restore<S: Steps>(
         set_aside: if aside.is_empty() { String::new() } else { free_place(volume, now) },
         request: wish.request.map(str::to_owned),
         everything: wish.part == Part::Everything,
+        after_damage: backup.after_damage,
     };
     let journal = Journal { done, aside: aside.into_iter().collect(), comes };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
@@ -207,6 +208,9 @@ fn carry_out<S: Steps>(volume: &Volume, journal: &Journal, disk: &mut Disk<S>) -
             }
             disk.carry(&from, &to)?;
         }
+    }
+    if !done.after_damage {
+        damage::forget(volume, disk)?;
     }
     disk.write_record(&volume.restored_path(), done)?;
     disk.remove(&volume.restore_journal_path())?;

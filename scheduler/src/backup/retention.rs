@@ -35,6 +35,8 @@ pub struct Candidate {
     pub contents: Option<Contents>,
     /// It was taken before an update, of a server that did not run.
     pub before_update: bool,
+    /// It was taken after the server's log had told of damage to the worlds.
+    pub after_damage: bool,
     /// Whether it can be had.
     pub standing: Standing,
     /// An update that is not over may have to come back to it.
@@ -45,6 +47,8 @@ pub struct Candidate {
 ///
 /// - The newest good copy of the worlds stays, and the newest good copy of the other files, however old they are.
 /// - So does the newest good copy of the worlds from before an update: it is the way back, and no number of others takes its place.
+/// - So does the newest good copy of the worlds that was not taken after the log had told of damage to them: however many are taken after
+///   it, none of them is known to be whole.
 /// - A copy that is needed stays.
 /// - One that is not good takes no place: it stays as long as good ones leave a place free and it is not too old.
 /// - One that could not be read stays beside them where it would be the last of its kind and no good one is. It may be all that there is.
@@ -67,7 +71,8 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
     let has_worlds = |copy: &Candidate| copy.contents.is_some_and(Contents::has_worlds);
     let has_server_files = |copy: &Candidate| copy.contents.is_some_and(Contents::has_server_files);
     let is_way_back = |copy: &Candidate| copy.before_update && has_worlds(copy);
-    let last = [newest(&has_worlds), newest(&has_server_files), newest(&is_way_back)];
+    let is_from_before_damage = |copy: &Candidate| !copy.after_damage && has_worlds(copy);
+    let last = [newest(&has_worlds), newest(&has_server_files), newest(&is_way_back), newest(&is_from_before_damage)];
     let is_last = |copy: &Candidate| last.contains(&Some(copy.id.as_str()));
 
     let mut kept = 0;

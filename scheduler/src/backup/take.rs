@@ -78,6 +78,8 @@ pub struct Order<'a> {
     pub before: Option<&'a str>,
     /// The request that it is taken for; None: nobody's.
     pub request: Option<&'a str>,
+    /// The server's log has told of damage to its worlds.
+    pub after_damage: bool,
 }
 
 impl Order<'_> {
@@ -122,7 +124,7 @@ pub fn write<S: Steps>(
     disk: &mut Disk<S>,
     started_at: Timestamp,
 ) -> Result<Written, Error> {
-    let Order { data: _, worlds, reading: _, contents, trigger, lock, before, request } = *order;
+    let Order { data: _, worlds, reading: _, contents, trigger, lock, before, request, after_damage } = *order;
     let source = order.source();
     let id = shelf.free_id(&id_of(started_at, lock));
     let partial = shelf.root().join(format!("{PARTIAL}{id}"));
@@ -144,6 +146,7 @@ pub fn write<S: Steps>(
         folders: source.folders().iter().map(|folder| text_of(folder.as_os_str().as_bytes())).collect(),
         left_out,
         changed,
+        after_damage,
         seal,
     };
     Ok(Written { record, partial })

@@ -42,6 +42,27 @@ pub struct AskedRestore {
     pub not_after: Timestamp,
 }
 
+/// A copy was put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restored {
+    /// When.
+    pub at: Timestamp,
+    /// The copy's name.
+    pub id: String,
+    /// Where that lies which made room, relative to the server's directory; empty: nothing did.
+    pub set_aside: String,
+    /// The request that it was done for, a person's or [`NEW_VOLUME`]; None: after an update that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// Settings, plugins and their data too. False: the worlds alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub everything: bool,
+    /// The copy had been taken after the log told of damage to the worlds: they are not whole for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_damage: bool,
+}
+
 /// An order that was not obeyed. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,4 +121,7 @@ pub struct ListedCopy {
     /// Why it does not count.
     #[serde(default)]
     pub problem: Option<String>,
+    /// The server's log had told of damage to its worlds before it was taken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_damage: bool,
 }

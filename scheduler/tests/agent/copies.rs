@@ -286,6 +286,7 @@ async fn with_two_copies() -> (Server, [String; 2]) {
         lock: Some(&"a".repeat(64)),
         before: Some(&newer.lock),
         request: None,
+        after_damage: false,
     };
     let an_hour_ago = || scheduler::agent::clock::now() - jiff::SignedDuration::from_hours(1);
     let first = take(&order, &server.shelf(), &mut Disk::new(Unhindered), an_hour_ago).unwrap();
@@ -448,6 +449,7 @@ async fn a_newer_copy_of_a_running_server_is_never_put_back_after_an_update_that
         lock: Some(&newer.lock),
         before: None,
         request: Some("scheduled-1"),
+        after_damage: false,
     };
     let hot = take(&order, &server.shelf(), &mut Disk::new(Unhindered), scheduler::agent::clock::now).unwrap();
     let pod = Pod::on(tempfile::tempdir().unwrap(), "").await;

@@ -166,6 +166,27 @@ async fn a_copy_holds_one_save_of_the_running_server_and_saving_is_on_before_it_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_copy_from_after_the_log_has_told_of_damage_is_marked_and_the_one_from_before_stays_known() {
+    let (mut pod, server) = up(MIB).await;
+    assert_eq!(pod.report().await.damage, None);
+    begin(&pod, &asked("asked-1")).await;
+    let HotCopyOutcome::Taken { id: before } = outcome(&pod, "asked-1").await else { panic!("not taken") };
+    assert_eq!(server.control("damage"), "ok");
+    begin(&pod, &asked("asked-2")).await;
+    let HotCopyOutcome::Taken { id: after } = outcome(&pod, "asked-2").await else { panic!("not taken") };
+    let report = pod.report().await;
+    let seen = report.backups.unwrap();
+    assert_eq!(seen.last.map(|last| (last.id, last.after_damage)), Some((after, true)));
+    assert_eq!(seen.last_before_damage.map(|copy| (copy.id, copy.after_damage)), Some((before, false)));
+    let told = report.damage.unwrap();
+    assert_eq!((told.lines, told.first.starts_with("Chunk [1, 2] header is truncated: ")), (2, true), "{told:?}");
+
+    pod.running.abort();
+    pod.start(pod.settings()).await;
+    assert_eq!(pod.report().await.damage, Some(told), "the next agent counts no line twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_request_is_one_copy_also_for_the_next_agent() {
     let (mut pod, server) = up(MIB).await;
     for _ in 0..2 {

@@ -136,6 +136,7 @@ pub(crate) fn copy_of(init: &Init, shelf: &Shelf, contents: Contents) -> Backup 
         lock: Some(&"a".repeat(64)),
         before: None,
         request: Some("asked-0"),
+        after_damage: false,
     };
     take(&order, shelf, &mut Disk::new(Unhindered), clock::now).unwrap()
 }

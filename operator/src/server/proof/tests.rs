@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use scheduler::protocol::damage::DamageTold;
 use scheduler::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::{File, FileHash, Players, PluginSeen, WorldSeen};
@@ -56,6 +57,7 @@ fn report(enabled: &[(&str, bool)]) -> Report {
         staging: None,
         world: WorldSeen { floor: None, whole: true },
         loaded: None,
+        damage: None,
         last_stop: None,
         rcon_exposed: false,
         announced: None,
@@ -101,6 +103,21 @@ fn a_plugin_that_does_not_enable_fails_the_proof_and_is_named() {
     let proof = verdict(Some(&bad), None, &[], 160);
     assert_eq!(proof.verdict, Verdict::Failed);
     assert_eq!(proof.problem, "Shop did not enable");
+}
+
+#[test]
+fn a_start_that_tells_of_damage_is_kept_unproven_and_one_that_was_told_of_it_before_is_not() {
+    let first = "Couldn't load chunk [1, 2]".to_owned();
+    let told = |since| Some(DamageTold { since: at(since), last: at(120), lines: 2, first: first.clone() });
+    let of = |since, shop| {
+        let report = Report { damage: told(since), ..report(&[("ViaVersion", true), ("Shop", shop)]) };
+        verdict(Some(&report), None, &[], 160)
+    };
+    let proof = of(120, true);
+    assert_eq!(proof.verdict, Verdict::Unproven);
+    assert_eq!(proof.problem, "the server's log tells of damage to its worlds: Couldn't load chunk [1, 2]");
+    assert_eq!(of(89, true).verdict, Verdict::Passed, "the set is not to blame");
+    assert_eq!(of(120, false).verdict, Verdict::Failed, "what going back mends comes first");
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn last_backup(seen: &BackupSeen) -> LastBackup {
         },
         lock: seen.lock.as_ref().map(|lock| cut(lock, 64)),
         size_bytes: i64::try_from(seen.archive_bytes).unwrap_or(i64::MAX),
+        after_damage: seen.after_damage,
     }
 }
 
@@ -168,7 +169,7 @@ pub(super) fn notes(server: &CheckedServer, report: &Report<'_>, before: &PaperM
 }
 
 fn restored_in_words(restored: &Restored) -> String {
-    let Restored { at: _, id, set_aside, request: _, everything } = restored;
+    let Restored { at: _, id, set_aside, request: _, everything, after_damage: _ } = restored;
     if *everything {
         format!(
             "worlds, settings, plugins and their data are those of the copy {id}; what was here lies in {set_aside} on the volume"
@@ -212,7 +213,8 @@ fn taken(last: &BackupSeen) -> String {
     };
     let took = last.completed_at.duration_since(last.started_at).as_secs();
     let megabytes = last.archive_bytes.div_ceil(1_000_000);
-    format!("{}: {what}, {megabytes} MB, taken{how} and read back in {took} s", last.id)
+    let mark = if last.after_damage { "; taken after the log had told of damage to the worlds" } else { "" };
+    format!("{}: {what}, {megabytes} MB, taken{how} and read back in {took} s{mark}", last.id)
 }
 
 #[cfg(test)]
@@ -254,6 +256,19 @@ mod tests {
         assert_eq!(build_status(&with_copies(), None, &before, None), before.backup);
         let without = check(&server(json!({}))).unwrap();
         assert_eq!(build_status(&without, Some(&said), &before, None), None);
+    }
+
+    #[test]
+    fn a_copy_from_after_damage_is_marked_in_status_and_event() {
+        let mut marked = copy();
+        marked["afterDamage"] = json!(true);
+        let of = |copy: serde_json::Value| {
+            let said = agent(&json!({"last": copy, "good": 1}));
+            let status = build_status(&with_copies(), Some(&said), &PaperMCServerStatus::default(), None).unwrap();
+            let event = taken(&said.backups.unwrap().last.unwrap());
+            (status.last_backup.unwrap().after_damage, event.ends_with("the log had told of damage to the worlds"))
+        };
+        assert_eq!((of(copy()), of(marked)), ((false, false), (true, true)));
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl Job {
         &self,
         act: impl FnOnce(&Order<'_>, &Shelf, &mut Disk<Halt>) -> Result<T, take::Error> + Send + 'static,
     ) -> Part<T> {
-        let (volume, asked) = (self.shared.volume.clone(), self.asked.clone());
+        let (shared, volume, asked) = (Arc::clone(&self.shared), self.shared.volume.clone(), self.asked.clone());
         let (place, halt) = (self.shelf.clone(), self.halt.clone());
         tokio::task::spawn_blocking(move || {
             let worlds = Worlds::read(volume.root())
@@ -196,6 +196,7 @@ impl Job {
                 lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
                 before: None,
                 request: Some(&asked.request),
+                after_damage: shared.damage().is_some(),
             };
             act(&order, &place, &mut Disk::new(halt)).map_err(|error| words(&error))
         })

@@ -26,6 +26,7 @@ fn good(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> She
         folders,
         left_out: Vec::new(),
         changed: Vec::new(),
+        after_damage: false,
         seal,
     };
     Shelved { id: id.into(), state: Ok(backup) }
@@ -101,8 +102,8 @@ fn an_older_minecraft_is_never_started_on_a_copy_of_a_newer_one() {
 fn what_came_of_an_order_is_written_once_and_a_copy_that_was_put_there_is_not_forgotten() {
     let at = |second| Timestamp::from_second(second).unwrap();
     let filled = || {
-        let request = Some(NEW_VOLUME.to_owned());
-        Some(Restored { at: at(5), id: "x".into(), set_aside: String::new(), request, everything: true })
+        let (set_aside, request) = (String::new(), Some(NEW_VOLUME.to_owned()));
+        Some(Restored { at: at(5), id: "x".into(), set_aside, request, everything: true, after_damage: false })
     };
     let left_alone = came_of(order("latest"), None, None, at(7)).unwrap();
     assert_eq!((left_alone.copy.as_deref(), left_alone.at), (None, at(7)));

@@ -77,6 +77,7 @@ impl Server {
             lock: Some("aaaaaaaa"),
             before: Some("bb"),
             request: None,
+            after_damage: false,
         };
         let backup = take(&order, &shelf, &mut Disk::new(Unhindered), || at(0)).unwrap();
         fs::remove_dir_all(volume.root().join("world")).unwrap();
@@ -225,6 +226,22 @@ fn on_an_empty_volume_nothing_is_set_aside_and_no_place_is_named() {
 }
 
 #[test]
+fn worlds_of_a_copy_from_before_damage_are_told_of_none_and_those_of_one_from_after_it_still_are() {
+    let server = Server::new(Contents::Worlds);
+    let line = "[12:00:00] [IO-Worker-1/ERROR]: Couldn't load chunk [1, 2]\n";
+    put(server.volume.root(), &[("logs/latest.log", line.as_bytes())]);
+    let told = || damage::DamageLog::new(server.volume.clone()).look(at(0)).unwrap().is_some();
+    assert!(told());
+    let marked = Backup { after_damage: true, ..server.backup.clone() };
+    let (worlds, wish) = (Worlds::read(server.volume.root()).unwrap(), Wish { part: Part::Worlds, request: None });
+    let disk = &mut Disk::new(Unhindered);
+    let done = restore(&server.shelf, &marked, &server.volume, &worlds, wish, disk, at(60)).unwrap();
+    assert!(done.after_damage && told());
+    assert!(!server.restore(disk, 120).unwrap().after_damage);
+    assert!(!told());
+}
+
+#[test]
 fn a_damaged_copy_touches_no_world() {
     let server = Server::new(Contents::Worlds);
     let archive = server.shelf.directory(&server.backup.id).join("archive.tar.gz");
@@ -266,7 +283,8 @@ fn a_journal_that_names_a_place_outside_is_not_carried_out() {
     let server = Server::new(Contents::Worlds);
     for name in ["../copies", "/etc", ".nightshift/store"] {
         let set_aside = ".nightshift/set-aside/x".into();
-        let done = Restored { at: at(0), id: "x".into(), set_aside, request: None, everything: false };
+        let id = "x".into();
+        let done = Restored { at: at(0), id, set_aside, request: None, everything: false, after_damage: false };
         let journal = Journal { done, aside: vec![name.into()], comes: vec![] };
         Disk::new(Unhindered).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
         let failed = finish(&server.volume, &mut Disk::new(Unhindered)).unwrap_err();

@@ -16,6 +16,7 @@ fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
         taken_at: at(hours),
         contents: Some(contents),
         before_update: false,
+        after_damage: false,
         standing: if good { Standing::Good } else { Standing::Bad },
         needed: false,
     }
@@ -76,6 +77,24 @@ fn the_way_back_stays_behind_any_number_of_copies_of_a_running_server_and_only_t
 }
 
 #[test]
+fn the_newest_copy_from_before_damage_stays_however_old_it_is_and_however_many_are_taken_after_it() {
+    let mut copies = ["a", "b"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true)).to_vec();
+    copies.extend(["w", "x", "y", "z"].map(|id| Candidate {
+        after_damage: true,
+        ..copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)
+    }));
+    let one_day = Some(SignedDuration::from_hours(24));
+    assert_eq!(to_remove(&copies, Retention { max_count: 1, max_age: one_day }, at(123)), ["a", "w", "x", "y"]);
+    // One of settings alone takes no place of one with worlds, and one that is damaged itself none of a good one.
+    copies.push(copy("settings", 130, Contents::ServerFiles, true));
+    copies.push(copy("spoilt", 131, Contents::Worlds, false));
+    assert_eq!(to_remove(&copies, TWO, at(140)), ["a", "w", "x", "y", "spoilt"]);
+    // The next one from a world that is whole again takes its place.
+    copies.push(copy("whole", 132, Contents::Everything, true));
+    assert!(to_remove(&copies, TWO, at(140)).contains(&"b".to_owned()));
+}
+
+#[test]
 fn one_that_could_not_be_read_is_neither_the_way_back_nor_in_the_place_of_one_that_can_be() {
     let mut copies = vec![way_back("readable", 0, Standing::Good), way_back("unread", 1, Standing::Unread)];
     copies.extend(["x", "y"].map(|id| copy(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
@@ -99,16 +118,18 @@ fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
         Just(Some(Contents::Everything))
     ];
     let standing = prop_oneof![2 => Just(Standing::Good), 1 => Just(Standing::Unread), 1 => Just(Standing::Bad)];
-    let one = (0_i64..200, contents, standing, prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    let (needed, before_update) = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    let one = (0_i64..200, contents, standing, needed, before_update, prop::bool::weighted(0.4));
     prop::collection::vec(one, 0..12).prop_map(|copies| {
-        let candidate = |(number, (hours, contents, standing, needed, before_update)): (
+        let candidate = |(number, (hours, contents, standing, needed, before_update, after_damage)): (
             usize,
-            (i64, Option<Contents>, Standing, bool, bool),
+            (i64, Option<Contents>, Standing, bool, bool, bool),
         )| Candidate {
             id: format!("c{number:02}"),
             taken_at: at(hours),
             contents,
             before_update,
+            after_damage,
             // Of a record that cannot be read nothing is known.
             standing: if contents.is_some() { standing } else { Standing::Bad },
             needed,
@@ -125,10 +146,14 @@ proptest! {
         let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours) };
         let gone: BTreeSet<String> = to_remove(&copies, retention, at(200)).into_iter().collect();
         let left: Vec<Candidate> = copies.iter().filter(|copy| !gone.contains(&copy.id)).cloned().collect();
-        for (worlds, way_back) in [(true, false), (false, false), (true, true)] {
-            let part = if worlds { Contents::has_worlds } else { Contents::has_server_files };
+        let of_kinds: [fn(&Candidate) -> bool; 4] = [
+            |copy| copy.contents.is_some_and(Contents::has_worlds),
+            |copy| copy.contents.is_some_and(Contents::has_server_files),
+            |copy| copy.contents.is_some_and(Contents::has_worlds) && copy.before_update,
+            |copy| copy.contents.is_some_and(Contents::has_worlds) && !copy.after_damage,
+        ];
+        for fits in of_kinds {
             let newest = |of: &[Candidate]| {
-                let fits = |copy: &&Candidate| copy.contents.is_some_and(part) && (copy.before_update || !way_back);
                 let good = of.iter().filter(|copy| copy.standing == Standing::Good && fits(copy));
                 good.max_by_key(|copy| (copy.taken_at, copy.id.clone())).cloned()
             };

@@ -76,6 +76,7 @@ impl Server {
             lock: Some(LOCK),
             before: cold.then_some("bbbb"),
             request: (!cold).then_some("asked-1"),
+            after_damage: false,
         };
         take(&order, &self.shelf, disk, || Timestamp::from_second(1_800_000_000 + second).unwrap())
     }

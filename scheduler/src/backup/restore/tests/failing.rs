@@ -134,6 +134,7 @@ fn the_older_way_back_that_can_be_read_stays_and_the_newer_one_that_could_not_be
             lock: Some("aaaaaaaa"),
             before: Some("bb"),
             request: None,
+            after_damage: false,
         };
         take(&order, &server.shelf, &mut Disk::new(Unhindered), || at(second)).unwrap()
     };

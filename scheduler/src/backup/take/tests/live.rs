@@ -121,6 +121,7 @@ fn a_world_that_is_gone_before_it_is_read_is_no_copy_of_it() {
         lock: None,
         before: None,
         request: Some("asked-1"),
+        after_damage: false,
     };
     let failed = take(&order, &server.shelf, &mut Disk::new(Unhindered), || Timestamp::UNIX_EPOCH).unwrap_err();
     assert!(failed.to_string().contains("world_nether"), "{failed}");

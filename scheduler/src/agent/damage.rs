@@ -1,0 +1,65 @@
+//! Edge (writes). When the server's log is read for what it tells of damage: now and then, at the server's end, and when a copy is taken or the
+//! operator asks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::shared::Shared;
+use super::{Chain, clock};
+use crate::staging::Volume;
+use crate::world::damage::DamageLog;
+
+/// At midnight the log is put away, and what was written since the last look goes with it.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// Reads on for ever.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    loop {
+        read_on(&shared).await;
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Reads what is there now.
+pub(super) async fn read_on(shared: &Arc<Shared>) {
+    let task = Arc::clone(shared);
+    if let Err(error) = tokio::task::spawn_blocking(move || task.damage()).await {
+        warn!("{error}");
+    }
+}
+
+/// Whether a copy of a server that does not run holds worlds of which the log has told damage. What cannot be known counts as yes: such a copy
+/// takes the place of no other.
+pub(super) fn is_told(volume: &Volume) -> bool {
+    match DamageLog::new(volume.clone()).look(clock::now()) {
+        Ok(told) => told.is_some(),
+        Err(error) => {
+            warn!("{}", Chain(&error));
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_is_marked_where_damage_is_told_of_or_nobody_knows() {
+        let directory = tempfile::tempdir().unwrap();
+        let volume = Volume::new(directory.path());
+        assert!(!is_told(&volume), "a new volume");
+        fs::create_dir_all(directory.path().join("logs")).unwrap();
+        let line = "[12:00:07] [IO-Worker-1/ERROR]: Couldn't load chunk [1, 2]\n";
+        fs::write(directory.path().join("logs/latest.log"), line).unwrap();
+        assert!(is_told(&volume));
+        fs::remove_file(directory.path().join("logs/latest.log")).unwrap();
+        assert!(is_told(&volume), "it is remembered");
+        fs::write(volume.damage_path(), b"cut").unwrap();
+        assert!(is_told(&volume), "nobody knows");
+    }
+}

@@ -1,0 +1,184 @@
+//! Edge (writes). What the server's log tells of damage to its worlds, read as it grows, and remembered on the volume.
+//!
+//! Written is only what tells of damage. How far the log was read stands beside it: all that was read after that tells of none, so an agent
+//! that starts anew reads it once more and counts no line twice. A log that was put away, at a start or at midnight, is read no further.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::damage::DamageTold;
+use crate::staging::disk::{self, Disk, Steps, Unhindered};
+use crate::staging::{RecordError, Volume, read_record};
+use lines::{shown, telling};
+
+mod lines;
+
+/// How much is read in one look. What is left is read in the next one.
+const MOST: u64 = 8 * 1024 * 1024;
+
+/// By how much of its beginning a log is known again, at most: its first line, which begins with a time.
+const HEAD: u64 = 1024;
+
+/// How long after the last line damage is forgotten. Who has mended it, or has looked and found nothing, has nowhere to say so; and who has
+/// done neither in a month wants to go on.
+const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// What is known of damage was not brought up to date.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log is there and cannot be read.
+    #[error("could not read the server's log for what it tells of damage")]
+    Log(#[source] io::Error),
+    /// The record is there and cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The record cannot be written.
+    #[error(transparent)]
+    Disk(#[from] disk::Error),
+}
+
+/// `damage.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Record {
+    /// How far the log was read when it told of damage last.
+    log: Option<Place>,
+    told: Option<DamageTold>,
+}
+
+/// A place in a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    /// Tells this log from every other.
+    mark: String,
+    /// In bytes.
+    offset: u64,
+}
+
+/// The log of the server on one volume. No two of a volume at a time.
+#[derive(Debug)]
+pub struct DamageLog {
+    volume: Volume,
+    /// What is known; None: the volume was not asked yet.
+    record: Option<Record>,
+    /// That is on the volume.
+    is_written: bool,
+    /// How far the log was read.
+    place: Option<Place>,
+}
+
+impl DamageLog {
+    /// Of which nothing was read yet.
+    pub fn new(volume: Volume) -> Self {
+        Self { volume, record: None, is_written: true, place: None }
+    }
+
+    /// Reads what the log has grown by, and says what is known of damage then.
+    pub fn look(&mut self, now: Timestamp) -> Result<Option<DamageTold>, Error> {
+        let path = self.volume.damage_path();
+        let before = match &self.record {
+            Some(record) => record.clone(),
+            None => read_record(&path)?.unwrap_or_default(),
+        };
+        let from = self.place.as_ref().or(before.log.as_ref());
+        let read = read_on(self.volume.root(), from).map_err(Error::Log)?;
+        let mut record = before.clone();
+        record.told = record.told.filter(|told| now < told.last + FORGOTTEN_AFTER);
+        if let Some(Growth { place, lines, first }) = read {
+            if let Some(first) = first {
+                let known = record.told.unwrap_or(DamageTold { since: now, last: now, lines: 0, first });
+                record.told = Some(DamageTold { last: now, lines: known.lines.saturating_add(lines), ..known });
+                record.log = Some(place.clone());
+            }
+            self.place = Some(place);
+        }
+        self.is_written &= record == before;
+        let told = record.told.clone();
+        if !self.is_written {
+            // A disk that takes nothing is when damage is told of: it is known all the same, and written when it can be.
+            self.record = Some(record.clone());
+            Disk::new(Unhindered).write_record(&path, &record)?;
+            self.is_written = true;
+        }
+        self.record = Some(record);
+        Ok(told)
+    }
+
+    /// What is known of damage without looking.
+    pub fn told(&self) -> Option<DamageTold> {
+        self.record.as_ref()?.told.clone()
+    }
+}
+
+/// Other worlds lie there now. What the log has told until now is about those that were there before.
+pub(crate) fn forget<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), disk::Error> {
+    // A log that cannot be read now is told of once more at worst.
+    let log = open(volume.root()).ok().flatten().map(|(_, place, length)| Place { offset: length, ..place });
+    disk.write_record(&volume.damage_path(), &Record { log, told: None })
+}
+
+/// What was read in one look.
+struct Growth {
+    /// How far.
+    place: Place,
+    /// How many lines tell of damage.
+    lines: u64,
+    /// The first of them.
+    first: Option<String>,
+}
+
+/// Reads whole lines from a place on, or from the beginning if that is a place in another log. None: there is no log, or not a line of it yet.
+fn read_on(root: &Path, from: Option<&Place>) -> io::Result<Option<Growth>> {
+    let Some((mut file, mut place, length)) = open(root)? else { return Ok(None) };
+    // Shorter than it was: somebody has emptied it.
+    place.offset = from.filter(|from| from.mark == place.mark && from.offset <= length).map_or(0, |from| from.offset);
+    let mut growth = Growth { place, lines: 0, first: None };
+    if growth.place.offset == length {
+        return Ok(Some(growth));
+    }
+    file.seek(SeekFrom::Start(growth.place.offset))?;
+    let mut log = BufReader::new(file.take(MOST));
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = u64::try_from(log.read_until(b'\n', &mut line)?).unwrap_or(u64::MAX);
+        // One without an end is still being written; one that fills a whole look is no line of a server.
+        if read == 0 || (!line.ends_with(b"\n") && read < MOST) {
+            return Ok(Some(growth));
+        }
+        growth.place.offset += read;
+        let text = String::from_utf8_lossy(&line);
+        if let Some(message) = telling(text.trim_end()) {
+            growth.lines += 1;
+            growth.first.get_or_insert_with(|| shown(message));
+        }
+    }
+}
+
+/// The log, with the place at its beginning, and its length.
+fn open(root: &Path) -> io::Result<Option<(File, Place, u64)>> {
+    let mut file = match File::open(root.join("logs/latest.log")) {
+        Ok(file) => file,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(other) => return Err(other),
+    };
+    let metadata = file.metadata()?;
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut head)?;
+    let end = match head.iter().position(|byte| *byte == b'\n') {
+        Some(end) => end,
+        None if u64::try_from(head.len()).is_ok_and(|length| length == HEAD) => head.len(),
+        None => return Ok(None),
+    };
+    let first = String::from_utf8_lossy(&head[..end]).into_owned();
+    Ok(Some((file, Place { mark: format!("{} {first}", metadata.ino()), offset: 0 }, metadata.len())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Pure. Which lines of a server's log tell of damaged chunks or region files.
+//!
+//! By the level, and by how the message begins: chat is on level INFO, and what a plugin says begins with its name in brackets. The texts are
+//! those of the classes named below, of Minecraft from 1.16 on and of Paper for the same, as public sources and the logs in Paper's issues
+//! 4113, 4758, 6718, 6932 and 12062 have them. That the disk gives nothing (`Failed to read chunk`) is not among them: it may give it the
+//! next time.
+
+/// As much of a line as is kept.
+const LONGEST: usize = 200;
+
+/// How a message begins, and what stands in it behind the name of a file or chunk.
+const TELLING: [(&str, &str); 19] = [
+    // `net.minecraft.world.level.chunk.storage.RegionFile`.
+    ("Region file ", " has truncated header: "),
+    ("Region file ", " has invalid sector at index: "),
+    ("Region file ", " has an invalid sector at index: "),
+    ("Chunk ", " header is truncated: "),
+    ("Chunk ", " is allocated, but stream is missing"),
+    ("Chunk has both internal and external streams", ""),
+    ("Chunk ", " stream is truncated: "),
+    ("Declared size ", " is negative"),
+    ("Chunk ", " has invalid chunk stream version "),
+    ("External chunk path ", " is not file"),
+    // What Paper adds to it, and to `RegionFileStorage`.
+    ("Corrupt regionfile header detected! Attempting to re-calculate header offsets for regionfile ", ""),
+    ("Detected invalid header for regionfile ", ""),
+    ("Failed to allocate space for local chunk (overlapping data??) at ", ""),
+    ("Attempting to read chunk data at ", " but got chunk data for "),
+    // `ChunkSerializer`, since 1.21.2 `SerializableChunkData`, of `net.minecraft.world.level.chunk.storage`.
+    ("Chunk file at ", " is in the wrong location; relocating"),
+    // `net.minecraft.server.level.ChunkMap`.
+    ("Chunk file at ", " is missing level data, skipping"),
+    ("Couldn't load chunk ", ""),
+    // Paper since 1.21: it names the class where that is not one of Minecraft's own.
+    (
+        "[ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to decompress chunk data for task: ",
+        "",
+    ),
+    (
+        "[ca.spottedleaf.moonrise.patches.chunk_system.scheduling.task.ChunkLoadTask] Failed to parse chunk data for task: ",
+        ", chunk data will be lost",
+    ),
+];
+
+/// What a line of `logs/latest.log` says, if it tells of damage: `[12:00:07] [IO-Worker-3/WARN]: Region file …`.
+pub(super) fn telling(line: &str) -> Option<&str> {
+    let (head, message) = line.split_once("]: ")?;
+    let (_, level) = head.rsplit_once('/')?;
+    let tells = |(begins, behind): &(&str, &str)| {
+        message.strip_prefix(begins).is_some_and(|rest| rest.contains(behind))
+    };
+    (matches!(level, "WARN" | "ERROR") && TELLING.iter().any(tells)).then(|| message.trim_end())
+}
+
+/// What can be shown of it: paths in it are names that people chose.
+pub(super) fn shown(message: &str) -> String {
+    message.chars().filter(|c| !is_hidden(*c)).take(LONGEST).collect()
+}
+
+/// What moves a cursor or turns the order of letters around.
+fn is_hidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As servers write them.
+    const REAL: [&str; 20] = [
+        "[13:45:36] [Paper RegionFile IO Thread/WARN]: Region file ./world/region/r.-1.0.mca has an invalid sector at index: 428; size has to be > 0",
+        "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/entities/r.0.-3.mca has an invalid sector at index: 608; sector 45 is out of bounds",
+        "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/region/r.0.0.mca has invalid sector at index: 3; sector 1 overlaps with header",
+        "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/region/r.0.0.mca has truncated header: 4096",
+        "[20:00:00] [Paper RegionFile IO Thread/ERROR]: Chunk [-24, -10] header is truncated: expected 0 but read 0",
+        "[20:00:00] [IO-Worker-1/WARN]: Chunk [1, 2] is allocated, but stream is missing",
+        "[20:00:00] [IO-Worker-1/WARN]: Chunk has both internal and external streams",
+        "[20:00:00] [IO-Worker-1/ERROR]: Chunk [1, 2] stream is truncated: expected 5000 but read 4000",
+        "[20:00:00] [IO-Worker-1/ERROR]: Declared size -5 of chunk [1, 2] is negative",
+        "[20:00:00] [IO-Worker-1/ERROR]: Chunk [1, 2] has invalid chunk stream version 127",
+        "[20:00:00] [IO-Worker-1/ERROR]: External chunk path ./world/region/c.1.2.mcc is not file",
+        "[13:55:20] [RegionFile I/O Thread #0/ERROR]: Attempting to read chunk data at [18, 4] but got chunk data for [8, 13] instead! Attempting regionfile recalculation for regionfile /data/./Map2/region/r.0.0.mca",
+        "[13:55:20] [RegionFile I/O Thread #0/WARN]: Corrupt regionfile header detected! Attempting to re-calculate header offsets for regionfile /data/./Map2/region/r.0.0.mca",
+        "[13:55:20] [RegionFile I/O Thread #0/ERROR]: Detected invalid header for regionfile /data/./Map2/region/r.0.0.mca! Recalculating header...",
+        "[04:33:44] [Paper Async Chunk Urgent Task Thread/ERROR]: Chunk file at [-236, -120] is in the wrong location; relocating. (Expected [-236, -120], got [-236, -119])",
+        "[04:33:44] [Server thread/ERROR]: Chunk file at [3, 4] is missing level data, skipping",
+        "[04:33:44] [Server thread/ERROR]: Couldn't load chunk [3, 4]",
+        "[04:33:44] [IO-Worker-1/ERROR]: Failed to allocate space for local chunk (overlapping data??) at (1,2) in regionfile /data/world/region/r.0.0.mca, chunk will be regenerated",
+        "[20:33:08] [Paper Common Worker #0/ERROR]: [ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to decompress chunk data for task: Task for world: 'world_the_end' at (-135,4) type: CHUNK_DATA, hash: 901536466",
+        "[19:54:22] [Paper Common Worker #0/ERROR]: [ca.spottedleaf.moonrise.patches.chunk_system.scheduling.task.ChunkLoadTask] Failed to parse chunk data for task: GenericDataLoadTask{world: world, chunk: (5,6)}, chunk data will be lost",
+    ];
+
+    #[test]
+    fn what_servers_write_of_damage_is_known_and_its_message_is_what_stands_behind_the_level() {
+        for line in REAL {
+            assert_eq!(telling(line), Some(line.split_once("]: ").unwrap().1), "{line}");
+        }
+        assert_eq!(telling("[1:1:1] [a/ERROR]: Couldn't load chunk [3, 4]\r"), Some("Couldn't load chunk [3, 4]"));
+    }
+
+    #[test]
+    fn chat_plugins_and_other_troubles_tell_of_none() {
+        for line in [
+            "[12:00:10] [Async Chat Thread - #0/INFO]: <Bob> Couldn't load chunk [3, 4]",
+            "[12:00:10] [Server thread/INFO]: Couldn't load chunk [3, 4]",
+            "[12:00:10] [Server thread/WARN]: [Shop] Couldn't load chunk [3, 4]",
+            "[12:00:10] [Server thread/WARN]: [Shop/WARN]: Couldn't load chunk [3, 4]",
+            "[12:00:10] [Server thread/ERROR]: Chunk [1, 2] is on fire",
+            "[12:00:10] [Server thread/WARN]: Can't keep up! Is the server overloaded?",
+            "[19:20:48] [RegionFile I/O Thread #0/ERROR]: [ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to read chunk data for task: Task",
+            "\tat net.minecraft.world.level.chunk.storage.RegionFile.recalculateHeader(RegionFile.java:142)",
+            "Couldn't load chunk [3, 4]",
+            "",
+        ] {
+            assert_eq!(telling(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_bounded_and_obeyed_by_no_terminal() {
+        assert_eq!(shown("Region file ./\u{1b}[2J\u{202e}w\n has"), "Region file ./[2Jw has");
+        assert_eq!(shown(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST));
+    }
+}

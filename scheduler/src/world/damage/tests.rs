@@ -1,0 +1,176 @@
+//! Pure. A log that grows, is put away and begins anew, and what is remembered of it.
+
+use std::fs;
+use std::io::Write;
+
+use super::*;
+
+const START: &str = "[12:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n";
+const DAMAGE: &str = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
+const CHAT: &str = "[12:00:09] [Async Chat Thread - #0/INFO]: <Bob> Couldn't load chunk [1, 2]\n";
+
+fn at(hours: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + hours * 3600).unwrap()
+}
+
+struct Server {
+    directory: tempfile::TempDir,
+}
+
+impl Server {
+    fn new() -> Self {
+        let server = Self { directory: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(server.directory.path().join("logs")).unwrap();
+        server
+    }
+
+    fn volume(&self) -> Volume {
+        Volume::new(self.directory.path())
+    }
+
+    fn writes(&self, text: &str) {
+        let path = self.directory.path().join("logs/latest.log");
+        let mut log = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        log.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// What is in the log is put away, as at a start and at midnight. Some file systems give the next one the same inode.
+    fn begins_a_new_log(&self, first: &str) {
+        fs::remove_file(self.directory.path().join("logs/latest.log")).unwrap();
+        self.writes(first);
+    }
+
+    fn agent(&self) -> DamageLog {
+        DamageLog::new(self.volume())
+    }
+
+    fn has_record(&self) -> bool {
+        self.volume().damage_path().exists()
+    }
+}
+
+#[test]
+fn damage_is_told_from_its_first_line_on_and_nothing_is_written_before() {
+    let server = Server::new();
+    let mut agent = server.agent();
+    assert_eq!(agent.look(at(0)).unwrap(), None, "there is no log");
+    server.writes(START);
+    server.writes(CHAT);
+    assert_eq!(agent.look(at(1)).unwrap(), None);
+    assert!(!server.has_record());
+    server.writes(DAMAGE);
+    server.writes("java.lang.Throwable: null\n");
+    let told = agent.look(at(2)).unwrap().unwrap();
+    let first = "Chunk [1, 2] header is truncated: expected 4096 but read 0".to_owned();
+    assert_eq!(told, DamageTold { since: at(2), last: at(2), lines: 1, first });
+    server.writes("[12:09:00] [Server thread/ERROR]: Couldn't load chunk [3, 4]\n");
+    let more = agent.look(at(3)).unwrap().unwrap();
+    assert_eq!(more, DamageTold { last: at(3), lines: 2, ..told });
+    assert_eq!(agent.look(at(4)).unwrap(), Some(more), "no line twice");
+}
+
+#[test]
+fn an_agent_that_starts_anew_counts_no_line_twice_and_misses_none() {
+    let server = Server::new();
+    for text in [START, DAMAGE, CHAT] {
+        server.writes(text);
+    }
+    let told = server.agent().look(at(0)).unwrap().unwrap();
+    assert_eq!(server.agent().look(at(1)).unwrap(), Some(told.clone()));
+    server.writes(DAMAGE);
+    let expected = DamageTold { last: at(2), lines: 2, ..told };
+    assert_eq!(server.agent().look(at(2)).unwrap(), Some(expected));
+}
+
+#[test]
+fn a_new_log_is_read_from_its_beginning_also_where_it_is_longer_than_the_old_one() {
+    let server = Server::new();
+    server.writes(START);
+    server.writes(DAMAGE);
+    let mut agent = server.agent();
+    assert_eq!(agent.look(at(0)).unwrap().unwrap().lines, 1);
+    server.begins_a_new_log("[00:00:00] [Server thread/INFO]: Bob joined the game\n");
+    for text in [DAMAGE, CHAT, CHAT, CHAT] {
+        server.writes(text);
+    }
+    assert_eq!(agent.look(at(1)).unwrap().unwrap().lines, 2);
+    assert_eq!(server.agent().look(at(2)).unwrap().unwrap().lines, 2, "nor does another agent lose its place");
+}
+
+#[test]
+fn a_line_counts_when_all_of_it_is_there() {
+    let server = Server::new();
+    let mut agent = server.agent();
+    server.writes(START.trim_end());
+    assert_eq!(agent.look(at(0)).unwrap(), None);
+    server.writes("\n");
+    let (half, rest) = DAMAGE.split_at(60);
+    server.writes(half);
+    assert_eq!(agent.look(at(1)).unwrap(), None);
+    server.writes(rest);
+    assert_eq!(agent.look(at(2)).unwrap().unwrap().lines, 1);
+}
+
+#[test]
+fn a_line_without_an_end_does_not_keep_those_behind_it_from_being_read() {
+    let server = Server::new();
+    server.writes(START);
+    server.writes(&"x".repeat(usize::try_from(2 * MOST).unwrap()));
+    server.writes("\n");
+    server.writes(DAMAGE);
+    let mut agent = server.agent();
+    let looks: Vec<_> = (0..4).map(|hour| agent.look(at(hour)).unwrap().map(|told| told.lines)).collect();
+    assert_eq!(looks, [None, None, None, Some(1)]);
+}
+
+#[test]
+fn worlds_that_are_put_in_their_place_are_not_told_of_what_the_log_said_before() {
+    let server = Server::new();
+    server.writes(START);
+    server.writes(DAMAGE);
+    server.agent().look(at(0)).unwrap().unwrap();
+    // Written by a server whose agent saw no more of it.
+    server.writes(DAMAGE);
+    forget(&server.volume(), &mut Disk::new(Unhindered)).unwrap();
+    let mut agent = server.agent();
+    assert_eq!(agent.look(at(1)).unwrap(), None);
+    server.begins_a_new_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
+    assert_eq!(agent.look(at(2)).unwrap(), None);
+    server.writes(DAMAGE);
+    assert_eq!(agent.look(at(3)).unwrap().unwrap().since, at(3));
+}
+
+#[test]
+fn damage_is_forgotten_a_month_after_its_last_line() {
+    let server = Server::new();
+    server.writes(START);
+    server.writes(DAMAGE);
+    let mut agent = server.agent();
+    agent.look(at(0)).unwrap().unwrap();
+    server.writes(DAMAGE);
+    let month = 30 * 24;
+    let told = agent.look(at(month - 1)).unwrap().unwrap();
+    assert_eq!((told.since, told.last, told.lines), (at(0), at(month - 1), 2));
+    assert_eq!(agent.look(at(2 * month - 2)).unwrap(), Some(told));
+    assert_eq!(agent.look(at(2 * month - 1)).unwrap(), None);
+    assert_eq!(server.agent().look(at(2 * month)).unwrap(), None, "and for another agent too");
+    server.writes(DAMAGE);
+    let anew = agent.look(at(2 * month)).unwrap().unwrap();
+    assert_eq!((anew.since, anew.lines), (at(2 * month), 1));
+}
+
+#[test]
+fn what_cannot_be_written_is_known_all_the_same_and_written_when_it_can_be() {
+    let server = Server::new();
+    server.writes(START);
+    let mut agent = server.agent();
+    assert_eq!(agent.look(at(0)).unwrap(), None);
+    server.writes(DAMAGE);
+    let ours = server.directory.path().join(crate::protocol::OUR_DIR);
+    fs::write(&ours, b"in the way").unwrap();
+    assert!(matches!(agent.look(at(1)), Err(Error::Disk(_))));
+    assert_eq!(agent.told().map(|told| told.lines), Some(1));
+    fs::remove_file(&ours).unwrap();
+    assert_eq!(agent.look(at(2)).unwrap().map(|told| told.lines), Some(1), "once");
+    assert!(server.has_record());
+}
