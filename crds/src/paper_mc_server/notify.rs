@@ -21,7 +21,7 @@ pub struct NotifyChannel {
     pub secret: SecretKey,
     /// What it is told; everything when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "set"))]
     pub occasions: Vec<Occasion>,
     /// Words of your own.
     #[serde(default, skip_serializing_if = "NoticeTexts::is_empty")]
@@ -73,6 +73,8 @@ pub enum Occasion {
     BackupFailed,
     /// The server's process ends with an error again and again, without an update.
     CrashLoop,
+    /// The server's log tells of damaged chunks or region files.
+    WorldDamaged,
 }
 
 impl Occasion {
@@ -87,6 +89,7 @@ impl Occasion {
             Self::Blocked => "Blocked",
             Self::BackupFailed => "BackupFailed",
             Self::CrashLoop => "CrashLoop",
+            Self::WorldDamaged => "WorldDamaged",
         }
     }
 }
@@ -128,6 +131,10 @@ pub struct NoticeTexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub crash_loop: Option<String>,
+    /// With `{what}`: what the log has told since when, and which copy is the newest from before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub world_damaged: Option<String>,
 }
 
 impl NoticeTexts {
@@ -138,7 +145,7 @@ impl NoticeTexts {
 
     /// The words for one occasion.
     pub fn of(&self, occasion: Occasion) -> Option<&str> {
-        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop } = self;
+        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         match occasion {
             Occasion::Planned => planned,
             Occasion::Soon => soon,
@@ -148,6 +155,7 @@ impl NoticeTexts {
             Occasion::Blocked => blocked,
             Occasion::BackupFailed => backup_failed,
             Occasion::CrashLoop => crash_loop,
+            Occasion::WorldDamaged => world_damaged,
         }
         .as_deref()
     }

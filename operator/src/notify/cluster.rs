@@ -116,6 +116,7 @@ struct WrittenTexts {
     blocked: Option<String>,
     backup_failed: Option<String>,
     crash_loop: Option<String>,
+    world_damaged: Option<String>,
 }
 
 impl Written {
@@ -136,7 +137,7 @@ impl Written {
 
 impl WrittenTexts {
     fn read(self, at: usize) -> Result<NoticeTexts, ClusterFault> {
-        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop } = self;
+        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         for (field, text) in [
             ("planned", &planned),
             ("soon", &soon),
@@ -146,6 +147,7 @@ impl WrittenTexts {
             ("blocked", &blocked),
             ("backupFailed", &backup_failed),
             ("crashLoop", &crash_loop),
+            ("worldDamaged", &world_damaged),
         ] {
             let Some(text) = text else { continue };
             let length = text.chars().count();
@@ -156,7 +158,7 @@ impl WrittenTexts {
                 return Err(ClusterFault::Place { at, field, found: found.to_owned() });
             }
         }
-        Ok(NoticeTexts { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop })
+        Ok(NoticeTexts { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged })
     }
 }
 

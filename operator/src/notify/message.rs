@@ -57,6 +57,7 @@ fn ours(notice: &Notice) -> String {
         Occasion::Blocked => "nothing newer for 14 days: {what}",
         Occasion::BackupFailed => "there is no copy that should be there: {what}",
         Occasion::CrashLoop => "the server crashes again and again; somebody has to look: {what}",
+        Occasion::WorldDamaged => "the world is damaged; somebody has to look: {what}",
     };
     format!("{{namespace}}/{{server}}: {what}")
 }

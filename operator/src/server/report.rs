@@ -33,6 +33,7 @@ mod blocked;
 mod conditions;
 mod cost;
 mod crashes;
+mod damage;
 mod drain;
 mod failure;
 mod held_back;

@@ -14,7 +14,7 @@ use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
 use super::{
-    LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, drain, images, in_words, is_open, new_volume,
+    LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, images, in_words, is_open, new_volume,
     replaced,
 };
 use crate::chain::cut;
@@ -100,6 +100,9 @@ pub(super) fn build_conditions(
     if let Some((reason, message)) = crashes::in_words(checked, report, before) {
         conditions.push(of(CRASH_LOOP, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
     }
+    conditions.extend(damage::condition(checked, report, before, |what, reason, message| {
+        of(what, Some(true), reason, message)
+    }));
     conditions.extend(of_own_jars(report, before, |message| {
         of(replaced::JARS_SET_ASIDE, Some(true), replaced::IN_THE_WAY, message)
     }));
@@ -224,7 +227,7 @@ fn refused(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str,
 }
 
 /// How a person has a copy put in the place of the worlds.
-fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
+pub(super) fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
     format!(
         "The copy `{copy}` takes the place of the worlds, and what was built since is lost, by `{}`",
         restore::command(checked, copy)

@@ -11,8 +11,8 @@ use super::cost::{Cost, behind};
 use super::failure::why_it_failed;
 use super::status::for_people;
 use super::{
-    Report, backup, blocked, crashes, drain, held_back, images, is_open, last_stop, new_volume, plugin_data, replaced,
-    status,
+    Report, backup, blocked, crashes, damage, drain, held_back, images, is_open, last_stop, new_volume, plugin_data,
+    replaced, status,
 };
 use crate::chain::cut;
 use crate::k8s::events::Note;
@@ -54,6 +54,7 @@ pub(super) fn build_notes(server: &CheckedServer, report: &Report<'_>, before: &
 pub(super) fn of_the_server(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Vec<Note> {
     let mut notes: Vec<Note> = refused_by_agent(report).into_iter().collect();
     notes.extend(backup::notes(server, report, before));
+    notes.extend(damage::note(server, report, before));
     notes.extend(plugin_data::notes(report, before));
     notes.extend(replaced::notes(report.seen.report.as_deref(), &before.conditions));
     notes.extend(last_stop::note(report, before));

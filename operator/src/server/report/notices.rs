@@ -12,6 +12,7 @@ use scheduler::rollout::{Step, WaitingOn};
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
 use super::blocked::UPDATE_BLOCKED;
 use super::cost::behind;
+use super::damage::WORLD_DAMAGED;
 use super::failure::why_it_failed;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
@@ -60,6 +61,8 @@ pub(super) struct Situation {
     pub(super) no_copy: Option<(Timestamp, String)>,
     /// Since when the server's process ends again and again, and how.
     pub(super) crashes: Option<(Timestamp, String)>,
+    /// Since when the server's log tells of damage to its worlds, and what.
+    pub(super) damaged: Option<(Timestamp, String)>,
 }
 
 /// An update that is going to be applied.
@@ -104,6 +107,7 @@ impl Situation {
             // That it is stopped is told for itself: it may have been in the loop for long.
             crashes: of(CRASH_LOOP, "True")
                 .map(|it| (plan.stopped_at().unwrap_or(it.last_transition_time.0), it.message.clone())),
+            damaged: of(WORLD_DAMAGED, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
             ..Self::of_a_trial(report, before)
         }
     }
@@ -171,6 +175,7 @@ pub(super) fn next_notices(
         (Occasion::Blocked, long_blocked),
         (Occasion::BackupFailed, situation.no_copy.as_ref()),
         (Occasion::CrashLoop, situation.crashes.as_ref()),
+        (Occasion::WorldDamaged, situation.damaged.as_ref()),
     ] {
         let news = lasting_notice(&notices, channels, occasion, lasts, now);
         notices.extend(news);

@@ -300,6 +300,35 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
 }
 
 #[test]
+fn a_log_that_tells_of_damage_is_a_condition_that_names_the_copy_from_before_and_an_event_once() {
+    let told = json!({
+        "since": at(-9).to_string(), "last": at(-1).to_string(), "lines": 7, "first": "Couldn't load chunk [1, 2]",
+    });
+    let copy = json!({
+        "id": "20261122T030000Z-aaaaaaaa", "startedAt": at(-60).to_string(), "completedAt": at(-59).to_string(),
+        "trigger": "onDemand", "contents": "worlds", "bytes": 1, "archiveBytes": 1,
+    });
+    let mut pass = Pass::new();
+    pass.agent_says(&json!({"damage": told}));
+    let without = pass.said("WorldDamaged").pop().unwrap();
+    assert!(without.contains("This server takes no copies"), "{without}");
+    pass.agent_says(&json!({"backups": {"lastBeforeDamage": copy}}));
+    let status = pass.status();
+    let (reason, text) = message(&status, "WorldDamaged").unwrap();
+    assert_eq!(reason, "ToldByLog");
+    assert!(text.contains("`Couldn't load chunk [1, 2]`. The newest copy from before is of "), "{text}");
+    assert!(text.contains("restore-from=\"20261122T030000Z-aaaaaaaa;overwrite\"`"), "{text}");
+
+    let mut pass = pass.next();
+    assert_eq!(pass.said("WorldDamaged"), Vec::<String>::new(), "once");
+    let agent = pass.seen.report.take();
+    assert!(message(&pass.status(), "WorldDamaged").is_some(), "while nobody can be asked, what was said last stands");
+    pass.seen.report = agent;
+    pass.agent_says(&json!({"damage": null}));
+    assert_eq!(message(&pass.status(), "WorldDamaged"), None);
+}
+
+#[test]
 fn no_window_is_promised_for_what_a_loop_of_crashes_a_missing_image_or_a_full_volume_keeps_back() {
     let mut pass = Pass::new();
     pass.plan.outlook.next_opening = Some(at(5));

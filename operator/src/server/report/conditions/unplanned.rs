@@ -8,6 +8,7 @@ use super::{AGENT_REFUSES, build_conditions};
 use crate::chain::cut;
 use crate::server::check::CheckedServer;
 use crate::server::crashes::CRASH_LOOP;
+use crate::server::report::damage::WORLD_DAMAGED;
 use crate::server::report::replaced::JARS_SET_ASIDE;
 use crate::server::report::status::has_come;
 use crate::server::report::{InTheWay, LONGEST_MESSAGE, Report, condition};
@@ -37,8 +38,8 @@ pub(in super::super) fn build_trouble(
 }
 
 /// What is known of a server of which nothing could be planned, beside what is in the way.
-const OF_THE_SERVER: [&str; 7] =
-    ["Ready", "Updating", "Drifted", "RconExposed", AGENT_REFUSES, JARS_SET_ASIDE, CRASH_LOOP];
+const OF_THE_SERVER: [&str; 8] =
+    ["Ready", "Updating", "Drifted", "RconExposed", AGENT_REFUSES, JARS_SET_ASIDE, CRASH_LOOP, WORLD_DAMAGED];
 
 /// Conditions when nothing could be planned and a set on trial goes on: what is seen of it is news, and what was planned stands as it was said.
 pub(in super::super) fn build_on_trial(

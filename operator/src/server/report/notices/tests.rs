@@ -238,6 +238,21 @@ fn a_server_that_crashes_again_and_again_is_told_once_for_each_time() {
 }
 
 #[test]
+fn a_damaged_world_is_told_once_for_each_time_beside_what_else_lasts() {
+    let damaged = |since| Situation {
+        crashes: Some((now(), "3 times".to_owned())),
+        damaged: Some((since, "Couldn't load chunk".to_owned())),
+        ..Situation::default()
+    };
+    let first = next_notices(&[], &team(), &damaged(now()), now());
+    assert_eq!(pending(&first), to_team(&[Occasion::CrashLoop, Occasion::WorldDamaged]));
+    let later = next_notices(&told(first), &team(), &damaged(now()), now() + hours(1));
+    assert_eq!(pending(&later), []);
+    let anew = next_notices(&later, &team(), &damaged(now() + hours(9)), now() + hours(9));
+    assert_eq!(pending(&anew), to_team(&[Occasion::WorldDamaged]));
+}
+
+#[test]
 fn each_channel_is_told_what_it_asks_for() {
     let channels = vec![channel("players", &["Soon", "Done"]), channel("team", &[]), channel("ops", &["Failed"])];
     let plan = next_notices(&[], &channels, &planned("a"), now());
