@@ -13,6 +13,7 @@ mod cluster {
     mod countdown;
     mod crash;
     mod crashes;
+    mod damage;
     mod definitions;
     mod deletes;
     mod drain;

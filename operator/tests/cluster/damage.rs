@@ -1,0 +1,68 @@
+//! Edge (writes). A server whose log tells of damage to its worlds: told, and the last copy from before stays.
+
+use crds::paper_mc_server::BackupStatus;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::manifests::{BEFORE, LOBBY, server_with_copies, viabackwards};
+use super::server::Server;
+use super::wait::{A_START, until};
+use super::world::{World, in_a_world};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push_out_the_one_from_before() {
+    in_a_world("damage", BEFORE, async |world| {
+        let mut object = server_with_copies(LOBBY);
+        object["spec"]["backup"]["retention"] = json!({"maxCount": 1});
+        world.apply(&[object, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        let (before, is_marked, _) = copy(world, &lobby).await;
+        assert!(!is_marked);
+
+        lobby.order("damage").await;
+        // A server at rest is looked at every five minutes.
+        world.look_again(LOBBY).await;
+        let message = lobby.condition_is("WorldDamaged", "True", "ToldByLog").await;
+        assert!(message.contains("`Chunk [1, 2] header is truncated: expected 4096 but read 0`"), "{message}");
+        assert!(message.contains(&format!("restore-from=\"{before};overwrite\"")), "{message}");
+        assert_eq!(world.notes(LOBBY, "WorldDamaged").await, [message]);
+
+        let (after, is_marked, count) = copy(world, &lobby).await;
+        assert!(is_marked);
+        assert_eq!(count, 2, "one is kept, and the one from before");
+        let taken = world.notes(LOBBY, "BackupTaken").await;
+        assert!(taken.iter().any(|note| note.starts_with(&after) && note.contains("told of damage")), "{taken:?}");
+
+        // The worlds from before: it is over.
+        let pod = lobby.pod().await.unwrap();
+        world.annotate(LOBBY, &format!("nightshift.dev/restore-from={before};overwrite")).await;
+        lobby.back_after(&pod).await;
+        world.note(LOBBY, "WorldRestored").await;
+        until("nothing is told of damage any more", A_START, async || match lobby.condition("WorldDamaged").await {
+            None => Ok(()),
+            Some(condition) => Err(condition.message),
+        })
+        .await;
+        lobby.settled().await;
+        assert_eq!(world.notes(LOBBY, "WorldDamaged").await.len(), 1, "its next start tells of nothing");
+    })
+    .await;
+}
+
+/// Asks for a copy, and waits until there is one and what is too many has gone: its name, whether it is marked, and how many there are.
+async fn copy(world: &World, lobby: &Server<'_>) -> (String, bool, u32) {
+    #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
+    let asked = Timestamp::now().as_second().to_string();
+    world.annotate(LOBBY, &format!("nightshift.dev/backup-now={asked}")).await;
+    until("the request for a copy is served", A_START, async || {
+        let status = lobby.object().await.status.unwrap_or_default();
+        let served = status.last_handled.and_then(|handled| handled.backup_now);
+        let BackupStatus { last_backup, backup_count, .. } = status.backup.unwrap_or_default();
+        match last_backup {
+            Some(last) if served.as_ref() == Some(&asked) => Ok((last.name, last.after_damage, backup_count)),
+            other => Err(format!("{other:?}, served {served:?}")),
+        }
+    })
+    .await
+}
