@@ -46,9 +46,8 @@ const TELLING: [(&str, &str); 19] = [
 pub(super) fn telling(line: &str) -> Option<&str> {
     let (head, message) = line.split_once("]: ")?;
     let (_, level) = head.rsplit_once('/')?;
-    let tells = |(begins, behind): &(&str, &str)| {
-        message.strip_prefix(begins).is_some_and(|rest| rest.contains(behind))
-    };
+    let tells =
+        |(begins, behind): &(&str, &str)| message.strip_prefix(begins).is_some_and(|rest| rest.contains(behind));
     (matches!(level, "WARN" | "ERROR") && TELLING.iter().any(tells)).then(|| message.trim_end())
 }
 
