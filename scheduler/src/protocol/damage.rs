@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DamageTold {
-    /// When the first one was read.
+    /// When the first one was read; where nobody has written to the log for longer than that, when somebody last did.
     pub since: Timestamp,
-    /// When the last one was.
+    /// The same of the last one.
     pub last: Timestamp,
     /// How many there were.
     pub lines: u64,

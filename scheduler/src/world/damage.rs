@@ -88,13 +88,16 @@ impl DamageLog {
         };
         let from = self.place.as_ref().or(before.log.as_ref());
         let read = read_on(self.volume.root(), from).map_err(Error::Log)?;
+        let is_news = |told: &DamageTold| now < told.last + FORGOTTEN_AFTER;
         let mut record = before.clone();
-        record.told = record.told.filter(|told| now < told.last + FORGOTTEN_AFTER);
-        if let Some(Growth { place, lines, first }) = read {
+        record.told = record.told.filter(is_news);
+        if let Some(Growth { place, written_at, lines, first }) = read {
             if let Some(first) = first {
-                let known = record.told.unwrap_or(DamageTold { since: now, last: now, lines: 0, first });
-                record.told = Some(DamageTold { last: now, lines: known.lines.saturating_add(lines), ..known });
-                record.log = Some(place.clone());
+                // What a server has left behind that ended before is no word of the next one.
+                let at = written_at.min(now);
+                let known = record.told.unwrap_or(DamageTold { since: at, last: at, lines: 0, first });
+                let told = DamageTold { last: at, lines: known.lines.saturating_add(lines), ..known };
+                (record.told, record.log) = (Some(told).filter(is_news), Some(place.clone()));
             }
             self.place = Some(place);
         }
@@ -119,7 +122,7 @@ impl DamageLog {
 /// Other worlds lie there now. What the log has told until now is about those that were there before.
 pub(crate) fn forget<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), disk::Error> {
     // A log that cannot be read now is told of once more at worst.
-    let log = open(volume.root()).ok().flatten().map(|(_, place, length)| Place { offset: length, ..place });
+    let log = open(volume.root()).ok().flatten().map(|log| Place { offset: log.length, ..log.beginning });
     disk.write_record(&volume.damage_path(), &Record { log, told: None })
 }
 
@@ -127,6 +130,8 @@ pub(crate) fn forget<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<()
 struct Growth {
     /// How far.
     place: Place,
+    /// When the log was last written to.
+    written_at: Timestamp,
     /// How many lines tell of damage.
     lines: u64,
     /// The first of them.
@@ -135,10 +140,11 @@ struct Growth {
 
 /// Reads whole lines from a place on, or from the beginning if that is a place in another log. None: there is no log, or not a line of it yet.
 fn read_on(root: &Path, from: Option<&Place>) -> io::Result<Option<Growth>> {
-    let Some((mut file, mut place, length)) = open(root)? else { return Ok(None) };
+    let Some(Log { mut file, beginning, length, written_at }) = open(root)? else { return Ok(None) };
     // Shorter than it was: somebody has emptied it.
-    place.offset = from.filter(|from| from.mark == place.mark && from.offset <= length).map_or(0, |from| from.offset);
-    let mut growth = Growth { place, lines: 0, first: None };
+    let from = from.filter(|from| from.mark == beginning.mark && from.offset <= length);
+    let place = from.cloned().unwrap_or(beginning);
+    let mut growth = Growth { place, written_at, lines: 0, first: None };
     if growth.place.offset == length {
         return Ok(Some(growth));
     }
@@ -161,8 +167,16 @@ fn read_on(root: &Path, from: Option<&Place>) -> io::Result<Option<Growth>> {
     }
 }
 
-/// The log, with the place at its beginning, and its length.
-fn open(root: &Path) -> io::Result<Option<(File, Place, u64)>> {
+/// The log, opened.
+struct Log {
+    file: File,
+    beginning: Place,
+    length: u64,
+    written_at: Timestamp,
+}
+
+/// None: there is none, or its first line is still being written.
+fn open(root: &Path) -> io::Result<Option<Log>> {
     let mut file = match File::open(root.join("logs/latest.log")) {
         Ok(file) => file,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -176,8 +190,11 @@ fn open(root: &Path) -> io::Result<Option<(File, Place, u64)>> {
         None if u64::try_from(head.len()).is_ok_and(|length| length == HEAD) => head.len(),
         None => return Ok(None),
     };
-    let first = String::from_utf8_lossy(&head[..end]).into_owned();
-    Ok(Some((file, Place { mark: format!("{} {first}", metadata.ino()), offset: 0 }, metadata.len())))
+    let first = String::from_utf8_lossy(&head[..end]);
+    let beginning = Place { mark: format!("{} {first}", metadata.ino()), offset: 0 };
+    let written_at: Option<Timestamp> = metadata.modified().ok().and_then(|modified| modified.try_into().ok());
+    let written_at = written_at.unwrap_or(Timestamp::MAX);
+    Ok(Some(Log { file, beginning, length: metadata.len(), written_at }))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 
@@ -9,8 +10,9 @@ const START: &str = "[12:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n
 const DAMAGE: &str = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
 const CHAT: &str = "[12:00:09] [Async Chat Thread - #0/INFO]: <Bob> Couldn't load chunk [1, 2]\n";
 
+/// Long ago: files that are written now are written later.
 fn at(hours: i64) -> Timestamp {
-    Timestamp::from_second(1_800_000_000 + hours * 3600).unwrap()
+    Timestamp::from_second(1_000_000_000 + hours * 3600).unwrap()
 }
 
 struct Server {
@@ -38,6 +40,12 @@ impl Server {
     fn begins_a_new_log(&self, first: &str) {
         fs::remove_file(self.directory.path().join("logs/latest.log")).unwrap();
         self.writes(first);
+    }
+
+    /// It was last written to so many hours after the first instant.
+    fn was_last_written_at(&self, hours: u64) {
+        let log = fs::File::options().write(true).open(self.directory.path().join("logs/latest.log")).unwrap();
+        log.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000 + hours * 3600)).unwrap();
     }
 
     fn agent(&self) -> DamageLog {
@@ -138,6 +146,21 @@ fn worlds_that_are_put_in_their_place_are_not_told_of_what_the_log_said_before()
     assert_eq!(agent.look(at(2)).unwrap(), None);
     server.writes(DAMAGE);
     assert_eq!(agent.look(at(3)).unwrap().unwrap().since, at(3));
+}
+
+#[test]
+fn what_a_server_that_ended_has_left_in_its_log_was_told_when_it_ended() {
+    let server = Server::new();
+    server.writes(START);
+    server.writes(DAMAGE);
+    server.was_last_written_at(2);
+    let told = server.agent().look(at(5)).unwrap().unwrap();
+    assert_eq!((told.since, told.last), (at(2), at(2)));
+    let server = Server::new();
+    server.writes(START);
+    server.writes(DAMAGE);
+    server.was_last_written_at(2);
+    assert_eq!(server.agent().look(at(2 + 30 * 24)).unwrap(), None, "a month ago");
 }
 
 #[test]
