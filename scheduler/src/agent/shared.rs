@@ -1,4 +1,4 @@
-//! Pure. What the parts of the sidecar know together.
+//! Edge (writes). What the parts of the sidecar know together.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

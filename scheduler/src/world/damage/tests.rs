@@ -1,4 +1,4 @@
-//! Pure. A log that grows, is put away and begins anew, and what is remembered of it.
+//! Edge (writes). A log that grows, is put away and begins anew, and what is remembered of it.
 
 use std::fs;
 use std::io::Write;
