@@ -13,6 +13,9 @@ use crate::nearest::nearest;
 mod misplaced;
 mod shape;
 
+/// Where no more fields than these can stand all are named. The spec of a pod has more, which would help nobody.
+const MOST_NAMED: usize = 38;
+
 /// Something that the schema does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
@@ -163,8 +166,7 @@ impl Checker<'_> {
         if let Some(meant) = nearest(key, names.clone()).next() {
             return format!("did you mean `{meant}`?");
         }
-        // podTemplate has fields by the dozen, which help nobody.
-        if names.clone().count() > 35 {
+        if names.clone().count() > MOST_NAMED {
             return "remove it".to_owned();
         }
         format!("what can stand here: {}", listed(names))

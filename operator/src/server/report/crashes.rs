@@ -32,7 +32,7 @@ pub(super) fn note(server: &CheckedServer, report: &Report<'_>, before: &PaperMC
     let (reason, text) = in_words(server, report, &before.conditions)?;
     let tells = |it: &Condition| it.type_ == CRASH_LOOP && (reason == PROCESS_ENDS || it.reason == reason);
     let is_new = !before.conditions.iter().any(tells);
-    is_new.then(|| Note { reason: CRASH_LOOP, warning: true, text })
+    is_new.then_some(Note { reason: CRASH_LOOP, warning: true, text })
 }
 
 #[cfg(test)]

@@ -164,9 +164,8 @@ fn find(
     };
     let newest = || {
         let all = listed.iter().filter(will_do).filter(is_good).filter(opens);
-        let named =
-            |copy: &ListedCopy| format!("{}{}", copy.id, if copy.after_damage { " (after damage)" } else { "" });
-        let names: Vec<_> = all.take(NAMED).map(named).collect();
+        let mark = |copy: &ListedCopy| if copy.after_damage { " (after damage)" } else { "" };
+        let names: Vec<_> = all.take(NAMED).map(|copy| format!("{}{}", copy.id, mark(copy))).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!("the newest ones with {what} are: {names}")
     };

@@ -118,21 +118,19 @@ fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
         Just(Some(Contents::Everything))
     ];
     let standing = prop_oneof![2 => Just(Standing::Good), 1 => Just(Standing::Unread), 1 => Just(Standing::Bad)];
-    let (needed, before_update) = (prop::bool::weighted(0.2), prop::bool::weighted(0.3));
-    let one = (0_i64..200, contents, standing, needed, before_update, prop::bool::weighted(0.4));
+    let marks = (prop::bool::weighted(0.2), prop::bool::weighted(0.3), prop::bool::weighted(0.4));
+    let one = (0_i64..200, contents, standing, marks);
     prop::collection::vec(one, 0..12).prop_map(|copies| {
-        let candidate = |(number, (hours, contents, standing, needed, before_update, after_damage)): (
-            usize,
-            (i64, Option<Contents>, Standing, bool, bool, bool),
-        )| Candidate {
+        type One = (i64, Option<Contents>, Standing, (bool, bool, bool));
+        let candidate = |(number, (hours, contents, standing, marks)): (usize, One)| Candidate {
             id: format!("c{number:02}"),
             taken_at: at(hours),
             contents,
-            before_update,
-            after_damage,
+            before_update: marks.1,
+            after_damage: marks.2,
             // Of a record that cannot be read nothing is known.
             standing: if contents.is_some() { standing } else { Standing::Bad },
-            needed,
+            needed: marks.0,
         };
         copies.into_iter().enumerate().map(candidate).collect()
     })

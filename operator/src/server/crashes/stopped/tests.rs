@@ -57,18 +57,16 @@ fn a_server_that_is_stopped_has_no_pod_whatever_becomes_of_the_one_that_it_had()
     };
     let stopped = stopped_with(&[]);
     let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-    for seen in [
-        seen(1, Some(&waiting)),
-        seen(1, Some(&ended(1))),
-        seen(0, Some(&ended(143))),
-        seen(0, Some(&running())),
-        seen(0, None),
-        seen(1, None),
-        Observed { shape: None, ..seen(0, None) },
-    ] {
-        assert_eq!(replicas(&stopped, &seen), 0);
-        assert_eq!(still_stopped(&stopped, &seen), stopped.crashes, "and the count stays as it was");
+    let stays_down = |seen: &Observed| {
+        assert_eq!(replicas(&stopped, seen), 0);
+        assert_eq!(still_stopped(&stopped, seen), stopped.crashes, "and the count stays as it was");
+    };
+    for (scaled_to, state) in
+        [(1, Some(&waiting)), (1, Some(&ended(1))), (0, Some(&ended(143))), (0, Some(&running())), (0, None), (1, None)]
+    {
+        stays_down(&seen(scaled_to, state));
     }
+    stays_down(&Observed { shape: None, ..seen(0, None) });
     assert_eq!(replicas(&stopped, &seen(1, Some(&running()))), 1, "somebody may be on");
     assert_eq!(still_stopped(&stopped, &seen(1, Some(&running()))), None);
     let counted: PaperMCServerStatus =
