@@ -1,8 +1,8 @@
 //! Edge (reads). A fleet solved together, on invented projects: 1,000 servers share 20 plugins with strategy `latest` and have
 //! 10 of 200 others each, every project with 900 releases of which a third is beta, against 54 Paper versions: 11,020 packages.
 //!
-//! The reference of every ratio are the [`others`], each asked once. Before the times, the peak of memory of each step is printed (resident, as the kernel counts it; the catalog is there before),
-//! then what 10,000 servers cost, what a change of one server costs, and what worlds cost that no real project has.
+//! The reference of every ratio are the [`others`], each asked once, and for a change of one server to solve all anew. Before the times, the peak of memory of each step is printed (resident, as the
+//! kernel counts it; the catalog is there before), then what a change of one server costs, what worlds cost that no real project has, and what 10,000 servers cost.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -16,7 +16,8 @@ use criterion::Criterion;
 use others::{Found, Others, Plain};
 use resolver::catalog::Catalog;
 use resolver::request::Request;
-use resolver::{Budget, Decided, Fleet, PlainTables, Unsolvable, groups, needed_projects, resolve};
+use resolver::version::Minecraft;
+use resolver::{Budget, Fleet, PlainTables, Resolution, Unsolvable, groups, needed_projects, resolve};
 
 mod others;
 
@@ -31,16 +32,23 @@ const LONGEST: Duration = Duration::from_secs(2);
 const LARGEST: u32 = 256;
 
 /// 10,000 servers that share 20 plugins: one group, read and decided at once.
-fn ten_thousand(catalog: &Catalog, bounds: &mut Bounds) {
-    let requests = twins(10 * SERVERS);
+const TEN_THOUSAND: &str = "10,000 servers: read and decide";
+
+/// Answers it, in this process.
+fn answer_ten_thousand() -> ExitCode {
+    let (catalog, requests) = (fleet_catalog(), twins(10 * SERVERS));
     let measured = || {
-        let (fleet, read) = cost(|| Fleet::read(catalog, &requests, at()));
+        let (fleet, read) = cost(|| Fleet::read(&catalog, &requests, at()));
         let (decided, decide) = cost(|| fleet.decide(Budget::default()));
         assert_eq!(decided.together().len(), requests.len(), "the yes must be a yes for all");
         say(&format!("10,000 servers that share 20 plugins: read {read}; decide {decide}"));
         Cost { peak: read.peak + decide.peak, took: read.took + decide.took }
     };
-    within(bounds, "10,000 servers: read and decide", &measured(), Duration::from_secs(1), 300, || measured().took);
+    let first = measured();
+    let mut bounds = Bounds::of("fleet");
+    within(&mut bounds, TEN_THOUSAND, &first, Duration::from_secs(1), 300, || measured().took);
+    beside_others(&catalog, &requests, &first, SHORTER, |_| None);
+    bounds.end()
 }
 
 /// 10,000 servers in 500 groups of 20; one gets another plugin. What was decided about the other groups stays.
@@ -54,16 +62,16 @@ fn one_change(catalog: &Catalog) {
     let (groups, grouping) = cost(|| members(&requests));
     let changed: Vec<&Vec<Request>> = groups.iter().filter(|group| !before.contains(group)).collect();
     let touched: usize = changed.iter().map(|group| group.len()).sum();
-    let (decided, again) = cost(|| {
-        let decide =
-            |group: &&Vec<Request>| Fleet::read(catalog, group, at()).decide(Budget::default()).together().len();
-        changed.iter().map(decide).sum::<usize>()
-    });
+    let decide = |group: &Vec<Request>| Fleet::read(catalog, group, at()).decide(Budget::default()).together().len();
+    let (decided, again) = cost(|| changed.iter().copied().map(decide).sum::<usize>());
     assert_eq!((touched, decided), (20, 20), "only the group of the server that changed");
+    let (all, anew) = cost(|| groups.iter().map(decide).sum::<usize>());
+    assert_eq!(all, requests.len(), "the yes must be a yes for all");
     say(&format!(
-        "one of 10,000 servers changes: {} of {} groups, {touched} servers are solved again: {again} (grouping all: {grouping})",
+        "one of 10,000 servers changes: {} of {} groups, {touched} servers are solved again: {again} (grouping all: {grouping}; solving all: {anew}, {:.0} times)",
         changed.len(),
-        groups.len()
+        groups.len(),
+        times(&anew, &again)
     ));
 }
 
@@ -75,8 +83,23 @@ fn members(requests: &[Request]) -> Vec<Vec<Request>> {
 /// Set in a process of its own that answers the question of this name, so that its peak of memory is nobody else's.
 const QUESTION: &str = "NIGHTSHIFT_QUESTION";
 
-/// Makes a question and answers it: what the answer cost, and what came of it.
-type Hard = fn() -> (Cost, String);
+/// Who has no answer by then is asked no longer.
+const LONGER: Duration = Duration::from_mins(2);
+/// The same where the questions are many, or their size alone says what comes: ten times what ours may take, and more.
+const SHORTER: Duration = Duration::from_secs(20);
+
+/// A catalog, and who asks.
+type Question = (Catalog, Vec<Request>);
+
+/// What an answer cost, what came of it, and the Paper of each server.
+type Answered = (Cost, String, Vec<Option<Minecraft>>);
+
+/// A question that no search answers quickly.
+struct Hard {
+    name: &'static str,
+    question: fn() -> Question,
+    answer: fn(&Question) -> Answered,
+}
 
 /// What it may take to decide about 1,000 servers that share plugins.
 const LONGEST_FLEET: Duration = Duration::from_millis(60);
@@ -98,28 +121,38 @@ fn within(
 }
 
 /// Questions that no search answers quickly: each has to end, with an answer or without.
-const HARD_QUESTIONS: [(&str, Hard); 5] = [
-    ("ladder of 2", || of_one(ladder(2, RELEASES))),
-    ("ladder of 3", || of_one(ladder(3, RELEASES))),
-    ("tower of 6", || of_one(tower(6, 300))),
-    ("tower of 20", || of_one(tower(20, 100))),
-    ("crawl of 1,000", || of_many(crawl(SERVERS))),
+const HARD_QUESTIONS: [Hard; 5] = [
+    Hard { name: "ladder of 2", question: || of_one(ladder(2, RELEASES)), answer: answer_one },
+    Hard { name: "ladder of 3", question: || of_one(ladder(3, RELEASES)), answer: answer_one },
+    Hard { name: "tower of 6", question: || of_one(tower(6, 300)), answer: answer_one },
+    Hard { name: "tower of 20", question: || of_one(tower(20, 100)), answer: answer_one },
+    Hard { name: "crawl of 1,000", question: || crawl(SERVERS), answer: answer_many },
 ];
 
-fn of_one((catalog, request): (Catalog, Request)) -> (Cost, String) {
-    let (_, reads) = cost(|| needed_projects(&catalog, &request));
-    let (answer, whole) = cost(|| resolve(&catalog, &request, at()));
-    let end = match answer {
-        Ok(resolution) => format!("yes, {} plugins", resolution.lock.plugins.len()),
-        Err(no @ (Unsolvable::NoSolution(_) | Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_))) => no.to_string(),
-    };
-    (whole, format!("(of which reading {reads}): {end}"))
+fn of_one((catalog, request): (Catalog, Request)) -> Question {
+    (catalog, vec![request])
 }
 
-fn of_many((catalog, requests): (Catalog, Vec<Request>)) -> (Cost, String) {
-    let (fleet, read) = cost(|| Fleet::read(&catalog, &requests, at()));
+fn answer_one((catalog, requests): &Question) -> Answered {
+    let request = &requests[0];
+    let (_, reads) = cost(|| needed_projects(catalog, request));
+    let (answer, whole) = cost(|| resolve(catalog, request, at()));
+    let (end, paper) = match answer {
+        Ok(Resolution { lock, explanation: _ }) => {
+            (format!("yes, {} plugins", lock.plugins.len()), Some(lock.minecraft))
+        }
+        Err(no @ (Unsolvable::NoSolution(_) | Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_))) => {
+            (no.to_string(), None)
+        }
+    };
+    (whole, format!("(of which reading {reads}): {end}"), vec![paper])
+}
+
+fn answer_many((catalog, requests): &Question) -> Answered {
+    let (fleet, read) = cost(|| Fleet::read(catalog, requests, at()));
     let (decided, decide) = cost(|| fleet.decide(Budget::default()));
-    (decide, format!("to decide, {read} to read: {} together", decided.together().len()))
+    let end = format!("to decide, {read} to read: {} together", decided.together().len());
+    (decide, end, vec![None; requests.len()])
 }
 
 /// The question whose memory is measured before anything else was asked for.
@@ -139,21 +172,26 @@ fn answer_fleet() -> ExitCode {
 
 /// Answers the question of this name, in this process.
 fn answer(name: &str) -> ExitCode {
-    if name == FLEET {
-        return answer_fleet();
+    match name {
+        FLEET => return answer_fleet(),
+        TEN_THOUSAND => return answer_ten_thousand(),
+        _ => {}
     }
-    let (_, question) = HARD_QUESTIONS.into_iter().find(|(known, _)| *known == name).expect("a name from the list");
-    let (cost, end) = question();
+    let hard = HARD_QUESTIONS.into_iter().find(|hard| hard.name == name);
+    let Hard { name, question, answer } = hard.expect("a name from the list");
+    let question = question();
+    let (cost, end, papers) = answer(&question);
     say(&format!("{name}: {cost} {end}"));
     let mut bounds = Bounds::of("fleet");
-    within(&mut bounds, name, &cost, LONGEST, LARGEST, || question().0.took);
+    within(&mut bounds, name, &cost, LONGEST, LARGEST, || answer(&question).0.took);
+    beside_others(&question.0, &question.1, &cost, SHORTER, |server| papers[server].clone());
     bounds.end()
 }
 
 /// Each in a process of its own.
 fn alone(bounds: &mut Bounds) {
     let program = std::env::current_exe().expect("this program has a path");
-    for name in HARD_QUESTIONS.into_iter().map(|(name, _)| name).chain([FLEET]) {
+    for name in HARD_QUESTIONS.into_iter().map(|hard| hard.name).chain([FLEET, TEN_THOUSAND]) {
         let status = Command::new(&program).env(QUESTION, name).status().expect("this program can be run");
         if !status.success() {
             bounds.exceed(&format!("{name}: {status}"));
@@ -161,37 +199,43 @@ fn alone(bounds: &mut Bounds) {
     }
 }
 
-/// The same fleet put to other solvers, which decide only.
-fn beside_others(catalog: &Catalog, requests: &[Request], decided: &Decided<'_, '_>, ours: &Cost) {
+fn times(other: &Cost, ours: &Cost) -> f64 {
+    other.took.as_secs_f64() / ours.took.as_secs_f64()
+}
+
+/// The same question put to other solvers, which decide only, for so long. `best`: our Paper for a server (by place), where there is one.
+fn beside_others(
+    catalog: &Catalog,
+    requests: &[Request],
+    ours: &Cost,
+    longest: Duration,
+    best: impl Fn(usize) -> Option<Minecraft>,
+) {
     let tables = PlainTables::read(catalog, requests, at());
     let question = tables.question();
     let tell = |name: &str, found: Found, other: &Cost| {
-        let ratio = other.took.as_secs_f64() / ours.took.as_secs_f64();
         let found = match found {
             Found::NotIn(time) => format!("no answer in {} s", time.as_secs()),
             Found::Papers(None) => "no".to_owned(),
             Found::Papers(Some(papers)) => {
-                let same = papers.iter().enumerate().filter(|&(server, &paper)| {
-                    let name = &requests[server].server;
-                    let best = decided.answer(name).expect("of this fleet").expect("a yes");
-                    best.lock.minecraft == *question.minecraft(server, paper)
-                });
-                format!("our Paper for {} of {}", same.count(), papers.len())
+                let is_ours = |&(server, &paper): &(usize, &u32)| {
+                    best(server).is_some_and(|best| best == *question.minecraft(server, paper))
+                };
+                format!("our Paper for {} of {}", papers.iter().enumerate().filter(is_ours).count(), papers.len())
             }
         };
-        say(&format!("{name}: {other}, {ratio:.0} times: {found}"));
+        say(&format!("{name}: {other}, {:.1} times: {found}", times(other, ours)));
     };
     let plain = Plain::new(&question);
-    let (found, other) = cost(|| plain.solve());
+    let (found, other) = cost(|| plain.solve(longest));
     tell("the same: plain encoding in pubgrub", found, &other);
     let others = Others::new(&question);
-    let (found, other) = cost(|| others.solve());
+    let (found, other) = cost(|| others.solve(longest));
     tell("the same: resolvo", found, &other);
 }
 
 fn fleets(criterion: &mut Criterion, bounds: &mut Bounds) {
     let catalog = fleet_catalog();
-    ten_thousand(&catalog, bounds);
     one_change(&catalog);
     alone(bounds);
     let (requests, impossible) = (fleet(SERVERS), impossible(SERVERS));
@@ -204,7 +248,8 @@ fn fleets(criterion: &mut Criterion, bounds: &mut Bounds) {
     let (decided_otherwise, cost_of_one_aside) = cost(|| other.decide(PLENTY));
     assert_eq!(decided_otherwise.together().len(), SERVERS - 1, "exactly one cannot go with the others");
     say(&format!("decide, one set aside: {cost_of_one_aside}"));
-    beside_others(&catalog, &requests, &decided, &cost_of_deciding);
+    let best = |server: usize| Some(decided.answer(&requests[server].server)?.ok()?.lock.minecraft);
+    beside_others(&catalog, &requests, &cost_of_deciding, LONGER, best);
 
     let mut group = criterion.benchmark_group("1,000 servers");
     group.sample_size(10);

@@ -5,7 +5,7 @@
 //! * `resolvo` solves the same encoding, and explains nothing. It promises no best answer.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::iter;
@@ -16,9 +16,6 @@ use pubgrub::{
     Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, PubGrubError, Ranges,
 };
 use resolver::{PlainQuestion, Runs};
-
-/// Who has no answer by then is asked no longer.
-const LONGEST: Duration = Duration::from_mins(2);
 
 /// What another solver found: the version of each server's Paper; none where there is no answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +32,7 @@ type Needs<T> = HashMap<(usize, u32), Option<Vec<T>>>;
 pub(crate) struct Plain<'q, 'x, 'a> {
     question: &'q PlainQuestion<'x, 'a>,
     made: Needs<(usize, Ranges<u32>)>,
-    end: RefCell<Option<Instant>>,
+    end: Cell<Option<Instant>>,
 }
 
 impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
@@ -48,11 +45,12 @@ impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
                 }
             }
         }
-        Self { question, made, end: RefCell::new(None) }
+        Self { question, made, end: Cell::new(None) }
     }
 
-    pub(crate) fn solve(&self) -> Found {
-        self.end.replace(Some(Instant::now() + LONGEST));
+    /// Asks for so long.
+    pub(crate) fn solve(&self, longest: Duration) -> Found {
+        self.end.set(Some(Instant::now() + longest));
         match pubgrub::resolve(self, self.request(), 0_u32) {
             Ok(chosen) => {
                 Found::Papers((0..self.question.servers()).map(|paper| chosen.get(&paper).copied()).collect())
@@ -62,7 +60,7 @@ impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
                 PubGrubError::ErrorRetrievingDependencies { .. }
                 | PubGrubError::ErrorChoosingVersion { .. }
                 | PubGrubError::ErrorInShouldCancel(_),
-            ) => Found::NotIn(LONGEST),
+            ) => Found::NotIn(longest),
         }
     }
 
@@ -86,7 +84,7 @@ pub(crate) struct TooLong;
 
 impl Display for TooLong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no answer in {} s", LONGEST.as_secs())
+        f.write_str("no answer in the time that there was")
     }
 }
 
@@ -132,7 +130,7 @@ impl DependencyProvider for Plain<'_, '_, '_> {
     }
 
     fn should_cancel(&self) -> Result<(), TooLong> {
-        if self.end.borrow().is_some_and(|end| end < Instant::now()) { Err(TooLong) } else { Ok(()) }
+        if self.end.get().is_some_and(|end| end < Instant::now()) { Err(TooLong) } else { Ok(()) }
     }
 }
 
@@ -145,7 +143,7 @@ pub(crate) struct Others<'q, 'x, 'a> {
     /// For one server, as [`Plain`].
     made: Needs<resolvo::VersionSetId>,
     sets: RefCell<Sets>,
-    end: RefCell<Option<Instant>>,
+    end: Cell<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -169,7 +167,7 @@ impl Sets {
 impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
     pub(crate) fn new(question: &'q PlainQuestion<'x, 'a>) -> Self {
         let mut others =
-            Self { question, made: HashMap::new(), sets: RefCell::new(Sets::default()), end: RefCell::new(None) };
+            Self { question, made: HashMap::new(), sets: RefCell::new(Sets::default()), end: Cell::new(None) };
         for package in 0..question.packages() {
             assert!(question.newest(package) < EACH, "a solvable has a number of its own");
         }
@@ -184,8 +182,9 @@ impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
         others
     }
 
-    pub(crate) fn solve(self) -> Found {
-        self.end.replace(Some(Instant::now() + LONGEST));
+    /// Asks for so long.
+    pub(crate) fn solve(self, longest: Duration) -> Found {
+        self.end.set(Some(Instant::now() + longest));
         let packages = 0..self.question.packages();
         let servers = self.question.servers();
         let any = |package| self.sets.borrow_mut().id(package, vec![(0, EACH)]).into();
@@ -201,7 +200,7 @@ impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
                 Found::Papers(Some(papers))
             }
             Err(resolvo::UnsolvableOrCancelled::Unsolvable(_)) => Found::Papers(None),
-            Err(resolvo::UnsolvableOrCancelled::Cancelled(_)) => Found::NotIn(LONGEST),
+            Err(resolvo::UnsolvableOrCancelled::Cancelled(_)) => Found::NotIn(longest),
         }
     }
 
@@ -305,7 +304,7 @@ impl resolvo::DependencyProvider for Others<'_, '_, '_> {
     }
 
     fn should_cancel_with_value(&self) -> Option<Box<dyn Any>> {
-        let late = self.end.borrow().is_some_and(|end| end < Instant::now());
+        let late = self.end.get().is_some_and(|end| end < Instant::now());
         late.then(|| Box::new(()) as Box<dyn Any>)
     }
 }
