@@ -47,7 +47,7 @@ fn answer_ten_thousand() -> ExitCode {
     let first = measured();
     let mut bounds = Bounds::of("fleet");
     within(&mut bounds, TEN_THOUSAND, &first, Duration::from_secs(1), 300, || measured().took);
-    beside_others(&catalog, &requests, &first, SHORTER, |_| None);
+    beside_others(&catalog, &requests, &first, SHORTER, None);
     bounds.end()
 }
 
@@ -91,8 +91,8 @@ const SHORTER: Duration = Duration::from_secs(20);
 /// A catalog, and who asks.
 type Question = (Catalog, Vec<Request>);
 
-/// What an answer cost, what came of it, and the Paper of each server.
-type Answered = (Cost, String, Vec<Option<Minecraft>>);
+/// What an answer cost, what came of it, and the Paper of each server where that was asked for.
+type Answered = (Cost, String, Option<Vec<Option<Minecraft>>>);
 
 /// A question that no search answers quickly.
 struct Hard {
@@ -145,14 +145,14 @@ fn answer_one((catalog, requests): &Question) -> Answered {
             (no.to_string(), None)
         }
     };
-    (whole, format!("(of which reading {reads}): {end}"), vec![paper])
+    (whole, format!("(of which reading {reads}): {end}"), Some(vec![paper]))
 }
 
 fn answer_many((catalog, requests): &Question) -> Answered {
     let (fleet, read) = cost(|| Fleet::read(catalog, requests, at()));
     let (decided, decide) = cost(|| fleet.decide(Budget::default()));
     let end = format!("to decide, {read} to read: {} together", decided.together().len());
-    (decide, end, vec![None; requests.len()])
+    (decide, end, None)
 }
 
 /// The question whose memory is measured before anything else was asked for.
@@ -184,7 +184,8 @@ fn answer(name: &str) -> ExitCode {
     say(&format!("{name}: {cost} {end}"));
     let mut bounds = Bounds::of("fleet");
     within(&mut bounds, name, &cost, LONGEST, LARGEST, || answer(&question).0.took);
-    beside_others(&question.0, &question.1, &cost, SHORTER, |server| papers[server].clone());
+    let best = |server: usize| papers.as_ref().and_then(|papers| papers[server].clone());
+    beside_others(&question.0, &question.1, &cost, SHORTER, papers.is_some().then_some(&best));
     bounds.end()
 }
 
@@ -203,13 +204,14 @@ fn times(other: &Cost, ours: &Cost) -> f64 {
     other.took.as_secs_f64() / ours.took.as_secs_f64()
 }
 
-/// The same question put to other solvers, which decide only, for so long. `best`: our Paper for a server (by place), where there is one.
+/// The same question put to other solvers, which decide only, for so long. `best`: our Paper for a server (by place), where there is one; without
+/// it nothing is compared.
 fn beside_others(
     catalog: &Catalog,
     requests: &[Request],
     ours: &Cost,
     longest: Duration,
-    best: impl Fn(usize) -> Option<Minecraft>,
+    best: Option<&dyn Fn(usize) -> Option<Minecraft>>,
 ) {
     let tables = PlainTables::read(catalog, requests, at());
     let question = tables.question();
@@ -217,12 +219,15 @@ fn beside_others(
         let found = match found {
             Found::NotIn(time) => format!("no answer in {} s", time.as_secs()),
             Found::Papers(None) => "no".to_owned(),
-            Found::Papers(Some(papers)) => {
-                let is_ours = |&(server, &paper): &(usize, &u32)| {
-                    best(server).is_some_and(|best| best == *question.minecraft(server, paper))
-                };
-                format!("our Paper for {} of {}", papers.iter().enumerate().filter(is_ours).count(), papers.len())
-            }
+            Found::Papers(Some(papers)) => match &best {
+                Some(best) => {
+                    let is_ours = |&(server, &paper): &(usize, &u32)| {
+                        best(server).is_some_and(|best| best == *question.minecraft(server, paper))
+                    };
+                    format!("our Paper for {} of {}", papers.iter().enumerate().filter(is_ours).count(), papers.len())
+                }
+                None => "an answer".to_owned(),
+            },
         };
         say(&format!("{name}: {other}, {:.1} times: {found}", times(other, ours)));
     };
@@ -249,7 +254,7 @@ fn fleets(criterion: &mut Criterion, bounds: &mut Bounds) {
     assert_eq!(decided_otherwise.together().len(), SERVERS - 1, "exactly one cannot go with the others");
     say(&format!("decide, one set aside: {cost_of_one_aside}"));
     let best = |server: usize| Some(decided.answer(&requests[server].server)?.ok()?.lock.minecraft);
-    beside_others(&catalog, &requests, &cost_of_deciding, LONGER, best);
+    beside_others(&catalog, &requests, &cost_of_deciding, LONGER, Some(&best));
 
     let mut group = criterion.benchmark_group("1,000 servers");
     group.sample_size(10);

@@ -196,15 +196,22 @@ pub(super) fn pin(
     NamedRelease { plugin, version }: &NamedRelease,
     is_asked_about: impl Fn(&Request) -> bool,
 ) -> Result<(Vec<Request>, BTreeMap<String, String>), String> {
-    let is_it = |wish: &&mut PluginWish| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
+    let is_it = |wish: &&PluginWish| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
+    let namespace = |request: &Request| request.server.split_once('/').map(|(namespace, _)| namespace.to_owned());
+    let (mut objects, mut pins) = (BTreeMap::new(), BTreeSet::new());
+    for request in requests.iter().filter(|request| is_asked_about(request)) {
+        for wish in request.plugins.iter().filter(is_it) {
+            objects.entry(request.server.clone()).or_insert_with(|| wish.object.clone());
+            pins.insert((namespace(request), wish.object.clone()));
+        }
+    }
     let mut pinned = requests.to_vec();
-    let mut objects = BTreeMap::new();
+    // A pin is on an object, and that is there for all servers that it matches.
     for request in &mut pinned {
-        let is_asked_about = is_asked_about(request);
-        for wish in request.plugins.iter_mut().filter(is_it) {
-            wish.version = VersionWish::Pin { version: version.clone() };
-            if is_asked_about {
-                objects.entry(request.server.clone()).or_insert_with(|| wish.object.clone());
+        let namespace = namespace(request);
+        for wish in &mut request.plugins {
+            if pins.contains(&(namespace.clone(), wish.object.clone())) {
+                wish.version = VersionWish::Pin { version: version.clone() };
             }
         }
     }

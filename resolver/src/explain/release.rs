@@ -48,7 +48,7 @@ pub struct WhyNotRelease {
 pub enum ReleaseState {
     /// It is in it.
     Chosen,
-    /// Nothing speaks against it but that a newer one goes with the rest as well.
+    /// Nothing of its own keeps it out, and a newer one goes with the rest.
     Older,
     /// This keeps it out.
     KeptOut {

@@ -76,7 +76,7 @@ fn release(why: &WhyNotRelease) -> Section {
     let mut section = Section::titled(format!("{} {gets} {plugin} {version}", short(server)));
     let note = match state {
         ReleaseState::Chosen => "the newest that goes with the rest".to_owned(),
-        ReleaseState::Older => "older, and nothing else speaks against it".to_owned(),
+        ReleaseState::Older => "a newer one goes with the rest".to_owned(),
         ReleaseState::KeptOut { because } => few::because(because),
         ReleaseState::NothingMeets => "nothing meets what is asked for".to_owned(),
         ReleaseState::NoSuchRelease { nearest: _ } => "there is no such release".to_owned(),

@@ -19,6 +19,7 @@ use crate::protocol::{BackupFailed, BackupSeen, BackupsSeen, FileSet, RestoreOrd
 use crate::staging::disk::{self, Disk, Unhindered};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
+use crate::world::damage::DamageLog;
 
 /// There is no copy, and the step needs one.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +128,7 @@ pub(super) fn copy_if_due(
         lock: from.as_deref(),
         before: Some(&set.lock),
         request: None,
-        after_damage: damage::is_told(volume),
+        after_damage: damage::is_told(&mut DamageLog::new(volume.clone())),
     };
     let backup = take(&order, &shelf, &mut disk, clock::now)?;
     disk.write_record(&volume.copied_path(), &Copied { from, to: set.lock.clone(), id: backup.id.clone() })?;

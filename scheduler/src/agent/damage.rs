@@ -8,7 +8,6 @@ use tracing::warn;
 
 use super::shared::Shared;
 use super::{Chain, clock};
-use crate::staging::Volume;
 use crate::world::damage::DamageLog;
 
 /// At midnight the log is put away, and what was written since the last look goes with it.
@@ -30,10 +29,10 @@ pub(super) async fn read_on(shared: &Arc<Shared>) {
     }
 }
 
-/// Whether a copy of a server that does not run holds worlds of which the log has told damage. What cannot be known counts as yes: such a copy
-/// takes the place of no other.
-pub(super) fn is_told(volume: &Volume) -> bool {
-    match DamageLog::new(volume.clone()).look(clock::now()) {
+/// Whether a copy that is taken now holds worlds of which the log has told damage. What cannot be known counts as yes: such a copy takes the
+/// place of no other.
+pub(super) fn is_told(log: &mut DamageLog) -> bool {
+    match log.look(clock::now()) {
         Ok(told) => told.is_some(),
         Err(error) => {
             warn!("{}", Chain(&error));
@@ -47,19 +46,24 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::staging::Volume;
 
     #[test]
     fn a_copy_is_marked_where_damage_is_told_of_or_nobody_knows() {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path());
-        assert!(!is_told(&volume), "a new volume");
+        let is_told = || is_told(&mut DamageLog::new(volume.clone()));
+        assert!(!is_told(), "a new volume");
         fs::create_dir_all(directory.path().join("logs")).unwrap();
-        let line = "[12:00:07] [IO-Worker-1/ERROR]: Couldn't load chunk [1, 2]\n";
+        let line = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
         fs::write(directory.path().join("logs/latest.log"), line).unwrap();
-        assert!(is_told(&volume));
+        assert!(is_told());
         fs::remove_file(directory.path().join("logs/latest.log")).unwrap();
-        assert!(is_told(&volume), "it is remembered");
+        assert!(is_told(), "it is remembered");
         fs::write(volume.damage_path(), b"cut").unwrap();
-        assert!(is_told(&volume), "nobody knows");
+        assert!(!is_told(), "the log tells of nothing, and that is written anew");
+        fs::remove_file(volume.damage_path()).unwrap();
+        fs::create_dir(volume.damage_path()).unwrap();
+        assert!(is_told(), "nobody knows");
     }
 }

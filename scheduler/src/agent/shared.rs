@@ -13,7 +13,7 @@ use super::desk::Desk;
 use super::fetch::Fetcher;
 use super::hot_copy::Copying;
 use super::watch::Witness;
-use super::{Chain, clock, copies, settings};
+use super::{Chain, clock, copies, damage, settings};
 use crate::protocol::damage::DamageTold;
 use crate::protocol::loaded::Loaded;
 use crate::protocol::signature::Guard;
@@ -141,7 +141,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the server's log has told of damage to its worlds, read on now. Waits for the disk.
+    /// Whether the server's log has told of damage to its worlds, read on now; also where nobody knows, since a copy that is marked takes the
+    /// place of none that is not. Waits for the disk.
+    pub(super) fn may_be_damaged(&self) -> bool {
+        damage::is_told(&mut self.damage.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it has told, read on now. Waits for the disk.
     pub(super) fn damage(&self) -> Option<DamageTold> {
         let mut log = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         log.look(clock::now()).unwrap_or_else(|error| {

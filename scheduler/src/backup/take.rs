@@ -158,6 +158,13 @@ impl Written {
         archive::read(&self.partial, &self.record.seal, &mut Nowhere { disk }).map_err(Error::Unverified)
     }
 
+    /// Marks it: the server's log has told of damage while it was taken.
+    #[must_use]
+    pub fn after_damage(mut self) -> Self {
+        self.record.after_damage = true;
+        self
+    }
+
     /// Puts it among the copies that count. `now` is when it had been read back.
     pub fn publish<S: Steps>(self, among: &Shelf, disk: &mut Disk<S>, now: Timestamp) -> Result<Backup, Error> {
         let Self { record, partial } = self;

@@ -3,7 +3,7 @@
 //! Written is only what tells of damage. How far the log was read stands beside it: all that was read after that tells of none, so an agent
 //! that starts anew reads it once more and counts no line twice. A log that was put away, at a start or at midnight, is read no further.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -19,7 +19,10 @@ use lines::{shown, telling};
 mod lines;
 
 /// How much is read in one look. What is left is read in the next one.
-const MOST: u64 = 8 * 1024 * 1024;
+const MOST: u64 = 256 * 1024 * 1024;
+
+/// As much of a line as is held at a time. None that tells of damage is longer.
+const LONGEST_LINE: u64 = 64 * 1024;
 
 /// By how much of its beginning a log is known again, at most: its first line, which begins with a time.
 const HEAD: u64 = 1024;
@@ -84,7 +87,7 @@ impl DamageLog {
         let path = self.volume.damage_path();
         let before = match &self.record {
             Some(record) => record.clone(),
-            None => read_record(&path)?.unwrap_or_default(),
+            None => self.remembered(&path)?,
         };
         let from = self.place.as_ref().or(before.log.as_ref());
         let read = read_on(self.volume.root(), from).map_err(Error::Log)?;
@@ -111,6 +114,17 @@ impl DamageLog {
         }
         self.record = Some(record);
         Ok(told)
+    }
+
+    /// What is on the volume. One that is spoilt is written anew by what the log says: it would be the end of all looks, and on a disk that
+    /// spoils things.
+    fn remembered(&mut self, path: &Path) -> Result<Record, Error> {
+        let record = read_record(path);
+        if matches!(record, Err(RecordError::Content { .. })) {
+            self.is_written = false;
+            return Ok(Record::default());
+        }
+        Ok(record?.unwrap_or_default())
     }
 
     /// What is known of damage without looking.
@@ -153,9 +167,10 @@ fn read_on(root: &Path, from: Option<&Place>) -> io::Result<Option<Growth>> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = u64::try_from(log.read_until(b'\n', &mut line)?).unwrap_or(u64::MAX);
-        // One without an end is still being written; one that fills a whole look is no line of a server.
-        if read == 0 || (!line.ends_with(b"\n") && read < MOST) {
+        let read = log.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+        let read = u64::try_from(read).unwrap_or(u64::MAX);
+        // One without an end is still being written, but for a part of one that is too long.
+        if read == 0 || (!line.ends_with(b"\n") && read < LONGEST_LINE) {
             return Ok(Some(growth));
         }
         growth.place.offset += read;
@@ -177,12 +192,15 @@ struct Log {
 
 /// None: there is none, or its first line is still being written.
 fn open(root: &Path) -> io::Result<Option<Log>> {
-    let mut file = match File::open(root.join("logs/latest.log")) {
-        Ok(file) => file,
+    let path = root.join("logs/latest.log");
+    // Before it is opened: to open a pipe is to wait for who writes into it.
+    let metadata = match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_file() => metadata,
+        Ok(_) => return Ok(None),
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(other) => return Err(other),
     };
-    let metadata = file.metadata()?;
+    let mut file = File::open(&path)?;
     let mut head = Vec::new();
     file.by_ref().take(HEAD).read_to_end(&mut head)?;
     let end = match head.iter().position(|byte| *byte == b'\n') {

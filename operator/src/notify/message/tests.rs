@@ -45,7 +45,7 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
         slack(Occasion::Blocked, &json!({"what": "Paper 26.2 is held by GriefPrevention"})),
         slack(Occasion::BackupFailed, &json!({"what": "the volume of the copies is full"})),
         slack(Occasion::CrashLoop, &json!({"what": "its process ended 3 times within an hour"})),
-        slack(Occasion::WorldDamaged, &json!({"what": "Couldn't load chunk [1, 2]"})),
+        slack(Occasion::WorldDamaged, &json!({"what": "Chunk [1, 2] is allocated, but stream is missing"})),
     ];
     insta::assert_snapshot!(lines.join("\n").replace("-&gt;", "->"), @r"
     games/lobby: update planned, Sun 22 Nov 04:00 CET: ViaVersion 5.6.0 -> 5.7.1
@@ -58,7 +58,7 @@ fn our_own_words_name_the_server_and_what_there_is_to_know() {
     games/lobby: nothing newer for 14 days: Paper 26.2 is held by GriefPrevention
     games/lobby: there is no copy that should be there: the volume of the copies is full
     games/lobby: the server crashes again and again; somebody has to look: its process ended 3 times within an hour
-    games/lobby: the world is damaged; somebody has to look: Couldn't load chunk [1, 2]
+    games/lobby: the world is damaged; somebody has to look: Chunk [1, 2] is allocated, but stream is missing
     ");
 }
 

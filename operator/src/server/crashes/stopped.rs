@@ -25,16 +25,21 @@ const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
 /// As much of a request as the status takes.
 const LONGEST_REQUEST: usize = 128;
 
-/// The count of a server that is stopped. Not of one that runs all the same: whoever decided died before the pod was taken away, and the kubelet
-/// was faster; or somebody has scaled the `StatefulSet` while nobody looked. Somebody may be on by now, so it is counted on.
+/// The count of a server that is stopped. Where it was not scaled down yet, that is so only as long as nothing has happened since: whoever decided
+/// may have died before the pod was taken away, and the server be well for days; or somebody has scaled the `StatefulSet` while nobody
+/// looked. Then it is counted on.
 pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<Crashes> {
-    let is_scaled = seen.shape.is_some_and(|set| set.asleep);
-    let runs = seen.pod.as_ref().is_some_and(is_running);
-    before.crashes.clone().filter(|crashes| crashes.stopped.is_some() && (is_scaled || !runs))
+    let crashes = before.crashes.clone().filter(|crashes| crashes.stopped.is_some())?;
+    // One that is to be made anew is made without a pod.
+    let is_scaled = seen.shape.is_none_or(|set| set.asleep);
+    let is_as_it_was = || seen.pod.as_ref().is_some_and(|pod| waits_since(pod, &crashes));
+    (is_scaled || is_as_it_was()).then_some(crashes)
 }
 
-fn is_running(pod: &Pod) -> bool {
-    server_of(pod).and_then(|server| server.state.as_ref()).is_some_and(|state| state.running.is_some())
+/// Whether this is the pod of these crashes, and has not been started since the last of them.
+fn waits_since(pod: &Pod, crashes: &Crashes) -> bool {
+    let ended = waits_after(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
+    pod.metadata.uid.as_ref() == Some(&crashes.pod) && ended.is_some() && ended == crashes.at.last().copied()
 }
 
 /// The server as it is to stand: without a pod while it is stopped.

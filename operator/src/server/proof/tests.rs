@@ -107,7 +107,7 @@ fn a_plugin_that_does_not_enable_fails_the_proof_and_is_named() {
 
 #[test]
 fn a_start_that_tells_of_damage_is_kept_unproven_and_one_that_was_told_of_it_before_is_not() {
-    let first = "Couldn't load chunk [1, 2]".to_owned();
+    let first = "Chunk [1, 2] is allocated, but stream is missing".to_owned();
     let told = |since| Some(DamageTold { since: at(since), last: at(120), lines: 2, first: first.clone() });
     let of = |since, shop| {
         let report = Report { damage: told(since), ..report(&[("ViaVersion", true), ("Shop", shop)]) };
@@ -115,7 +115,10 @@ fn a_start_that_tells_of_damage_is_kept_unproven_and_one_that_was_told_of_it_bef
     };
     let proof = of(120, true);
     assert_eq!(proof.verdict, Verdict::Unproven);
-    assert_eq!(proof.problem, "the server's log tells of damage to its worlds: Couldn't load chunk [1, 2]");
+    assert_eq!(
+        proof.problem,
+        "the server's log tells of damage to its worlds: Chunk [1, 2] is allocated, but stream is missing"
+    );
     assert_eq!(of(89, true).verdict, Verdict::Passed, "the set is not to blame");
     assert_eq!(of(120, false).verdict, Verdict::Failed, "what going back mends comes first");
 }

@@ -47,7 +47,8 @@ fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<String> {
     let way = match copy {
         Some(copy) => {
             let of = people(copy.started_at);
-            format!("The newest copy from before is of {of}. {}", in_its_place(server, &copy.id))
+            let place = in_its_place(server, &copy.id);
+            format!("The newest copy from before that line is of {of}; the damage may be older than the line. {place}")
         }
         None if server.backup.is_none() => "This server takes no copies (`spec.backup`)".to_owned(),
         None => "No copy of the worlds from before is known".to_owned(),

@@ -302,7 +302,7 @@ fn a_server_that_crashes_again_and_again_begins_nothing_by_itself_and_says_so_on
 #[test]
 fn a_log_that_tells_of_damage_is_a_condition_that_names_the_copy_from_before_and_an_event_once() {
     let told = json!({
-        "since": at(-9).to_string(), "last": at(-1).to_string(), "lines": 7, "first": "Couldn't load chunk [1, 2]",
+        "since": at(-9).to_string(), "last": at(-1).to_string(), "lines": 7, "first": "Chunk [1, 2] is allocated, but stream is missing",
     });
     let copy = json!({
         "id": "20261122T030000Z-aaaaaaaa", "startedAt": at(-60).to_string(), "completedAt": at(-59).to_string(),
@@ -316,7 +316,12 @@ fn a_log_that_tells_of_damage_is_a_condition_that_names_the_copy_from_before_and
     let status = pass.status();
     let (reason, text) = message(&status, "WorldDamaged").unwrap();
     assert_eq!(reason, "ToldByLog");
-    assert!(text.contains("`Couldn't load chunk [1, 2]`. The newest copy from before is of "), "{text}");
+    assert!(
+        text.contains(
+            "`Chunk [1, 2] is allocated, but stream is missing`. The newest copy from before that line is of "
+        ),
+        "{text}"
+    );
     assert!(text.contains("restore-from=\"20261122T030000Z-aaaaaaaa;overwrite\"`"), "{text}");
 
     let mut pass = pass.next();

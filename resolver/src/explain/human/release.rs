@@ -37,7 +37,7 @@ pub(super) fn what(why: &WhyNotRelease) -> String {
     match (state, paper) {
         (ReleaseState::NoSuchRelease { nearest }, _) => format!("there is no {named}{}", nearest_are(nearest)),
         (ReleaseState::Chosen, _) => format!("{server} gets {named}: it is the newest that goes with the rest"),
-        (ReleaseState::Older, _) => format!("{told}: {instead} is newer and goes with the rest as well"),
+        (ReleaseState::Older, _) => format!("{told}: {instead} is newer and goes with the rest"),
         (ReleaseState::KeptOut { because }, Some(paper)) => {
             format!("{told}{}", kept_out(because, &paper.minecraft, instead))
         }

@@ -92,9 +92,12 @@ impl Job {
             (Some(problem), _) => Err(problem),
             (None, Err(why)) => Err(self.halt.why().unwrap_or(why)),
             (None, Ok(written)) => {
-                let (place, halt) = (self.shelf.clone(), self.halt.clone());
-                let publish =
-                    move || written.publish(&place, &mut Disk::new(halt), clock::now()).map_err(|error| words(&error));
+                let (place, halt, shared) = (self.shelf.clone(), self.halt.clone(), Arc::clone(&self.shared));
+                let publish = move || {
+                    // It may have told of it since the copy was begun.
+                    let written = if shared.may_be_damaged() { written.after_damage() } else { written };
+                    written.publish(&place, &mut Disk::new(halt), clock::now()).map_err(|error| words(&error))
+                };
                 joined(tokio::task::spawn_blocking(publish)).await
             }
         };
@@ -196,7 +199,7 @@ impl Job {
                 lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
                 before: None,
                 request: Some(&asked.request),
-                after_damage: shared.damage().is_some(),
+                after_damage: shared.may_be_damaged(),
             };
             act(&order, &place, &mut Disk::new(halt)).map_err(|error| words(&error))
         })

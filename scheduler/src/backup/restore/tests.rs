@@ -228,7 +228,7 @@ fn on_an_empty_volume_nothing_is_set_aside_and_no_place_is_named() {
 #[test]
 fn worlds_of_a_copy_from_before_damage_are_told_of_none_and_those_of_one_from_after_it_still_are() {
     let server = Server::new(Contents::Worlds);
-    let line = "[12:00:00] [IO-Worker-1/ERROR]: Couldn't load chunk [1, 2]\n";
+    let line = "[12:00:00] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
     put(server.volume.root(), &[("logs/latest.log", line.as_bytes())]);
     let told = || damage::DamageLog::new(server.volume.clone()).look(Timestamp::UNIX_EPOCH).unwrap().is_some();
     assert!(told());

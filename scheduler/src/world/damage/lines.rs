@@ -2,14 +2,14 @@
 //!
 //! By the level, and by how the message begins: chat is on level INFO, and what a plugin says begins with its name in brackets. The texts are
 //! those of the classes named below, of Minecraft from 1.16 on and of Paper for the same, as public sources and the logs in Paper's issues
-//! 4113, 4758, 6718, 6932 and 12062 have them. That the disk gives nothing (`Failed to read chunk`) is not among them: it may give it the
-//! next time.
+//! 4113, 4758, 6718, 6932 and 12062 have them. That the disk gives nothing (`Failed to read chunk`, `Couldn't load chunk`) is not among
+//! them: it may give it the next time.
 
 /// As much of a line as is kept.
 const LONGEST: usize = 200;
 
 /// How a message begins, and what stands in it behind the name of a file or chunk.
-const TELLING: [(&str, &str); 19] = [
+const TELLING: [(&str, &str); 18] = [
     // `net.minecraft.world.level.chunk.storage.RegionFile`.
     ("Region file ", " has truncated header: "),
     ("Region file ", " has invalid sector at index: "),
@@ -30,7 +30,6 @@ const TELLING: [(&str, &str); 19] = [
     ("Chunk file at ", " is in the wrong location; relocating"),
     // `net.minecraft.server.level.ChunkMap`.
     ("Chunk file at ", " is missing level data, skipping"),
-    ("Couldn't load chunk ", ""),
     // Paper since 1.21: it names the class where that is not one of Minecraft's own.
     (
         "[ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to decompress chunk data for task: ",
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     /// As servers write them.
-    const REAL: [&str; 20] = [
+    const REAL: [&str; 19] = [
         "[13:45:36] [Paper RegionFile IO Thread/WARN]: Region file ./world/region/r.-1.0.mca has an invalid sector at index: 428; size has to be > 0",
         "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/entities/r.0.-3.mca has an invalid sector at index: 608; sector 45 is out of bounds",
         "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/region/r.0.0.mca has invalid sector at index: 3; sector 1 overlaps with header",
@@ -83,7 +82,6 @@ mod tests {
         "[13:55:20] [RegionFile I/O Thread #0/ERROR]: Detected invalid header for regionfile /data/./Map2/region/r.0.0.mca! Recalculating header...",
         "[04:33:44] [Paper Async Chunk Urgent Task Thread/ERROR]: Chunk file at [-236, -120] is in the wrong location; relocating. (Expected [-236, -120], got [-236, -119])",
         "[04:33:44] [Server thread/ERROR]: Chunk file at [3, 4] is missing level data, skipping",
-        "[04:33:44] [Server thread/ERROR]: Couldn't load chunk [3, 4]",
         "[04:33:44] [IO-Worker-1/ERROR]: Failed to allocate space for local chunk (overlapping data??) at (1,2) in regionfile /data/world/region/r.0.0.mca, chunk will be regenerated",
         "[20:33:08] [Paper Common Worker #0/ERROR]: [ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to decompress chunk data for task: Task for world: 'world_the_end' at (-135,4) type: CHUNK_DATA, hash: 901536466",
         "[19:54:22] [Paper Common Worker #0/ERROR]: [ca.spottedleaf.moonrise.patches.chunk_system.scheduling.task.ChunkLoadTask] Failed to parse chunk data for task: GenericDataLoadTask{world: world, chunk: (5,6)}, chunk data will be lost",
@@ -94,21 +92,25 @@ mod tests {
         for line in REAL {
             assert_eq!(telling(line), Some(line.split_once("]: ").unwrap().1), "{line}");
         }
-        assert_eq!(telling("[1:1:1] [a/ERROR]: Couldn't load chunk [3, 4]\r"), Some("Couldn't load chunk [3, 4]"));
+        assert_eq!(
+            telling("[1:1:1] [a/ERROR]: Chunk file at [3, 4] is missing level data, skipping\r"),
+            Some("Chunk file at [3, 4] is missing level data, skipping")
+        );
     }
 
     #[test]
     fn chat_plugins_and_other_troubles_tell_of_none() {
         for line in [
-            "[12:00:10] [Async Chat Thread - #0/INFO]: <Bob> Couldn't load chunk [3, 4]",
-            "[12:00:10] [Server thread/INFO]: Couldn't load chunk [3, 4]",
-            "[12:00:10] [Server thread/WARN]: [Shop] Couldn't load chunk [3, 4]",
-            "[12:00:10] [Server thread/WARN]: [Shop/WARN]: Couldn't load chunk [3, 4]",
+            "[12:00:10] [Async Chat Thread - #0/INFO]: <Bob> Chunk file at [3, 4] is missing level data, skipping",
+            "[12:00:10] [Server thread/INFO]: Chunk file at [3, 4] is missing level data, skipping",
+            "[12:00:10] [Server thread/WARN]: [Shop] Chunk file at [3, 4] is missing level data, skipping",
+            "[12:00:10] [Server thread/WARN]: [Shop/WARN]: Chunk file at [3, 4] is missing level data, skipping",
+            "[12:00:10] [Server thread/ERROR]: Couldn't load chunk [3, 4]",
             "[12:00:10] [Server thread/ERROR]: Chunk [1, 2] is on fire",
             "[12:00:10] [Server thread/WARN]: Can't keep up! Is the server overloaded?",
             "[19:20:48] [RegionFile I/O Thread #0/ERROR]: [ca.spottedleaf.moonrise.patches.chunk_system.io.MoonriseRegionFileIO] Failed to read chunk data for task: Task",
             "\tat net.minecraft.world.level.chunk.storage.RegionFile.recalculateHeader(RegionFile.java:142)",
-            "Couldn't load chunk [3, 4]",
+            "Chunk file at [3, 4] is missing level data, skipping",
             "",
         ] {
             assert_eq!(telling(line), None, "{line}");

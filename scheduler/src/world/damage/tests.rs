@@ -8,7 +8,8 @@ use super::*;
 
 const START: &str = "[12:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n";
 const DAMAGE: &str = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
-const CHAT: &str = "[12:00:09] [Async Chat Thread - #0/INFO]: <Bob> Couldn't load chunk [1, 2]\n";
+const CHAT: &str =
+    "[12:00:09] [Async Chat Thread - #0/INFO]: <Bob> Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
 
 /// Long ago: files that are written now are written later.
 fn at(hours: i64) -> Timestamp {
@@ -71,7 +72,7 @@ fn damage_is_told_from_its_first_line_on_and_nothing_is_written_before() {
     let told = agent.look(at(2)).unwrap().unwrap();
     let first = "Chunk [1, 2] header is truncated: expected 4096 but read 0".to_owned();
     assert_eq!(told, DamageTold { since: at(2), last: at(2), lines: 1, first });
-    server.writes("[12:09:00] [Server thread/ERROR]: Couldn't load chunk [3, 4]\n");
+    server.writes("[12:09:00] [Server thread/ERROR]: Chunk [3, 4] header is truncated: expected 4096 but read 0\n");
     let more = agent.look(at(3)).unwrap().unwrap();
     assert_eq!(more, DamageTold { last: at(3), lines: 2, ..told });
     assert_eq!(agent.look(at(4)).unwrap(), Some(more), "no line twice");
@@ -123,12 +124,33 @@ fn a_line_counts_when_all_of_it_is_there() {
 fn a_line_without_an_end_does_not_keep_those_behind_it_from_being_read() {
     let server = Server::new();
     server.writes(START);
-    server.writes(&"x".repeat(usize::try_from(2 * MOST).unwrap()));
+    let mut agent = server.agent();
+    server.writes(&"x".repeat(usize::try_from(3 * LONGEST_LINE / 2).unwrap()));
+    assert_eq!(agent.look(at(0)).unwrap(), None);
     server.writes("\n");
     server.writes(DAMAGE);
-    let mut agent = server.agent();
-    let looks: Vec<_> = (0..4).map(|hour| agent.look(at(hour)).unwrap().map(|told| told.lines)).collect();
-    assert_eq!(looks, [None, None, None, Some(1)]);
+    assert_eq!(agent.look(at(1)).unwrap().map(|told| told.lines), Some(1));
+}
+
+#[test]
+fn a_log_that_is_no_file_is_not_waited_for() {
+    let server = Server::new();
+    let logs = server.directory.path().join("logs");
+    fs::create_dir_all(&logs).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(logs.join("latest.log")).status().unwrap().success());
+    assert_eq!(server.agent().look(at(0)).unwrap(), None);
+}
+
+#[test]
+fn a_record_that_is_spoilt_is_written_anew_by_what_the_log_says() {
+    let server = Server::new();
+    server.writes(START);
+    server.writes(DAMAGE);
+    server.agent().look(at(0)).unwrap().unwrap();
+    fs::write(server.volume().damage_path(), b"cut").unwrap();
+    assert_eq!(server.agent().look(at(1)).unwrap().map(|told| told.lines), Some(1));
+    server.begins_a_new_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
+    assert_eq!(server.agent().look(at(2)).unwrap().map(|told| told.lines), Some(1), "it is remembered again");
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn seen(replicas: usize, state: Option<&Value>) -> Observed {
             "metadata": {"name": "lobby-0", "uid": "a"},
             "status": {"containerStatuses": [{
                 "name": "papermc", "ready": false, "restartCount": 3, "image": "", "imageID": "", "state": state,
+                "lastState": ended(1),
             }]},
         }))
         .unwrap()
@@ -62,13 +63,21 @@ fn a_server_that_is_stopped_has_no_pod_whatever_becomes_of_the_one_that_it_had()
         assert_eq!(still_stopped(&stopped, seen), stopped.crashes, "and the count stays as it was");
     };
     for (scaled_to, state) in
-        [(1, Some(&waiting)), (1, Some(&ended(1))), (0, Some(&ended(143))), (0, Some(&running())), (0, None), (1, None)]
+        [(1, Some(&waiting)), (1, Some(&ended(1))), (0, Some(&ended(143))), (0, Some(&running())), (0, None)]
     {
         stays_down(&seen(scaled_to, state));
     }
     stays_down(&Observed { shape: None, ..seen(0, None) });
-    assert_eq!(replicas(&stopped, &seen(1, Some(&running()))), 1, "somebody may be on");
-    assert_eq!(still_stopped(&stopped, &seen(1, Some(&running()))), None);
+    let mut another = seen(1, Some(&waiting));
+    another.pod.as_mut().unwrap().metadata.uid = Some("b".to_owned());
+    let later = json!({"terminated": {"exitCode": 1, "finishedAt": "2026-11-24T12:00:00Z"}});
+    let counts_on = |seen: &Observed, why: &str| {
+        assert_eq!((replicas(&stopped, seen), still_stopped(&stopped, seen)), (1, None), "{why}");
+    };
+    counts_on(&seen(1, Some(&running())), "somebody may be on");
+    counts_on(&seen(1, Some(&later)), "it was well for two days");
+    counts_on(&seen(1, None), "its node was lost before it was stopped");
+    counts_on(&another, "the pod that comes instead");
     let counted: PaperMCServerStatus =
         serde_json::from_value(json!({"crashes": {"pod": "a", "at": ["2026-11-22T12:00:00Z"]}})).unwrap();
     for before in [counted, PaperMCServerStatus::default()] {

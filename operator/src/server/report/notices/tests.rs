@@ -241,7 +241,7 @@ fn a_server_that_crashes_again_and_again_is_told_once_for_each_time() {
 fn a_damaged_world_is_told_once_for_each_time_beside_what_else_lasts() {
     let damaged = |since| Situation {
         crashes: Some((now(), "3 times".to_owned())),
-        damaged: Some((since, "Couldn't load chunk".to_owned())),
+        damaged: Some((since, "Chunk [1, 2] is allocated, but stream is missing".to_owned())),
         ..Situation::default()
     };
     let first = next_notices(&[], &team(), &damaged(now()), now());
