@@ -55,7 +55,7 @@ pub enum ReleaseState {
         /// What does.
         because: Because,
     },
-    /// There is no set, with whatever release of it.
+    /// There is no set, and nothing of its own keeps it out.
     NothingMeets,
     /// No release of the plugin is called so.
     NoSuchRelease {
@@ -115,7 +115,10 @@ pub(crate) fn explain(
     let chosen = decision.as_ref().and_then(|decision| decision.chosen.releases[at]);
     let state = match (place, &decision) {
         (None, _) => ReleaseState::NoSuchRelease { nearest: nearest_releases(world, at, version) },
-        (Some(_), None) => ReleaseState::NothingMeets,
+        (Some(place), None) => match shelf.releases[place].unusable.clone() {
+            Some(unusable) => ReleaseState::KeptOut { because: Because::Unusable { unusable } },
+            None => ReleaseState::NothingMeets,
+        },
         (Some(place), Some(decision)) => state(asked, decision, at, place),
     };
     let release = place.map(|place| shelf.releases[place].release);

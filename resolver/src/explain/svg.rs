@@ -75,7 +75,7 @@ fn release(why: &WhyNotRelease) -> Section {
     let gets = if *state == ReleaseState::Chosen { "gets" } else { "does not get" };
     let mut section = Section::titled(format!("{} {gets} {plugin} {version}", short(server)));
     let note = match state {
-        ReleaseState::Chosen => "the newest that goes with the rest".to_owned(),
+        ReleaseState::Chosen => "in the set that is chosen".to_owned(),
         ReleaseState::Older => "a newer one goes with the rest".to_owned(),
         ReleaseState::KeptOut { because } => few::because(because),
         ReleaseState::NothingMeets => "nothing meets what is asked for".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use resolver::catalog::{Project, Release};
-use resolver::explain::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
+use resolver::explain::{Because, OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 use resolver::lock::Lock;
 use resolver::request::{PluginWish, VersionWish};
 use resolver::{Budget, Fleet, Unsolvable};
@@ -55,6 +55,8 @@ fn state_is_true(
         (ReleaseState::NoSuchRelease { .. }, _) if !is_out => tried.note("no such release"),
         (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => tried.note("chosen"),
         (ReleaseState::NothingMeets, None) => tried.note("nothing meets"),
+        // Which of several reasons is told where there is no set, other properties say.
+        (ReleaseState::KeptOut { because: Because::Unusable { .. } }, None) => tried.note("kept out of nothing"),
         (ReleaseState::Older, Some(lock)) => {
             let told = (why.version.as_str(), why.published);
             let Some(asked) = Asked::of(problem, &project.name, told, &lock.minecraft) else { return Ok(()) };

@@ -11,9 +11,11 @@ pub(super) fn why_not(page: &mut Page, why: &WhyNotRelease) {
     match &why.pinned {
         None => {}
         Some(Pinned::Set { paper, changes }) => {
-            let instead = why.paper.as_ref().filter(|chosen| *chosen != paper);
-            let instead =
-                instead.map_or_else(|| " all the same".to_owned(), |chosen| format!(", not {}", named(chosen)));
+            let instead = match &why.paper {
+                None => String::new(),
+                Some(chosen) if chosen == paper => " all the same".to_owned(),
+                Some(chosen) => format!(", not {}", named(chosen)),
+            };
             let paper = format!("{} would run {}{instead}", short(&why.server), named(paper));
             let others = if changes.is_empty() { "." } else { ", with" };
             page.line(&format!("{}, {paper}{others}", pinned(why)));
@@ -34,16 +36,14 @@ pub(super) fn what(why: &WhyNotRelease) -> String {
     let named = format!("{plugin} {version}");
     let instead = instead.as_deref().unwrap_or("another");
     let told = format!("{server} does not get {named}, {}", of(*published));
-    match (state, paper) {
-        (ReleaseState::NoSuchRelease { nearest }, _) => format!("there is no {named}{}", nearest_are(nearest)),
-        (ReleaseState::Chosen, _) => format!("{server} gets {named}: it is the newest that goes with the rest"),
-        (ReleaseState::Older, _) => format!("{told}: {instead} is newer and goes with the rest"),
-        (ReleaseState::KeptOut { because }, Some(paper)) => {
-            format!("{told}{}", kept_out(because, &paper.minecraft, instead))
+    match state {
+        ReleaseState::NoSuchRelease { nearest } => format!("there is no {named}{}", nearest_are(nearest)),
+        ReleaseState::Chosen => format!("{server} gets {named}: it is in the set that is chosen"),
+        ReleaseState::Older => format!("{told}: {instead} is newer and goes with the rest"),
+        ReleaseState::KeptOut { because } => {
+            format!("{told}{}", kept_out(because, paper.as_ref().map(|paper| &paper.minecraft), instead))
         }
-        (ReleaseState::NothingMeets | ReleaseState::KeptOut { .. }, _) => {
-            format!("{told}: nothing meets what is asked for today, whichever release it is")
-        }
+        ReleaseState::NothingMeets => format!("{told}: nothing meets what is asked for today"),
     }
 }
 

@@ -313,7 +313,7 @@ fn unfollowed(page: &mut Page, minecraft: &Minecraft, unfollowed: &[Unfollowed])
 fn not_taken(page: &mut Page, solved: &Solved) {
     let rows: Vec<(String, Vec<String>)> = ChosenPlugin::newer(&solved.plugins)
         .map(|(plugin, newer)| {
-            let because = kept_out(&newer.because, &solved.paper.minecraft, &plugin.version);
+            let because = kept_out(&newer.because, Some(&solved.paper.minecraft), &plugin.version);
             (format!("{} {}", plugin.name, newer.version), vec![format!("{}{because}", of(newer.published))])
         })
         .collect();
@@ -324,12 +324,15 @@ fn not_taken(page: &mut Page, solved: &Solved) {
     }
 }
 
-/// What stands behind the date of a release that is not in the set with this Paper, where its plugin has another one.
-pub(super) fn kept_out(because: &Because, on: &Minecraft, chosen: &str) -> String {
+/// What stands behind the date of a release that is not in the set with this Paper, where its plugin has another one. `on`: None where there is
+/// no set.
+pub(super) fn kept_out(because: &Because, on: Option<&Minecraft>, chosen: &str) -> String {
     let because = match because {
         Because::Unusable { unusable } => words::unusable(unusable),
-        Because::NotListed { up_to: Some(up_to) } if up_to < on => format!("is listed up to {up_to}"),
-        Because::NotListed { .. } => format!("is not listed for {on}"),
+        Because::NotListed { up_to: Some(up_to) } if on.is_some_and(|on| up_to < on) => {
+            format!("is listed up to {up_to}")
+        }
+        Because::NotListed { .. } => format!("is not listed for {}", on.map_or("any", Minecraft::as_str)),
         Because::Pinned => format!("you pinned {chosen} (`spec.version`)"),
         Because::OneVersion { one_version } => {
             format!("{} There, {}", one_version_rule(one_version), against_it(one_version))
