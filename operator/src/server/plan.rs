@@ -301,9 +301,9 @@ pub(crate) struct Plan {
     pub(crate) waits: Option<Waits>,
     /// Whether it may come outside of windows, and does.
     pub(crate) opportunistic: Opportunistic,
-    /// How often the process of what settled has ended with an error lately.
+    /// How often the process of what settled has ended with an error lately, and whether the server is stopped for that.
     pub(crate) crashes: Option<Crashes>,
-    /// That is why nothing begins by itself.
+    /// That is why nothing begins by itself; nothing at all while it is stopped.
     pub(crate) held_by_crashes: bool,
 }
 

@@ -22,9 +22,17 @@ pub(super) async fn keep(shared: Arc<Shared>) {
 }
 
 /// Reads what is there now.
-pub(super) async fn read_on(shared: &Arc<Shared>) {
+async fn read_on(shared: &Arc<Shared>) {
     let task = Arc::clone(shared);
     if let Err(error) = tokio::task::spawn_blocking(move || task.damage()).await {
+        warn!("{error}");
+    }
+}
+
+/// Reads all that is there.
+pub(super) async fn read_to_the_end(shared: &Arc<Shared>) {
+    let task = Arc::clone(shared);
+    if let Err(error) = tokio::task::spawn_blocking(move || task.may_be_damaged()).await {
         warn!("{error}");
     }
 }
@@ -32,7 +40,7 @@ pub(super) async fn read_on(shared: &Arc<Shared>) {
 /// Whether a copy that is taken now holds worlds of which the log has told damage. What cannot be known counts as yes: such a copy takes the
 /// place of no other.
 pub(super) fn is_told(log: &mut DamageLog) -> bool {
-    match log.look(clock::now()) {
+    match log.look_to_the_end(clock::now()) {
         Ok(told) => told.is_some(),
         Err(error) => {
             warn!("{}", Chain(&error));
@@ -61,7 +69,7 @@ mod tests {
         fs::remove_file(directory.path().join("logs/latest.log")).unwrap();
         assert!(is_told(), "it is remembered");
         fs::write(volume.damage_path(), b"cut").unwrap();
-        assert!(!is_told(), "the log tells of nothing, and that is written anew");
+        assert!(is_told(), "what it said cannot be read");
         fs::remove_file(volume.damage_path()).unwrap();
         fs::create_dir(volume.damage_path()).unwrap();
         assert!(is_told(), "nobody knows");

@@ -233,6 +233,8 @@ async fn log_says_saved(shared: &Shared) -> bool {
 }
 
 async fn ended(shared: &Arc<Shared>, look: &Look) {
+    // First: its next start, which may be under way, puts the log away.
+    damage::read_to_the_end(shared).await;
     let log_says_saved = !shared.settings.rcon_enabled && log_says_saved(shared).await;
     let record = {
         let mut state = shared.state();
@@ -257,6 +259,4 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
     // Reported when it is on the disk, not before.
     shared.state().last_stop = Some(record);
     hot_copy::server_ended(shared).await;
-    // Its next start puts the log away.
-    damage::read_on(shared).await;
 }

@@ -19,7 +19,10 @@ use lines::{shown, telling};
 mod lines;
 
 /// How much is read in one look. What is left is read in the next one.
-const MOST: u64 = 256 * 1024 * 1024;
+const MOST: u64 = 16 * 1024 * 1024;
+
+/// As many looks at once as a log of a gigabyte takes.
+const LOOKS: usize = 64;
 
 /// As much of a line as is held at a time. None that tells of damage is longer.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -87,7 +90,7 @@ impl DamageLog {
         let path = self.volume.damage_path();
         let before = match &self.record {
             Some(record) => record.clone(),
-            None => self.remembered(&path)?,
+            None => self.remembered(&path, now)?,
         };
         let from = self.place.as_ref().or(before.log.as_ref());
         let read = read_on(self.volume.root(), from).map_err(Error::Log)?;
@@ -116,15 +119,31 @@ impl DamageLog {
         Ok(told)
     }
 
-    /// What is on the volume. One that is spoilt is written anew by what the log says: it would be the end of all looks, and on a disk that
-    /// spoils things.
-    fn remembered(&mut self, path: &Path) -> Result<Record, Error> {
-        let record = read_record(path);
-        if matches!(record, Err(RecordError::Content { .. })) {
-            self.is_written = false;
-            return Ok(Record::default());
+    /// The same until nothing is left to be read.
+    pub fn look_to_the_end(&mut self, now: Timestamp) -> Result<Option<DamageTold>, Error> {
+        let mut told = self.look(now)?;
+        for _ in 0..LOOKS {
+            let before = self.place.clone();
+            told = self.look(now)?;
+            if self.place == before {
+                break;
+            }
         }
-        Ok(record?.unwrap_or_default())
+        Ok(told)
+    }
+
+    /// What is on the volume. There is one only where damage was told of, so one that is spoilt tells of some that nobody can read any more: it
+    /// is written anew.
+    fn remembered(&mut self, path: &Path, now: Timestamp) -> Result<Record, Error> {
+        let record = read_record(path);
+        if !matches!(record, Err(RecordError::Content { .. })) {
+            return Ok(record?.unwrap_or_default());
+        }
+        self.is_written = false;
+        let written_at = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(|at| at.try_into().ok());
+        let since = written_at.unwrap_or(now).min(now);
+        let first = "what it has told before cannot be read any more".to_owned();
+        Ok(Record { log: None, told: Some(DamageTold { since, last: now, lines: 0, first }) })
     }
 
     /// What is known of damage without looking.
@@ -194,13 +213,14 @@ struct Log {
 fn open(root: &Path) -> io::Result<Option<Log>> {
     let path = root.join("logs/latest.log");
     // Before it is opened: to open a pipe is to wait for who writes into it.
-    let metadata = match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_file() => metadata,
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Ok(None),
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(other) => return Err(other),
-    };
+    }
     let mut file = File::open(&path)?;
+    let metadata = file.metadata()?;
     let mut head = Vec::new();
     file.by_ref().take(HEAD).read_to_end(&mut head)?;
     let end = match head.iter().position(|byte| *byte == b'\n') {

@@ -2,7 +2,7 @@
 //! brings it back.
 //!
 //! That it is stopped is a fact of the status, written before anything is done about it: whatever dies in between, the next pass finds it. It
-//! ends by a person's word alone, never by a clock, and never by what the scale to 0 itself does: the pod that goes, the hour that passes.
+//! ends by a person's word or hand alone, never by a clock, and never by what the scale to 0 itself does: the pod that goes, the hour that passes.
 
 use crds::approval::{APPLY, RESTORE_FROM, ROLLBACK_TO};
 use crds::paper_mc_server::{Crashes, OnCrashLoop, StoppedByCrashes};
@@ -10,6 +10,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt;
+use scheduler::protocol::{Report, Server};
 use scheduler::rollout::{Step, WaitingOn, is_under_way};
 
 use super::{crash_of, end_in_words, times_in_words};
@@ -26,12 +27,12 @@ const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
 const LONGEST_REQUEST: usize = 128;
 
 /// The count of a server that is stopped. Where it was not scaled down yet, that is so only as long as nothing has happened since: whoever decided
-/// may have died before the pod was taken away, and the server be well for days; or somebody has scaled the `StatefulSet` while nobody
-/// looked. Then it is counted on.
+/// may have died before the pod was taken away, and the server be well for days; or somebody has scaled the `StatefulSet` by hand. Then it is
+/// counted on.
 pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<Crashes> {
     let crashes = before.crashes.clone().filter(|crashes| crashes.stopped.is_some())?;
     // One that is to be made anew is made without a pod.
-    let is_scaled = seen.shape.is_none_or(|set| set.asleep);
+    let is_scaled = seen.shape.map_or(seen.pod.is_none(), |set| set.asleep);
     let is_as_it_was = || seen.pod.as_ref().is_some_and(|pod| waits_since(pod, &crashes));
     (is_scaled || is_as_it_was()).then_some(crashes)
 }
@@ -75,6 +76,12 @@ fn waits_after(pod: &Pod) -> Option<&ContainerStateTerminated> {
     crash_of(pod).filter(|_| is_down)
 }
 
+/// Whether the agent has seen the server answer after this end. Both are clocks of one node.
+fn is_up_since(report: &Report, ended: &ContainerStateTerminated) -> bool {
+    let Server::Up { since, .. } = &report.server else { return false };
+    ended.finished_at.as_ref().is_some_and(|at| at.0 < *since)
+}
+
 /// Nothing is begun, and nothing that has begun would end by the stop. What a person asked for, and what is urgent, goes first: it may be the
 /// cure. The kubelet knows before the agent that the process is gone, so a server that is at rest by the agent's word counts, too.
 fn rests(step: Step) -> bool {
@@ -99,8 +106,8 @@ pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &Crashes) -> Opt
     Some(format!(
         "the server's process has ended {times} within an hour, last with {last}; it is stopped since {at} \
          (`spec.onCrashLoop: Stop`). Nothing on its volume was touched; see `logs` and `crash-reports` there. It starts \
-         again when its spec changes, or by `kubectl -n {namespace} annotate papermcserver {name} --overwrite \
-         {APPLY_NOW}=\"$(date +%s)\"`, which applies an update that waits, too"
+         again when its spec changes, also by `kubectl scale` to 0 and to 1; or by `kubectl -n {namespace} annotate papermcserver \
+         {name} --overwrite {APPLY_NOW}=\"$(date +%s)\"`, which applies an update that waits, too"
     ))
 }
 
@@ -127,8 +134,12 @@ impl Plan {
         let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
         let crashes = self.crashes.clone().filter(|_| is_wanted && self.seen.crash_loop)?;
         let ended = seen.pod.as_ref().and_then(waits_after)?;
-        let goes_first =
-            is_under_way(&self.goal, &self.seen, self.gate) || self.copies.is_running || self.restores.is_open();
+        // The kubelet may have started it and be late to say so.
+        let is_back = seen.report.as_deref().is_some_and(|report| is_up_since(report, ended));
+        let goes_first = is_back
+            || is_under_way(&self.goal, &self.seen, self.gate)
+            || self.copies.is_running
+            || self.restores.is_open();
         let stopped = StoppedByCrashes {
             at: whole_second(now),
             generation: generation_of(server),

@@ -94,7 +94,6 @@ impl Job {
             (None, Ok(written)) => {
                 let (place, halt, shared) = (self.shelf.clone(), self.halt.clone(), Arc::clone(&self.shared));
                 let publish = move || {
-                    // It may have told of it since the copy was begun.
                     let written = if shared.may_be_damaged() { written.after_damage() } else { written };
                     written.publish(&place, &mut Disk::new(halt), clock::now()).map_err(|error| words(&error))
                 };
@@ -184,7 +183,7 @@ impl Job {
         &self,
         act: impl FnOnce(&Order<'_>, &Shelf, &mut Disk<Halt>) -> Result<T, take::Error> + Send + 'static,
     ) -> Part<T> {
-        let (shared, volume, asked) = (Arc::clone(&self.shared), self.shared.volume.clone(), self.asked.clone());
+        let (volume, asked) = (self.shared.volume.clone(), self.asked.clone());
         let (place, halt) = (self.shelf.clone(), self.halt.clone());
         tokio::task::spawn_blocking(move || {
             let worlds = Worlds::read(volume.root())
@@ -199,7 +198,8 @@ impl Job {
                 lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
                 before: None,
                 request: Some(&asked.request),
-                after_damage: shared.may_be_damaged(),
+                // Looked for when it is published: saving is off here.
+                after_damage: false,
             };
             act(&order, &place, &mut Disk::new(halt)).map_err(|error| words(&error))
         })

@@ -142,15 +142,16 @@ fn a_log_that_is_no_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_record_that_is_spoilt_is_written_anew_by_what_the_log_says() {
+fn a_record_that_is_spoilt_goes_on_telling_of_damage_and_is_written_anew() {
     let server = Server::new();
     server.writes(START);
     server.writes(DAMAGE);
     server.agent().look(at(0)).unwrap().unwrap();
     fs::write(server.volume().damage_path(), b"cut").unwrap();
-    assert_eq!(server.agent().look(at(1)).unwrap().map(|told| told.lines), Some(1));
     server.begins_a_new_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
-    assert_eq!(server.agent().look(at(2)).unwrap().map(|told| told.lines), Some(1), "it is remembered again");
+    let told = server.agent().look(at(1)).unwrap().unwrap();
+    assert_eq!((told.lines, told.last), (0, at(1)), "the log of now tells of nothing");
+    assert_eq!(server.agent().look(at(2)).unwrap(), Some(told), "it is remembered again");
 }
 
 #[test]

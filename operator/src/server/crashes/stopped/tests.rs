@@ -68,6 +68,8 @@ fn a_server_that_is_stopped_has_no_pod_whatever_becomes_of_the_one_that_it_had()
         stays_down(&seen(scaled_to, state));
     }
     stays_down(&Observed { shape: None, ..seen(0, None) });
+    let orphan = Observed { shape: None, ..seen(1, Some(&running())) };
+    assert_eq!(still_stopped(&stopped, &orphan), None, "its StatefulSet was deleted without it");
     let mut another = seen(1, Some(&waiting));
     another.pod.as_mut().unwrap().metadata.uid = Some("b".to_owned());
     let later = json!({"terminated": {"exitCode": 1, "finishedAt": "2026-11-24T12:00:00Z"}});
