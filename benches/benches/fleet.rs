@@ -71,7 +71,7 @@ fn one_change(catalog: &Catalog) {
         "one of 10,000 servers changes: {} of {} groups, {touched} servers are solved again: {again} (grouping all: {grouping}; solving all: {anew}, {:.0} times)",
         changed.len(),
         groups.len(),
-        times(&anew, &again)
+        anew.times(&again)
     ));
 }
 
@@ -200,10 +200,6 @@ fn alone(bounds: &mut Bounds) {
     }
 }
 
-fn times(other: &Cost, ours: &Cost) -> f64 {
-    other.took.as_secs_f64() / ours.took.as_secs_f64()
-}
-
 /// The same question put to other solvers, which decide only, for so long. `best`: our Paper for a server (by place), where there is one; without
 /// it nothing is compared.
 fn beside_others(
@@ -229,7 +225,7 @@ fn beside_others(
                 None => "an answer".to_owned(),
             },
         };
-        say(&format!("{name}: {other}, {:.1} times: {found}", times(other, ours)));
+        say(&format!("{name}: {other}, {:.1} times: {found}", other.times(ours)));
     };
     let plain = Plain::new(&question);
     let (found, other) = cost(|| plain.solve(longest));

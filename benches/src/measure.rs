@@ -12,6 +12,13 @@ pub struct Cost {
     pub took: Duration,
 }
 
+impl Cost {
+    /// How many times as long as the other this took.
+    pub fn times(&self, other: &Self) -> f64 {
+        self.took.as_secs_f64() / other.took.as_secs_f64()
+    }
+}
+
 /// A figure of a process' `status`, in KiB; 0 where there is none. `process`: its number, or `self`.
 pub fn status(process: &str, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();

@@ -15,6 +15,7 @@ use crate::explain::words::{date, list};
 use crate::nearest::nearest;
 use crate::request::{PluginWish, Request, VersionWish};
 use crate::software::Software;
+use crate::solve::joint::namespace;
 use crate::version::Minecraft;
 
 /// The hash of files that are not: long enough to be one, and of nothing.
@@ -197,27 +198,24 @@ pub(super) fn pin(
     is_asked_about: impl Fn(&Request) -> bool,
 ) -> Result<(Vec<Request>, BTreeMap<String, String>), String> {
     let is_it = |wish: &&PluginWish| names(catalog, wish).iter().any(|known| known.eq_ignore_ascii_case(plugin));
-    let namespace = |request: &Request| request.server.split_once('/').map(|(namespace, _)| namespace.to_owned());
     let (mut objects, mut pins) = (BTreeMap::new(), BTreeSet::new());
     for request in requests.iter().filter(|request| is_asked_about(request)) {
         for wish in request.plugins.iter().filter(is_it) {
             objects.entry(request.server.clone()).or_insert_with(|| wish.object.clone());
-            pins.insert((namespace(request), wish.object.clone()));
-        }
-    }
-    let mut pinned = requests.to_vec();
-    // A pin is on an object, and that is there for all servers that it matches.
-    for request in &mut pinned {
-        let namespace = namespace(request);
-        for wish in &mut request.plugins {
-            if pins.contains(&(namespace.clone(), wish.object.clone())) {
-                wish.version = VersionWish::Pin { version: version.clone() };
-            }
+            pins.insert((namespace(&request.server), wish.object.as_str()));
         }
     }
     if objects.is_empty() {
         let flag = format!("--why-not {plugin}={version}");
         return Err(nobody_asks(&flag, plugin, &known_names(catalog, requests)));
+    }
+    let mut pinned = requests.to_vec();
+    // A pin is on an object, and that is there for all servers that it matches.
+    for request in &mut pinned {
+        let Request { server, plugins, .. } = request;
+        for wish in plugins.iter_mut().filter(|wish| pins.contains(&(namespace(server), wish.object.as_str()))) {
+            wish.version = VersionWish::Pin { version: version.clone() };
+        }
     }
     Ok((pinned, objects))
 }

@@ -22,6 +22,8 @@ pub(crate) mod plain;
 pub(crate) mod provider;
 
 pub use group::groups;
+#[cfg(feature = "cli")]
+pub(crate) use group::namespace;
 
 use aside::Outcome;
 use company::Company;

@@ -16,23 +16,20 @@ const AGAIN: Duration = Duration::from_mins(1);
 /// Reads on for ever.
 pub(super) async fn keep(shared: Arc<Shared>) {
     loop {
-        read_on(&shared).await;
+        look(&shared, Shared::damage).await;
         tokio::time::sleep(AGAIN).await;
-    }
-}
-
-/// Reads what is there now.
-async fn read_on(shared: &Arc<Shared>) {
-    let task = Arc::clone(shared);
-    if let Err(error) = tokio::task::spawn_blocking(move || task.damage()).await {
-        warn!("{error}");
     }
 }
 
 /// Reads all that is there.
 pub(super) async fn read_to_the_end(shared: &Arc<Shared>) {
+    look(shared, Shared::may_be_damaged).await;
+}
+
+/// Reads for the sake of what is remembered: the answer is for others.
+async fn look<T: Send + 'static>(shared: &Arc<Shared>, read: fn(&Shared) -> T) {
     let task = Arc::clone(shared);
-    if let Err(error) = tokio::task::spawn_blocking(move || task.may_be_damaged()).await {
+    if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
         warn!("{error}");
     }
 }

@@ -121,15 +121,14 @@ impl DamageLog {
 
     /// The same until nothing is left to be read.
     pub fn look_to_the_end(&mut self, now: Timestamp) -> Result<Option<DamageTold>, Error> {
-        let mut told = self.look(now)?;
         for _ in 0..LOOKS {
             let before = self.place.clone();
-            told = self.look(now)?;
+            self.look(now)?;
             if self.place == before {
                 break;
             }
         }
-        Ok(told)
+        Ok(self.told())
     }
 
     /// What is on the volume. There is one only where damage was told of, so one that is spoilt tells of some that nobody can read any more: it

@@ -45,6 +45,6 @@ pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
 }
 
 /// `games` of `games/lobby`; nothing of a bare name.
-fn namespace(server: &str) -> &str {
+pub(crate) fn namespace(server: &str) -> &str {
     server.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }
