@@ -67,6 +67,11 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     let rest = |quiet| match life {
         _ if set.template != settled.revision || set.current != settled.revision => restore(set, settled),
         Some(Life::Up) => once_more(goal, seen, quiet, now).unwrap_or(quiet),
+        // The worlds may be why it does not come up, and a person has named better ones.
+        Some(life) if seen.copy_asked && is_down(life, now) => {
+            let down = Step::Wait(not_up(life, now));
+            once_more(goal, seen, down, now).unwrap_or(down)
+        }
         Some(life) => Step::Wait(not_up(life, now)),
         None => Step::Wait(no_pod(set)),
     };
@@ -161,12 +166,13 @@ fn is_proven(set: &Set, pod: Option<Pod>, settled: Settled) -> bool {
     set.door == Door::Closed && pod.is_none_or(|pod| pod.revision == settled.revision)
 }
 
-/// What runs is whole and nothing else is begun: is it to be restarted as it is, or does it come from there? The pod is
+/// What runs, or should, is whole and nothing else is begun: is it to be restarted as it is, or does it come from there? The pod is
 /// deleted and no template is written, so there is nothing that could slip in and nothing to go back to: what does not come up
 /// is what a lost server is. An update that waits for its window (`quiet`) and comes in the same night is the restart.
 fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<Step> {
     let pod = seen.pod?;
-    if seen.is_restarted() {
+    // One that does not come up has not proven anything, and is not waited for.
+    if seen.is_restarted() && pod.life == Life::Up {
         return Some(match seen.verdict {
             Verdict::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
             Verdict::Passed | Verdict::Unproven | Verdict::Failed => Step::EndRestart,
@@ -304,6 +310,15 @@ fn close(set: &Set, trial: Revision) -> Step {
 fn restore(set: &Set, settled: Settled) -> Step {
     let door = if set.current == settled.revision { Door::Closed } else { Door::Open };
     Step::Restore { revision: settled.revision, door }
+}
+
+/// Its process has ended by itself, or had all the time that a start has.
+fn is_down(life: Life, now: Timestamp) -> bool {
+    match life {
+        Life::Down => true,
+        Life::Starting { gives_up_at } => gives_up_at <= now,
+        Life::Up | Life::Refused | Life::Stopping { .. } => false,
+    }
 }
 
 fn no_pod(set: &Set) -> WaitingOn {

@@ -243,19 +243,22 @@ where
 }
 
 /// `spec.replicas` is the user's switch, and a loop of crashes may take the pod away (`super::crashes::stopped`); everything else about the
-/// `StatefulSet` belongs to the rollout.
+/// `StatefulSet` belongs to the rollout. Written by the resourceVersion that was seen, so that nobody takes a server down for what was so before
+/// somebody else wrote; who comes too late looks again, as after the write itself.
 pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<bool, ApplyError> {
     let Some(set) = &seen.set else { return Ok(false) };
     if set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {
         return Ok(false);
     }
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let patch = json!({"spec": {"replicas": server.replicas}});
+    let preconditions = json!({"uid": set.metadata.uid, "resourceVersion": set.metadata.resource_version});
+    let patch = json!({"metadata": preconditions, "spec": {"replicas": server.replicas}});
     ctx.metrics.api_writes.inc();
-    api.patch(&server.name, &Writer::ROLLOUT.patch_params(), &Patch::Merge(&patch))
-        .await
-        .map_err(|source| failed("scale", set, source))?;
-    Ok(true)
+    match api.patch(&server.name, &Writer::ROLLOUT.patch_params(), &Patch::Merge(&patch)).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(true),
+        Err(source) => Err(failed("scale", set, source)),
+    }
 }
 
 /// Deletes the `ConfigMap`s of ours that nothing names any more: no template, no history entry of a pod, no settled

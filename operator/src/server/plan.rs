@@ -459,7 +459,7 @@ fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Ti
     prove(seen.report.as_deref(), &expected, now)
 }
 
-/// Whether an explanation is a definite no: a search that was given up counts, because asking again gives the same.
+/// Whether an explanation is a definite no: a search that was given up counts, because asking again mostly gives the same.
 pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
     match explanation {
         Explanation::Impossible(_) | Explanation::GaveUp(_) => true,

@@ -73,6 +73,8 @@ fn within(gave_up: &GaveUp) -> String {
     let within = match limit {
         Limit::Steps => format!("within {steps} steps"),
         Limit::Memory => format!("in the memory that a question may take, after {steps} steps"),
+        // How many steps that were, differs each time; a condition would change with it.
+        Limit::Time => "in the time that a question may take".to_owned(),
     };
     let clashing = match clashing.as_slice() {
         [] => String::new(),

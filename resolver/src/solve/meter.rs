@@ -1,15 +1,21 @@
-//! Pure. What the solves of one question cost together, and who made them expensive.
+//! Edge (reads). What the solves of one question cost together, and who made them expensive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pubgrub::PackageResolutionStatistics;
 
+use super::computed::computed;
 use super::set::words_taken;
 use super::{Budget, GaveUp, Limit};
 
 /// Further plugins are rarely why a search is long, and nobody would look at them.
 const MOST_CLASHING: usize = 3;
+
+/// How many steps there are from one look at the clock to the next: a look takes a tenth of what a step takes, and these many
+/// steps take less than a millisecond.
+const STEPS_A_LOOK: u64 = 64;
 
 /// Counts what all solves of one question cost together.
 #[derive(Debug)]
@@ -17,6 +23,10 @@ pub(crate) struct Meter {
     left: Cell<u64>,
     /// What [`words_taken`] gave at the start.
     words: u64,
+    /// What [`computed`] gave at the start.
+    began: Duration,
+    /// Whether the time was found to be over.
+    late: Cell<bool>,
     budget: Budget,
     /// How often plugins stood in a conflict, by the name people know, over all searches that have ended.
     clashes: RefCell<BTreeMap<String, u64>>,
@@ -24,7 +34,14 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(budget: Budget) -> Self {
-        Self { left: Cell::new(budget.steps), words: words_taken(), budget, clashes: RefCell::default() }
+        Self {
+            left: Cell::new(budget.steps),
+            words: words_taken(),
+            began: computed(),
+            late: Cell::new(false),
+            budget,
+            clashes: RefCell::default(),
+        }
     }
 
     /// One for a search that does not pay for those before it.
@@ -34,7 +51,7 @@ impl Meter {
 
     /// Whether nothing can be solved any more.
     pub(crate) fn is_spent(&self) -> bool {
-        self.left.get() == 0 || self.takes_too_much()
+        self.left.get() == 0 || self.takes_too_much() || self.late.get()
     }
 
     fn takes_too_much(&self) -> bool {
@@ -43,11 +60,19 @@ impl Meter {
 
     /// One more step.
     pub(crate) fn step(&self) -> Result<(), GaveUp> {
+        if self.steps().is_multiple_of(STEPS_A_LOOK) {
+            self.late.set(computed().saturating_sub(self.began) >= self.budget.time);
+        }
         if self.is_spent() {
             return Err(self.gave_up());
         }
         self.left.set(self.left.get() - 1);
         Ok(())
+    }
+
+    /// Steps taken so far.
+    fn steps(&self) -> u64 {
+        self.budget.steps - self.left.get()
     }
 
     /// Keeps what a search has seen of conflicts.
@@ -71,8 +96,14 @@ impl Meter {
         // The map is in the order of the names, and this keeps it for equal counts.
         most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         GaveUp {
-            steps: self.budget.steps - self.left.get(),
-            limit: if self.takes_too_much() { Limit::Memory } else { Limit::Steps },
+            steps: self.steps(),
+            limit: if self.takes_too_much() {
+                Limit::Memory
+            } else if self.late.get() {
+                Limit::Time
+            } else {
+                Limit::Steps
+            },
             clashing: most.into_iter().take(MOST_CLASHING).map(|(name, _)| name.clone()).collect(),
         }
     }

@@ -16,10 +16,10 @@ fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
 }
 
 #[test]
-fn each_further_server_of_a_group_brings_a_hundredth_of_the_steps_and_a_five_hundredth_of_the_words() {
+fn each_further_server_of_a_group_brings_a_hundredth_of_the_steps_and_the_time_and_a_five_hundredth_of_the_words() {
     let alone = Budget::default();
     assert_eq!(alone.of_a_group(1), alone);
-    assert_eq!(alone.of_a_group(11), Budget { steps: 220_000, words: 8_160_000 });
+    assert_eq!(alone.of_a_group(11), Budget { steps: 220_000, words: 8_160_000, time: Duration::from_millis(2200) });
 }
 
 proptest! {
@@ -257,6 +257,23 @@ fn a_search_beyond_its_memory_is_given_up_after_few_steps() {
         panic!("60 releases on each side of a ladder take more than 100 words");
     };
     assert!(steps < 1_000, "{steps}");
+}
+
+#[test]
+fn a_search_beyond_its_time_is_given_up_and_says_so() {
+    let problem = small::ladder(60);
+    let endless = Budget { steps: u64::MAX, words: u64::MAX, time: Duration::MAX };
+    let answer = |time| resolve_within(&problem.catalog, &problem.request, problem.now, Budget { time, ..endless });
+    assert!(matches!(answer(endless.time), Err(Unsolvable::NoSolution(_))));
+    let Err(Unsolvable::GaveUp(GaveUp { steps: 0, limit: Limit::Time, clashing })) = answer(Duration::ZERO) else {
+        panic!("no time is no step");
+    };
+    assert_eq!(clashing, [""; 0]);
+    // Under way, where it has begun and does not end of itself.
+    let Err(Unsolvable::GaveUp(GaveUp { steps: 1.., limit: Limit::Time, .. })) = answer(Duration::from_millis(1))
+    else {
+        panic!("a ladder of 60 rungs takes more than a millisecond");
+    };
 }
 
 #[test]

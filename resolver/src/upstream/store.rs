@@ -1,10 +1,13 @@
-//! Edge (writes). What was read, on disk: one small JSON file per page, replaced as a whole.
+//! Edge (writes). What was read, on disk: one small file per page, replaced as a whole.
+//!
+//! They are MessagePack and not JSON: a command reads them each time that it is asked, and reading text takes longer than all
+//! that the answer rests on (`benches/README.md`).
 //!
 //! It is a cache: a file that is missing, cut off, of another format or unreadable is a miss and nothing more. So nothing is
 //! fsynced either.
 
 use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +19,10 @@ use sha2::{Digest, Sha256};
 use super::StartError;
 
 /// Raised when the stored form changes; older files are then misses.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
+
+/// What the files' names end with.
+const ENDING: &str = ".msgpack";
 
 /// File systems allow 255 bytes a name; the suffix and the temporary name need some.
 const LONGEST_NAME: usize = 200;
@@ -84,7 +90,7 @@ impl Store {
     pub(super) fn read<T: DeserializeOwned>(&self, folder: &str, name: &str) -> Option<Held<T>> {
         let path = self.path(folder, name);
         let bytes = fs::read(&path).ok()?;
-        match serde_json::from_slice::<File<T>>(&bytes) {
+        match rmp_serde::from_slice::<File<T>>(&bytes) {
             Ok(File { format: FORMAT, stamp, body }) => Some(Held { stamp, body: Arc::new(body) }),
             Ok(_) => None,
             Err(error) => {
@@ -106,13 +112,13 @@ impl Store {
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.dir.join(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
-            entries.filter_map(|entry| name_of(entry.file_name().to_str()?.strip_suffix(".json")?)).collect();
+            entries.filter_map(|entry| name_of(entry.file_name().to_str()?.strip_suffix(ENDING)?)).collect();
         names.sort();
         names
     }
 
     fn path(&self, folder: &str, name: &str) -> PathBuf {
-        self.dir.join(folder).join(format!("{}.json", file_name(name)))
+        self.dir.join(folder).join(format!("{}{ENDING}", file_name(name)))
     }
 }
 
@@ -120,11 +126,9 @@ fn write<T: Serialize>(path: &Path, held: &Held<T>) -> std::io::Result<()> {
     let dir = path.parent().expect("a folder and a file were joined");
     fs::create_dir_all(dir)?;
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    {
-        let mut out = BufWriter::new(file.as_file_mut());
-        serde_json::to_writer(&mut out, &FileRef { format: FORMAT, stamp: &held.stamp, body: held.body.as_ref() })?;
-        out.flush()?;
-    }
+    // By the names of their fields, as JSON would have them: some are left out where they hold nothing.
+    let bytes = rmp_serde::to_vec_named(&FileRef { format: FORMAT, stamp: &held.stamp, body: held.body.as_ref() });
+    file.write_all(&bytes.map_err(std::io::Error::other)?)?;
     file.persist(path)?;
     Ok(())
 }
@@ -189,13 +193,17 @@ mod tests {
         store.write("names", "a", &held("one"));
         let path = store.path("names", "a");
         let whole = fs::read(&path).unwrap();
-        for damaged in [&b""[..], b"[]", b"\0\0\0\0", &whole[..whole.len() - 3]] {
+        for damaged in [&b""[..], b"{}", b"\0\0\0\0", b"\xdd\xff\xff\xff\xff", &whole[..whole.len() - 3]] {
             fs::write(&path, damaged).unwrap();
             assert!(store.read::<String>("names", "a").is_none());
         }
-        let other = String::from_utf8(whole).unwrap().replace(&format!("\"format\":{FORMAT}"), "\"format\":99");
+        let mut other = whole.clone();
+        let at = whole.windows(6).position(|bytes| bytes == b"format").unwrap() + 6;
+        assert_eq!(u32::from(std::mem::replace(&mut other[at], 99)), FORMAT);
         fs::write(&path, other).unwrap();
         assert!(store.read::<String>("names", "a").is_none(), "another format");
+        fs::write(&path, whole).unwrap();
+        assert!(store.read::<String>("names", "a").is_some(), "as it was");
     }
 
     #[test]

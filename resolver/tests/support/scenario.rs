@@ -1,6 +1,7 @@
 //! Pure. What stands in a scenario file, and the catalog and requests that it means.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::Budget;
@@ -64,11 +65,12 @@ pub(crate) struct Scenario {
 }
 
 /// What the question may cost, where that is not the usual.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 struct Limits {
     steps: Option<u64>,
     words: Option<u64>,
+    milliseconds: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -228,7 +230,12 @@ const SOFTWARE: [&str; 4] = ["minecraft", "purpur", "folia", "velocity"];
 impl Scenario {
     pub(crate) fn budget(&self) -> Budget {
         let usual = Budget::default();
-        Budget { steps: self.budget.steps.unwrap_or(usual.steps), words: self.budget.words.unwrap_or(usual.words) }
+        let Limits { steps, words, milliseconds } = self.budget;
+        Budget {
+            steps: steps.unwrap_or(usual.steps),
+            words: words.unwrap_or(usual.words),
+            time: milliseconds.map_or(usual.time, Duration::from_millis),
+        }
     }
 
     fn id(&self, project: &str) -> String {

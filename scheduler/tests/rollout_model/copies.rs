@@ -38,13 +38,18 @@ impl State {
             Some(_) => self.agent == Agent::Answers,
             None => false,
         };
-        self.wish == Wish::Asked && self.settled.is_some() && says_no && !self.obeyed && !self.copy_is_on_its_way()
+        says_no && self.copy_is_due()
+    }
+
+    /// Its copy is chosen, and nothing of it has begun.
+    pub(crate) fn copy_is_due(&self) -> bool {
+        self.wish == Wish::Asked && self.settled.is_some() && !self.obeyed && !self.copy_is_on_its_way()
     }
 
     /// The pod that goes for it was recorded and is another one by now; or the order stands, and whoever obeys it comes or tries again.
     pub(crate) fn copy_is_on_its_way(&self) -> bool {
         let stops = self.busy().is_none();
-        let is_recorded = self.again.is_some_and(|of_now| stops || !of_now);
+        let is_recorded = self.again.is_some_and(|again| again.copy && (stops || !again.of_now));
         let stands = self.order_for_copy.is_some() && self.order_for_copy == self.settled;
         let of_settled = self.pod.filter(|p| Some(p.rev) == self.settled);
         let is_up = of_settled.is_some_and(|p| matches!(p.life, L::Up | L::Down));

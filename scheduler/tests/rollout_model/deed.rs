@@ -3,7 +3,7 @@
 use scheduler::rollout::Step;
 use scheduler::seen::{Act, Door};
 
-use crate::look::{NOTICE, due, is_short};
+use crate::look::{NOTICE, asked_at, due, is_short};
 use crate::world::{Agent, Rev, State};
 
 /// What a server is stopped for.
@@ -12,7 +12,17 @@ pub(crate) enum For {
     Update,
     RollBack,
     Restart,
+    Copy,
     Drain,
+}
+
+/// A pod was deleted to come back as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Again {
+    /// It is the pod of now.
+    pub(crate) of_now: bool,
+    /// It goes for a copy that a person has named, not by the clock.
+    pub(crate) copy: bool,
 }
 
 /// A fact, with what it was true of.
@@ -49,7 +59,7 @@ pub(crate) enum Deed {
     OrderCopy(Rev),
     RollBack { to: Rev, asked: bool, unasked: bool },
     Close(Rev),
-    Restart { unasked: bool },
+    Restart { copy: bool, unasked: bool },
     EndRestart,
     BeginDrain,
     EndDrain,
@@ -62,6 +72,7 @@ impl Deed {
             Act::Update { goal, window_opened_at } => (For::Update, Rev::of(goal), window_opened_at == due()),
             Act::RollBack { failed } => (For::RollBack, Rev::of(failed), false),
             // It is about whatever is settled, so it names nothing: one of them stands for all.
+            Act::Restart { due } if due == asked_at() => (For::Copy, Rev::A, false),
             Act::Restart { .. } => (For::Restart, Rev::A, false),
             Act::Drain { .. } => (For::Drain, Rev::A, false),
         };
@@ -90,7 +101,7 @@ impl Deed {
             }
             Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
             Step::Close { settled } => Self::Close(Rev::of(settled)),
-            Step::Restart { unasked, .. } => Self::Restart { unasked },
+            Step::Restart { due, unasked, .. } => Self::Restart { copy: due == asked_at(), unasked },
             Step::EndRestart => Self::EndRestart,
             Step::BeginDrain { .. } => Self::BeginDrain,
             Step::EndDrain => Self::EndDrain,

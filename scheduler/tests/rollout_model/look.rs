@@ -31,6 +31,11 @@ pub(crate) fn due() -> Timestamp {
     at(-3)
 }
 
+/// The instant at which a person asked for a copy.
+pub(crate) fn asked_at() -> Timestamp {
+    at(-4)
+}
+
 /// No more is left of it than of a countdown of an empty server.
 pub(crate) fn is_short(ends: Timestamp) -> bool {
     ends <= at(0) + EMPTY_NOTICE
@@ -45,10 +50,11 @@ impl State {
     /// What `next_step` answers here.
     pub(crate) fn answer(&self, s: &Scenario) -> Step {
         let (goal, seen, gate) = (self.goal(s), self.seen(s), self.gate());
-        // Nobody asks for it here: all of it comes by itself.
+        // Nobody asks for an update here: all of it comes by itself.
         let gate = if is_held_by_crashes(&goal, &seen, gate) { Gate::Shut { opens: None } } else { gate };
         let without = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
-        let found = opportunity(&goal, &seen, gate, &without, EMPTY_FOR, at(0)).filter(|_| s.opportunistic);
+        let found = opportunity(&goal, &seen, gate, &without, EMPTY_FOR, at(0))
+            .filter(|_| s.opportunistic && !self.copy_is_due());
         match found {
             Some(found) => next_step(&Goal { policy: found.policy, ..goal }, &seen, found.gate, at(0)),
             None => next_step(&goal, &seen, gate, at(0)),
@@ -63,15 +69,20 @@ impl State {
             notice: NOTICE,
             empty_notice: EMPTY_NOTICE,
             patience: SignedDuration::from_mins(5),
-            restart: (self.clock == Clock::Due).then(|| Restart {
-                due: due(),
-                until: at(60),
-                policy: self.policy(s),
-                only_empty: false,
-                gives_way_until: if s.one_night { at(OPENS) } else { due() },
-            }),
+            restart: self.restart(s),
             eviction: if s.drains { Eviction::Announced } else { Eviction::Always },
         }
+    }
+
+    /// What is restarted for a person is not restarted by the clock too.
+    fn restart(&self, s: &Scenario) -> Option<Restart> {
+        let (due, gives_way_until) = match self.clock {
+            _ if self.copy_is_due() => (asked_at(), asked_at()),
+            Clock::Due if s.one_night => (due(), at(OPENS)),
+            Clock::Due => (due(), due()),
+            Clock::Before | Clock::Over => return None,
+        };
+        Some(Restart { due, until: at(60), policy: self.policy(s), only_empty: false, gives_way_until })
     }
 
     fn policy(&self, s: &Scenario) -> Policy {
@@ -159,6 +170,7 @@ impl State {
                 }
                 For::RollBack => Act::RollBack { failed: f.about.real() },
                 For::Restart => Act::Restart { due: due() },
+                For::Copy => Act::Restart { due: asked_at() },
                 For::Drain => Act::Drain { since: marked_since() },
             }
         };
@@ -182,7 +194,9 @@ impl State {
                 at: at(if f.good { -1 } else { -60 }),
                 confirmed: f.ok,
             }),
-            restarted: self.again.map(|of_now| Restarted { due: due(), pod: uid(of_now) }),
+            restarted: self
+                .again
+                .map(|again| Restarted { due: if again.copy { asked_at() } else { due() }, pod: uid(again.of_now) }),
             draining: self.draining.map(|of_now| Draining { since: marked_since(), pod: uid(of_now) }),
         }
     }

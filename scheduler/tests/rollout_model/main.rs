@@ -79,6 +79,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("the node is emptied: B flaky", 1, 1),
         ("an image has to be pulled: B flaky", 1, 1),
         ("crashes again and again: B flaky", 1, 1),
+        ("crashes again and again, and a person asks for a copy: B good", 1, 0),
     ] {
         given.extend(holds(named(name), faults, changes).answers.into_keys());
     }

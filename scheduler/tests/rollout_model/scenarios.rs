@@ -60,6 +60,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         },
         Scenario { pulls: true, ..b("an image has to be pulled: B flaky", Flaky, plain) },
         Scenario { loops: true, ..b("crashes again and again: B flaky", Flaky, plain) },
+        Scenario {
+            asks: true,
+            loops: true,
+            ..b("crashes again and again, and a person asks for a copy: B good", Good, plain)
+        },
         Scenario { loops: true, ..b("opportunistic, and crashes again and again: B good", Good, opportunistic) },
         Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
     ]

@@ -6,7 +6,7 @@
 use scheduler::seen::{Images, Revision};
 
 use crate::copies::{ColdCopy, Order, Wish};
-use crate::deed::{F, For, Held};
+use crate::deed::{Again, F, For, Held};
 
 /// The revisions of the model. `M` is what a person wrote into the template by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -235,7 +235,7 @@ pub(crate) struct State {
     pub(crate) announced: Option<F>,
     pub(crate) saved: Option<F>,
     /// The pod of now, or another one, was deleted for a restart.
-    pub(crate) again: Option<bool>,
+    pub(crate) again: Option<Again>,
     /// The mark was recorded, of the node of the pod of now, or of another pod.
     pub(crate) draining: Option<bool>,
     // The volume.
@@ -325,9 +325,8 @@ impl State {
         for fact in [&mut self.announced, &mut self.saved].into_iter().flatten() {
             fact.pod = false;
         }
-        for of_now in [&mut self.again, &mut self.draining].into_iter().flatten() {
-            *of_now = false;
-        }
+        self.again = self.again.map(|again| Again { of_now: false, ..again });
+        self.draining = self.draining.map(|_| false);
         if self.mark == Mark::There {
             self.mark = Mark::Over;
         }

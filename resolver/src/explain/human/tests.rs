@@ -72,6 +72,12 @@ fn a_search_that_was_given_up_claims_nothing() {
          Pin a plugin or the server (`spec.version`) to make the question smaller, and please report it.\n"
     );
     assert_eq!(
+        given_up(Limit::Time, &["A", "B"]),
+        "no answer was found in the time that a question may take; A and B kept clashing. This says nothing about \
+         whether there is one.\n\
+         Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
+    );
+    assert_eq!(
         given_up(Limit::Memory, &["A", "B"]),
         "no answer was found in the memory that a question may take, after 9 steps; A and B kept clashing. This says \
          nothing about whether there is one.\n\

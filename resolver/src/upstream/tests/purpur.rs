@@ -170,9 +170,11 @@ async fn a_build_with_another_md5_than_before_is_another_build() {
     let server = serve(detailed(right)).await;
     let first = read(&Fetcher::new(settings(dir.path(), &server.base)).unwrap(), &[name(2621)], now()).await;
     assert_eq!(hashes(&first)[1], (2621, sha256_of(2621)));
-    let page = dir.path().join("builds/purpur%2f26.2.json");
-    let text = std::fs::read_to_string(&page).unwrap();
-    std::fs::write(&page, text.replace(&right(2621), &"cd".repeat(16))).unwrap();
+    let page = dir.path().join("builds/purpur%2f26.2.msgpack");
+    let mut bytes = std::fs::read(&page).unwrap();
+    let at = bytes.windows(32).position(|bytes| bytes == right(2621).as_bytes()).unwrap();
+    bytes[at..at + 32].copy_from_slice("cd".repeat(16).as_bytes());
+    std::fs::write(&page, bytes).unwrap();
     let offline = read(&Fetcher::offline(dir.path()), &[name(2621)], now()).await;
     assert_eq!(hashes(&offline)[1], (2621, format!("md5:{}", "cd".repeat(16))));
     let [problem] = offline.problems.as_slice() else { panic!("{:?}", offline.problems) };

@@ -214,3 +214,44 @@ fn nothing_but_what_is_settled_and_up_behind_a_closed_door_is_ever_restarted() {
     }
     assert_eq!(restarts, 1);
 }
+
+#[test]
+fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_and_for_nothing_else() {
+    let not_after = at(NIGHT) + DECISION_COUNTS;
+    let delete = |unasked| Step::Restart { due: at(NIGHT), pod: POD, unasked, not_after };
+    let seen = |life, copy_asked, players| Seen {
+        pod: lobby().pod.map(|pod| Pod { life, ..pod }),
+        copy_asked,
+        players,
+        ..lobby()
+    };
+    let starting = Life::Starting { gives_up_at: at(NIGHT) };
+    for life in [Life::Down, starting] {
+        let next = |copy_asked, players| step(&settled_goal(), &seen(life, copy_asked, players), NIGHT);
+        assert_eq!(next(true, Players::Nobody), delete(false), "{life:?}: nobody is on, so nobody is told");
+        assert_eq!(next(false, Players::Nobody), Step::Wait(WaitingOn::ServerDown), "{life:?}: the clock alone");
+        let since = at(NIGHT - 1);
+        let until = since + GOAL.patience;
+        assert_eq!(next(true, Players::Unknown { since }), Step::Wait(WaitingOn::Agent { until }), "{life:?}");
+        assert_eq!(next(true, Players::Unknown { since: at(NIGHT - 60) }), delete(true), "{life:?}");
+        // Too late for the request.
+        let late = step(&settled_goal(), &seen(life, true, Players::Nobody), NIGHT + 30);
+        assert_eq!(late, Step::Wait(WaitingOn::ServerDown), "{life:?}");
+        let other = next_step(&GOAL, &seen(life, true, Players::Nobody), shut(), at(NIGHT));
+        assert_eq!(other, Step::Wait(WaitingOn::ServerDown), "{life:?}: no restart is due");
+    }
+    // Another pod that was to come up after a restart: its proof is not waited for.
+    let mut again = seen(Life::Down, true, Players::Nobody);
+    again.facts.restarted = Some(Restarted { due: at(NIGHT - 10), pod: PodUid(6) });
+    for verdict in [Verdict::Pending { until: at(NIGHT + 9) }, Verdict::Failed] {
+        let again = Seen { verdict, ..again.clone() };
+        assert_eq!(step(&settled_goal(), &again, NIGHT), delete(false));
+    }
+    let until = at(NIGHT + 1);
+    let in_time = seen(Life::Starting { gives_up_at: until }, true, Players::Nobody);
+    assert_eq!(step(&settled_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "it may come up yet");
+    // A template that somebody wrote goes first.
+    let mut edited = seen(Life::Down, true, Players::Nobody);
+    edited.set = Some(Set { template: NEW, ..SET });
+    assert!(matches!(step(&settled_goal(), &edited, NIGHT), Step::Restore { revision: OLD, .. }));
+}

@@ -3,9 +3,9 @@
 use scheduler::seen::Images;
 
 use super::Moves;
-use crate::copies::Order;
-use crate::deed::{Deed, F, For};
-use crate::world::{Agent, Asking, ByUs, Clock, L, Mark, Rev, Rule, State, WindowNow};
+use crate::copies::{Order, Wish};
+use crate::deed::{Again, Deed, F, For};
+use crate::world::{Agent, Asking, ByUs, Clock, L, Mark, P, Rev, Rule, State, WindowNow};
 
 /// Its node has been asked, and has not got them.
 fn would_pull(w: &State) -> bool {
@@ -64,15 +64,22 @@ impl Moves<'_> {
         self.must(saved, "12 let go before its world was saved");
     }
 
-    /// By the clock: the pod goes, and no template is written.
-    fn restart(&mut self, w: &mut State, unasked: bool) {
+    /// By the clock, or for a copy: the pod goes, and no template is written.
+    fn restart(&mut self, w: &mut State, copy: bool, unasked: bool) {
         let whole = Some(w.template) == w.settled && w.current == w.template && !w.foreign;
         self.must(!w.open && whole, "3 restarted while something else stands behind the door");
-        let runs_it = w.busy().is_some_and(|p| Some(p.rev) == w.settled && p.life == L::Up);
-        self.must(runs_it || self.sleeper, "3 restarted although it does not run what is settled");
-        self.must(w.clock == Clock::Due || self.sleeper, "4 a second restart for one instant");
-        self.check_stop(w, For::Restart, Some(Rev::A), unasked);
-        (w.again, w.by_us) = (Some(true), ByUs::Nothing);
+        let is_down = |p: P| p.life == L::Down || (p.is_starting() && p.late);
+        let may_go = |p: P| Some(p.rev) == w.settled && (p.life == L::Up || (copy && is_down(p)));
+        let is_settled = w.busy().is_some_and(may_go);
+        self.must(is_settled || self.sleeper, "3 restarted although it does not run what is settled");
+        let is_due = if copy { w.wish == Wish::Asked } else { w.clock == Clock::Due };
+        self.must(is_due || self.sleeper, "4 a second restart for one instant");
+        self.must(!copy || !w.obeyed, "13 stopped for a copy that was put in place already");
+        self.check_stop(w, if copy { For::Copy } else { For::Restart }, Some(Rev::A), unasked);
+        if copy {
+            w.order_for_copy = w.settled;
+        }
+        (w.again, w.by_us) = (Some(Again { of_now: true, copy }), ByUs::Nothing);
         // By its UID: the pod that is meant, or none.
         if let Some(p) = w.busy() {
             w.pod = Some(p.stopping());
@@ -209,7 +216,7 @@ impl Moves<'_> {
             Deed::RollBack { to, asked, unasked } => {
                 self.must(!asked || !w.obeyed, "13 stopped for a copy that was put in place already");
                 w.order_for_copy = if asked { Some(to) } else { w.order_for_copy };
-                w.again = asked.then_some(true);
+                w.again = asked.then_some(Again { of_now: true, copy: true });
                 let about = w.pod.map(|p| p.rev);
                 let proven = w.settled.is_none_or(|settled| settled == to);
                 let remembered = w.settled.is_none() || about.is_none_or(|rev| w.failed & rev.bit() > 0);
@@ -231,9 +238,9 @@ impl Moves<'_> {
                 (w.expect, w.by_us) = (rev, ByUs::Nothing);
                 w.tampered &= w.current != rev || w.template != rev;
             }
-            Deed::Restart { unasked } => self.restart(&mut w, unasked),
+            Deed::Restart { copy, unasked } => self.restart(&mut w, copy, unasked),
             Deed::EndRestart => {
-                let is_proven = w.pod.is_some_and(|p| p.life == L::Up) && w.again == Some(false);
+                let is_proven = w.pod.is_some_and(|p| p.life == L::Up) && w.again.is_some_and(|again| !again.of_now);
                 self.must(is_proven || self.sleeper, "4 a restart ends before another pod is up");
                 (w.again, w.announced, w.saved) = (None, None, None);
             }
