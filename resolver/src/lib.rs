@@ -1,7 +1,7 @@
 //! Pure. What should run on a `PaperMC` server, and why not something newer.
 //!
 //! [`resolve`] is a pure function: the same catalog, request and instant give the same [`Resolution`], byte for byte. It
-//! knows no network, no clock, no files and no Kubernetes. The features add the edges: `upstream` fills the [`catalog`] and
+//! knows no network, no time of day, no files and no Kubernetes; how long it has computed can only end it ([`Budget`]). The features add the edges: `upstream` fills the [`catalog`] and
 //! downloads files, `jar` reads what JARs say about themselves, `manifest` makes a [`request::Request`] out of API objects, `cli` is the `resolver` command.
 
 pub mod catalog;

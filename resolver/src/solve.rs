@@ -88,7 +88,8 @@ pub struct GaveUp {
     pub steps: u64,
     /// What was used up.
     pub limit: Limit,
-    /// The plugins that were in each other's way most often, at most three, by the names people know, worst first.
+    /// The plugins that were in each other's way most often, at most three, by the names people know, worst first; in the
+    /// order of the names where time was used up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clashing: Vec<String>,
 }
@@ -123,7 +124,7 @@ pub struct Budget {
 
 impl Default for Budget {
     /// 200,000 steps, 8 million words (64 MiB, most of it for a moment) and 2 s: a real server takes about 100 steps a
-    /// solve, and the hardest question known uses up its steps in a third of that time. What it was measured on stands in
+    /// solve, and the hardest question known uses up one of those in a third of that time. What it was measured on stands in
     /// `benches/README.md`.
     fn default() -> Self {
         Self { steps: 200_000, words: 8_000_000, time: Duration::from_secs(2) }

@@ -18,7 +18,6 @@ pub mod damage;
 pub mod hot_copy;
 pub mod last_words;
 pub mod loaded;
-mod newer;
 pub mod plugin_data;
 pub mod restore;
 #[cfg(feature = "edge")]
@@ -156,7 +155,7 @@ pub struct Report {
     /// The world on the volume.
     pub world: WorldSeen,
     /// The worlds and datapacks that this start has opened; None until they were looked at, or the agent does not know of them.
-    #[serde(default, deserialize_with = "newer::known")]
+    #[serde(default)]
     pub loaded: Option<Loaded>,
     /// What the server's log has told of damage to the worlds; None: nothing, or the agent does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,13 +170,13 @@ pub struct Report {
     #[serde(default)]
     pub announced: Option<Announce>,
     /// The copies of this server; None from one that takes none.
-    #[serde(default, deserialize_with = "newer::known")]
+    #[serde(default)]
     pub backups: Option<BackupsSeen>,
     /// The plugins' data that were kept before the set changed last; None: none were, or the agent does not know of it.
-    #[serde(default, deserialize_with = "newer::known")]
+    #[serde(default)]
     pub plugin_data: Option<PluginData>,
     /// What came of the order for a volume without a world; None: there was none at any start, or the agent does not know of it.
-    #[serde(default, deserialize_with = "newer::known")]
+    #[serde(default)]
     pub new_volume: Option<NewVolume>,
 }
 

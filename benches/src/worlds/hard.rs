@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_too_hard_for_its_budget_names_who_clashed() {
-        let gave_up = end_within(&ladder(3, 60), Budget { steps: 500, ..Budget::default() }).unwrap_err();
+        let gave_up = end_within(&ladder(3, 60), Budget { steps: 500, ..usual() }).unwrap_err();
         let GaveUp { steps, limit, clashing } = gave_up;
         assert_eq!((steps, limit), (500, Limit::Steps));
         assert!(!clashing.is_empty() && clashing.iter().all(|name| ["l0", "l1", "l2"].contains(&name.as_str())));
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn each_server_of_a_fleet_that_crawls_has_an_answer_or_is_given_up_with_what_was_used_up() {
         let (catalog, requests) = crawl(6);
-        for budget in [Budget { steps: 500, ..Budget::default() }, Budget::default()] {
+        for budget in [Budget { steps: 500, ..usual() }, usual()] {
             let answers = resolve_fleet(&catalog, &requests, at(), budget);
             assert_eq!(answers.len(), requests.len());
             for (server, answer) in answers {

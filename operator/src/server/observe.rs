@@ -206,13 +206,7 @@ impl Observed {
 
     /// Who is on.
     pub(crate) fn players(&self) -> Players {
-        match &self.report {
-            Some(report) => match report.players {
-                protocol::Players::Unknown { since } => Players::Unknown { since },
-                known @ (protocol::Players::Nobody | protocol::Players::Some { .. }) => known.into(),
-            },
-            None => Players::Unknown { since: self.silent_since },
-        }
+        players_of(self.report.as_deref(), self.silent_since)
     }
 
     /// What the agent knows of what was announced.
@@ -270,6 +264,15 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             };
             Life::Starting { gives_up_at: moved_at + start_within }
         }
+    }
+}
+
+/// An agent does not count where there is no process, but nobody can be on what is not there.
+fn players_of(report: Option<&Report>, silent_since: Timestamp) -> Players {
+    match report.map(|report| (report.players, &report.server)) {
+        Some((protocol::Players::Unknown { since: _ }, protocol::Server::Absent)) => Players::Nobody,
+        Some((players, _)) => players.into(),
+        None => Players::Unknown { since: silent_since },
     }
 }
 

@@ -161,7 +161,7 @@ impl Restores {
                 (true, "Waiting", format!("{what} as soon as nothing else is under way"))
             }
             (None, None) => {
-                let text = "the copies are looked at when the server runs and its agent answers".to_owned();
+                let text = "the copies are looked at when the agent of its pod answers".to_owned();
                 (true, "Waiting", text)
             }
         })

@@ -158,7 +158,6 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
     .await;
 }
 
-/// What came of a request.
 #[tokio::test(flavor = "multi_thread")]
 async fn worlds_that_a_server_dies_of_are_replaced_by_a_copy_while_it_crashes_and_also_when_it_was_stopped_for_that() {
     in_a_world("dies-of-its-world", BEFORE, async |world| {
@@ -227,6 +226,7 @@ async fn taken(world: &World) -> String {
     taken.split_once(": ").unwrap().0.to_owned()
 }
 
+/// What came of a request.
 async fn over(server: &Server<'_>, asked: &str) -> RestoreHandled {
     until(&format!("something has come of `{asked}`"), AN_UPDATE, async || {
         let handled = server.object().await.status.unwrap_or_default().last_handled;

@@ -138,6 +138,12 @@ impl<'a> Moves<'a> {
         let decides =
             matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));
         self.must(!(decides && w.copy_is_asked()), "13 a person has named the copy, and is asked again");
+        let whole = !w.open && Some(w.template) == w.settled && Some(w.current) == w.settled && !w.foreign;
+        let stays_down = *step == Step::Wait(WaitingOn::ServerDown) && whole;
+        self.must(
+            !(stays_down && w.copy_is_asked()),
+            "13 a person has named the copy, and the server stays down without",
+        );
         let waits = matches!(step, Step::Wait(WaitingOn::Countdown { .. }));
         let left_alone = waits && w.forgot && w.agent == Agent::Answers;
         self.must(!left_alone, "1 the agent has died in the countdown, and players are left without another word");

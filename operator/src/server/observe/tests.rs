@@ -83,3 +83,22 @@ fn a_server_that_was_up_is_not_starting_whatever_its_process_says() {
     });
     assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR), Life::Down);
 }
+
+#[test]
+fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says_nothing() {
+    let counted = minute(3);
+    let said = |server: Value| {
+        let mut report = moved(5);
+        report.server = serde_json::from_value(server).unwrap();
+        report.players = protocol::Players::Unknown { since: counted };
+        players_of(Some(&report), minute(9))
+    };
+    assert_eq!(said(json!({"state": "absent"})), Players::Nobody);
+    for server in
+        [json!({"state": "starting", "progressAt": minute(5)}), json!({"state": "stopping", "since": minute(5)})]
+    {
+        assert_eq!(said(server), Players::Unknown { since: counted });
+    }
+    assert_eq!(players_of(Some(&moved(5)), minute(9)), Players::Nobody);
+    assert_eq!(players_of(None, minute(9)), Players::Unknown { since: minute(9) });
+}

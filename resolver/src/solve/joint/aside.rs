@@ -21,7 +21,7 @@ use crate::shelf::World;
 use crate::shelf::table::{Place, Seat, Tables};
 use crate::solve::meter::Meter;
 use crate::solve::set::IndexSet;
-use crate::solve::{Budget, GaveUp, decide as decide_alone};
+use crate::solve::{Budget, GaveUp, Limit, decide as decide_alone};
 
 /// What was decided about a group.
 pub(crate) struct Outcome<'a> {
@@ -125,7 +125,7 @@ pub(crate) fn decide_within<'a>(
     if let Some((party, settled)) = found {
         let sits: Vec<&Seat<'a>> =
             changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
-        let settled = heed(&sits, &left, &party, settled, meter, &mut heeded);
+        let settled = heed(&sits, &left, &party, settled, meter, &mut heeded)?;
         for (seat, &at) in left.iter().enumerate() {
             verdicts[at] = Verdict::Member(Choice {
                 paper: settled.papers[seat],
@@ -306,41 +306,49 @@ fn heed(
     settled: Settled,
     meter: &Meter,
     heeded: &mut [bool],
-) -> Settled {
+) -> Result<Settled, GaveUp> {
     let aside = (0..seats.len()).filter(|at| !left.contains(at));
     let bounds: Vec<Bounds> =
         aside.map(|at| (at, bounds(party, seats[at]))).filter(|(_, bounds)| !bounds.is_empty()).collect();
     if bounds.is_empty() {
-        return settled;
+        return Ok(settled);
     }
     let mut held = party.clone();
     held.papers = settled.papers.iter().map(|&paper| IndexSet::of([paper])).collect();
-    if let Some((_, settled)) = bounded(held.clone(), &bounds, meter) {
+    if let Some((_, settled)) = bounded(held.clone(), &bounds, meter)? {
         for (at, _) in &bounds {
             heeded[*at] = true;
         }
-        return settled;
+        return Ok(settled);
     }
     let mut best = settled;
     for bound in &bounds {
-        if let Some((party, settled)) = bounded(held.clone(), std::slice::from_ref(bound), meter) {
+        if let Some((party, settled)) = bounded(held.clone(), std::slice::from_ref(bound), meter)? {
             heeded[bound.0] = true;
             (held, best) = (party, settled);
         }
     }
-    best
+    Ok(best)
 }
 
 /// Per server that was set aside, the slots that it bounds and to what.
 type Bounds = (usize, Vec<(usize, IndexSet)>);
 
-/// The party within these bounds and the best for it, if there is any; when it was given up: without.
-fn bounded<'x, 'a>(mut party: Party<'x, 'a>, bounds: &[Bounds], meter: &Meter) -> Option<Found<'x, 'a>> {
+/// The party within these bounds and the best for it, if there is any; when it was given up: without. But not by time, or a slower machine
+/// would have another lock.
+fn bounded<'x, 'a>(
+    mut party: Party<'x, 'a>,
+    bounds: &[Bounds],
+    meter: &Meter,
+) -> Result<Option<Found<'x, 'a>>, GaveUp> {
     for (slot, bound) in bounds.iter().flat_map(|(_, bounds)| bounds) {
         party.slots[*slot].domain = party.slots[*slot].domain.intersection(bound);
     }
-    let settled = provider::solve(&party, meter).ok().flatten()?;
-    Some((party, settled))
+    match provider::solve(&party, meter) {
+        Ok(settled) => Ok(settled.map(|settled| (party, settled))),
+        Err(gave_up) if gave_up.limit == Limit::Time => Err(gave_up),
+        Err(_) => Ok(None),
+    }
 }
 
 /// What would work on a server that was set aside, per slot of the party: listed for the Paper that it runs, or running.

@@ -75,6 +75,8 @@ impl Moves<'_> {
         let is_due = if copy { w.wish == Wish::Asked } else { w.clock == Clock::Due };
         self.must(is_due || self.sleeper, "4 a second restart for one instant");
         self.must(!copy || !w.obeyed, "13 stopped for a copy that was put in place already");
+        let is_back = w.again.is_some_and(|again| again.copy && !again.of_now);
+        self.must(!(copy && is_back), "13 stopped for a copy once more, before what came for it has proven itself");
         self.check_stop(w, if copy { For::Copy } else { For::Restart }, Some(Rev::A), unasked);
         if copy {
             w.order_for_copy = w.settled;
