@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
 use resolver::explain::human::LONGEST_SUMMARY;
 use resolver::explain::{Explanation, human};
-use resolver::lock::LockedPlugin;
+use resolver::lock::{Lock, LockedPlugin};
 use resolver::request::{Request, VersionWish};
 use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve_fleet, resolve_within, why_not_within};
 
@@ -201,6 +201,12 @@ fn check(
             assert_eq!(checker::complaints(catalog, request, at, &resolution.lock), [""; 0], "{text}");
         }
     }
+    if let (true, Ok(Resolution { lock, .. })) = (expect.shows_lock, answer) {
+        let written = lock.to_json();
+        assert_eq!(&serde_json::from_str::<Lock>(&written).unwrap(), lock, "{written}");
+        text.push_str("\n-- its lock --\n");
+        text.push_str(&written);
+    }
     if let Some((missed, why)) = missed {
         assert_survives_json(&why);
         text.push_str("\n-- why not ");
@@ -282,14 +288,9 @@ const ROWS: [&str; 33] = [
     "D",
 ];
 
-/// Each row is cited: in the `why` of a scenario that shows it, or at the head of the tests of locks (this path) or of `adopt`, which
-/// no scenario writes.
-fn every_row_is_cited(path: &Path) -> datatest_stable::Result<()> {
+/// Each row is cited in the `why` of a scenario that shows it. (The path is that of this file: the harness asks for one.)
+fn every_row_is_cited(_: &Path) -> datatest_stable::Result<()> {
     let mut cited = String::new();
-    for tests in [path, &path.with_file_name("adopt.rs")] {
-        cited.push_str(std::fs::read_to_string(tests)?.lines().next().unwrap_or_default());
-        cited.push(' ');
-    }
     for file in scenario_files()? {
         let table: toml::Table = toml::from_str(&std::fs::read_to_string(file)?)?;
         cited.push_str(table["why"].as_str().unwrap());
@@ -304,5 +305,5 @@ fn every_row_is_cited(path: &Path) -> datatest_stable::Result<()> {
 datatest_stable::harness! {
     { test = scenario, root = "tests/scenarios", pattern = r"\.toml$" },
     { test = page_of_reasons, root = "../docs/reference", pattern = r"reasons-and-hints\.md$" },
-    { test = every_row_is_cited, root = "tests/cli", pattern = r"locks\.rs$" },
+    { test = every_row_is_cited, root = "tests", pattern = r"scenarios\.rs$" },
 }

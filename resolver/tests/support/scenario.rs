@@ -205,6 +205,9 @@ pub(crate) struct Expect {
     /// Projects that have to be fetched first.
     #[serde(default)]
     pub(crate) fetch: Vec<String>,
+    /// Show the lock below the answer, as `resolver lock` writes it.
+    #[serde(default)]
+    pub(crate) shows_lock: bool,
 }
 
 fn delay(text: Option<&str>) -> SignedDuration {
