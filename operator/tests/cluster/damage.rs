@@ -1,7 +1,6 @@
 //! Edge (writes). A server whose log tells of damage to its worlds: told, and the last copy from before stays.
 
 use crds::paper_mc_server::BackupStatus;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::manifests::{BEFORE, LOBBY, server_with_copies, viabackwards};
@@ -56,9 +55,7 @@ async fn a_log_that_tells_of_damage_is_told_and_copies_from_after_it_do_not_push
 
 /// Asks for a copy, and waits until there is one and what is too many has gone: its name, whether it is marked, and how many there are.
 async fn copy(world: &World, lobby: &Server<'_>) -> (String, bool, u32) {
-    #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
-    let asked = Timestamp::now().as_second().to_string();
-    world.annotate(LOBBY, &format!("nightshift.dev/backup-now={asked}")).await;
+    let asked = world.ask_for_a_copy(LOBBY).await;
     until("the request for a copy is served", A_START, async || {
         let status = lobby.object().await.status.unwrap_or_default();
         let served = status.last_handled.and_then(|handled| handled.backup_now);

@@ -1,7 +1,6 @@
 //! Edge (writes). Copies of a server that goes on running: because a person asks, and by the clock.
 
 use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger};
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::manifests::{BEFORE, LOBBY, server_with_copies, viabackwards};
@@ -20,10 +19,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
         lobby.order("build 1000").await;
         let witness = Witness::of(&lobby).await;
 
-        #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
-        let asked = Timestamp::now().as_second().to_string();
-        let annotation = format!("nightshift.dev/backup-now={asked}");
-        world.annotate(LOBBY, &annotation).await;
+        let asked = world.ask_for_a_copy(LOBBY).await;
         let note = world.note(LOBBY, "BackupTaken").await;
         assert!(note.contains("worlds, settings and plugins") && note.contains("while the server ran"), "{note}");
         let first = until("the status names the copy, and whose request it served", SOON, async || {
@@ -43,7 +39,7 @@ async fn a_running_server_is_copied_once_when_a_person_asks_and_then_by_the_cloc
 
         // What was served starts nothing, also when it is taken away and written again.
         world.annotate(LOBBY, "nightshift.dev/backup-now-").await;
-        world.annotate(LOBBY, &annotation).await;
+        world.annotate(LOBBY, &format!("nightshift.dev/backup-now={asked}")).await;
         world.look_again(LOBBY).await;
         assert_eq!(world.notes(LOBBY, "BackupTaken").await, [note]);
 

@@ -1,7 +1,6 @@
 //! Edge (writes). A world that comes back from a copy because a person asks for it, and only with the explicit word.
 
 use crds::paper_mc_server::{RestoreHandled, RestoreResult};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
@@ -11,7 +10,7 @@ use super::node::kill_9;
 use super::server::Server;
 use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::Witness;
-use super::world::{World, in_a_world};
+use super::world::in_a_world;
 
 const MARKER: &str = "/data/world/marker.txt";
 
@@ -24,7 +23,7 @@ async fn a_person_brings_a_world_back_from_a_copy_once_and_never_without_the_wor
         lobby.order("build 1000").await;
         lobby.put_file(MARKER, b"then").await;
 
-        let copy = taken(world).await;
+        let copy = world.first_copy(LOBBY).await;
         lobby.put_file(MARKER, b"now").await;
         lobby.seven_join().await;
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
@@ -167,7 +166,7 @@ async fn worlds_that_a_server_dies_of_are_replaced_by_a_copy_while_it_crashes_an
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         lobby.put_file(MARKER, b"then").await;
-        let copy = taken(world).await;
+        let copy = world.first_copy(LOBBY).await;
         let set = lobby.set().await;
 
         let before = lobby.dies_of_its_world().await;
@@ -215,15 +214,6 @@ impl Server<'_> {
         .await;
         pod
     }
-}
-
-/// A copy that a person asks for: its name.
-async fn taken(world: &World) -> String {
-    #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
-    let now = Timestamp::now().as_second().to_string();
-    world.annotate(LOBBY, &format!("nightshift.dev/backup-now={now}")).await;
-    let taken = world.note(LOBBY, "BackupTaken").await;
-    taken.split_once(": ").unwrap().0.to_owned()
 }
 
 /// What came of a request.

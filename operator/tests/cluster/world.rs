@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
 use futures::FutureExt as _;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::events::v1::Event;
@@ -166,6 +167,21 @@ impl World {
     /// Writes an annotation on a server, as `NAME=VALUE`, or takes it away, as `NAME-`.
     pub(super) async fn annotate(&self, server: &str, annotation: &str) {
         self.kubectl(&["annotate", "--overwrite", "papermcserver", server, annotation], "").await;
+    }
+
+    /// Asks for a copy of a server, as a person does: the request, which is now.
+    pub(super) async fn ask_for_a_copy(&self, server: &str) -> String {
+        #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
+        let asked = Timestamp::now().as_second().to_string();
+        self.annotate(server, &format!("nightshift.dev/backup-now={asked}")).await;
+        asked
+    }
+
+    /// The name of a copy that is taken because a person asks; of the first one that is.
+    pub(super) async fn first_copy(&self, server: &str) -> String {
+        self.ask_for_a_copy(server).await;
+        let taken = self.note(server, "BackupTaken").await;
+        taken.split_once(": ").unwrap().0.to_owned()
     }
 
     /// kubectl in this namespace; it has to succeed.
