@@ -18,7 +18,7 @@ demo-down: ## Remove what the demo made
 test: ## Everything that CI checks, the tests in a cluster too
 	dev/test
 
-soak: ## What is too long for `make test`: every three faults, a million histories, a thousand updates in storms
+soak: ## What is too long for `make test`: every three faults, a million histories, thousands of walks, a thousand updates in storms
 	dev/soak
 
 bench: ## Measure on frozen inputs, and how long players wait on a real node

@@ -28,6 +28,8 @@ pub(crate) enum AgentError {
     Refused { pod: String, what: &'static str, why: String },
     #[error("the clock of the node of pod `{pod}` is {}", in_words(*ahead))]
     ClocksDiffer { pod: String, ahead: i64 },
+    #[error("the agent of pod `{pod}` obeys an operator that led after this one (fence {by})")]
+    Deposed { pod: String, by: u64 },
     #[error("the agent of pod `{pod}` does not know of {what}: a newer one comes with the next restart of the server")]
     TooOld { pod: String, what: &'static str },
 }
@@ -41,6 +43,13 @@ impl AgentError {
                 format!("{self}, at most {SKEW_SECONDS} s are accepted: have both keep time by NTP"),
             )),
             Self::Refused { .. } => Some(("Refused", self.to_string())),
+            // Of one that leads: its Lease was made anew, and counts from the beginning.
+            Self::Deposed { .. } => Some((
+                "Refused",
+                format!(
+                    "{self}; if there is none, the Lease of the operator was made anew: delete the pod when nobody is on"
+                ),
+            )),
             Self::Silent { .. } | Self::TooOld { .. } => None,
         }
     }
@@ -177,8 +186,9 @@ impl Agent<'_> {
         }
         let pod = self.pod.to_owned();
         Err(match answer.json::<Refusal>().await {
-            Ok(Refusal { error: _, clock_ahead: Some(ahead) }) => AgentError::ClocksDiffer { pod, ahead },
-            Ok(Refusal { error: why, clock_ahead: None }) => AgentError::Refused { pod, what, why },
+            Ok(Refusal { fence: Some(by), .. }) => AgentError::Deposed { pod, by },
+            Ok(Refusal { clock_ahead: Some(ahead), .. }) => AgentError::ClocksDiffer { pod, ahead },
+            Ok(Refusal { error: why, clock_ahead: None, fence: None }) => AgentError::Refused { pod, what, why },
             Err(_) => AgentError::Refused { pod, what, why: format!("HTTP {status}") },
         })
     }

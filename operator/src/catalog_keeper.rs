@@ -68,6 +68,12 @@ impl CatalogKeeper {
         self.newest.borrow().clone()
     }
 
+    /// As if this had been read.
+    #[cfg(test)]
+    pub(crate) fn set(&self, snapshot: Arc<Snapshot>) {
+        self.newest.send_replace(Some(snapshot));
+    }
+
     /// Notes what a server asks for, and says whether that is something new. A project or a JAR of somebody's own that no reading
     /// was asked for yet is read soon, not at the next turn.
     pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {

@@ -1,13 +1,40 @@
 //! Edge (reads). The only place of the operator that reads a clock.
 
-use std::time::Instant;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
+
+#[cfg(test)]
+pub(crate) mod simulated;
 
 /// The time now, for decisions: passed down as an argument from here on.
 #[expect(clippy::disallowed_methods, reason = "this is the one file that may")]
 pub(crate) fn now() -> Timestamp {
+    #[cfg(test)]
+    if let Some(at) = simulated::wall() {
+        return at;
+    }
     Timestamp::now() + ahead()
+}
+
+/// Sleeps, by the clock that [`now`] reads.
+pub(crate) async fn sleep(length: Duration) {
+    #[cfg(test)]
+    if simulated::sleep(length) {
+        return;
+    }
+    tokio::time::sleep(length).await;
+}
+
+/// How long the process has run, as no change of the wall clock bends it.
+fn monotonic() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    #[cfg(test)]
+    if let Some(elapsed) = simulated::monotonic() {
+        return elapsed;
+    }
+    START.elapsed()
 }
 
 #[cfg(not(feature = "wrong-clock"))]
@@ -18,7 +45,7 @@ const fn ahead() -> SignedDuration {
 /// By how much the clock of this process is wrong: the kernel gives no container a wall clock of its own.
 #[cfg(feature = "wrong-clock")]
 fn ahead() -> SignedDuration {
-    static AHEAD: std::sync::LazyLock<SignedDuration> = std::sync::LazyLock::new(|| {
+    static AHEAD: LazyLock<SignedDuration> = LazyLock::new(|| {
         let seconds = std::env::var("NIGHTSHIFT_CLOCK_AHEAD_SECONDS").ok().and_then(|text| text.parse().ok());
         SignedDuration::from_secs(seconds.unwrap_or(0))
     });
@@ -28,21 +55,21 @@ fn ahead() -> SignedDuration {
 /// A stretch of time that a changed wall clock cannot bend: a process that slept must not carry out an old decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
-    started: Instant,
+    started: Duration,
     decided_at: Timestamp,
 }
 
 impl Stopwatch {
     /// Starts with a decision made at `decided_at`.
     pub(crate) fn start(decided_at: Timestamp) -> Self {
-        Self { started: Instant::now(), decided_at }
+        Self { started: monotonic(), decided_at }
     }
 
     /// Whether `instant` has passed, by the monotonic clock since the decision.
     pub(crate) fn is_past(&self, instant: Timestamp) -> bool {
         let allowed = instant.duration_since(self.decided_at);
-        match std::time::Duration::try_from(allowed) {
-            Ok(allowed) => self.started.elapsed() >= allowed,
+        match Duration::try_from(allowed) {
+            Ok(allowed) => monotonic().saturating_sub(self.started) >= allowed,
             Err(_) => true,
         }
     }

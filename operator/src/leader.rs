@@ -11,7 +11,7 @@ use kube::api::Api;
 use kube_lease_manager::{LeaseCreateMode, LeaseManagerBuilder};
 
 /// The Lease's name.
-const LEASE: &str = "nightshift-leader";
+pub(crate) const LEASE: &str = "nightshift-leader";
 /// A dead leader is replaced after this long, in seconds.
 const DURATION_SECONDS: u64 = 15;
 /// The leader renews this long before its time is up, in seconds.

@@ -38,6 +38,8 @@ mod revision;
 mod rush;
 mod secret;
 mod server;
+#[cfg(test)]
+mod simulation;
 mod solver;
 mod store;
 mod telemetry;

@@ -1,5 +1,6 @@
-//! Pure. What a process remembers between passes to spare requests. Nothing in it decides anything that a restart of
-//! the process would decide otherwise: all of it is read again from the cluster when it is not there.
+//! Pure. What a process remembers between passes to spare requests: all of it is read again from the cluster when it is not there. But for
+//! what an agent that is silent now has said before (`heard`), nothing in it decides anything that a restart of the process would decide
+//! otherwise.
 
 use std::collections::HashMap;
 use std::hash::Hash;

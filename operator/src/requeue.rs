@@ -89,25 +89,30 @@ impl Outcome {
 
 /// When to look at the object again.
 pub(crate) fn again(outcome: Outcome, now: Timestamp) -> Action {
-    match outcome {
-        Outcome::Settled | Outcome::Waiting { until: None } => Action::requeue(SETTLED),
-        Outcome::Acted => Action::requeue(AFTER_A_STEP),
-        Outcome::Under { until } => Action::requeue(until.map_or(DURING_AN_ACT, |at| left(at, now).min(DURING_AN_ACT))),
+    pause(outcome, now).map_or_else(Action::await_change, Action::requeue)
+}
+
+/// For how long it is left alone while nothing changes; None: until then.
+pub(crate) fn pause(outcome: Outcome, now: Timestamp) -> Option<Duration> {
+    Some(match outcome {
+        Outcome::Settled | Outcome::Waiting { until: None } => SETTLED,
+        Outcome::Acted => AFTER_A_STEP,
+        Outcome::Under { until } => until.map_or(DURING_AN_ACT, |at| left(at, now).min(DURING_AN_ACT)),
         Outcome::Counting { until } => {
             let left = left(until, now);
             let pause = (left / PART_OF_WHAT_IS_LEFT).clamp(DURING_AN_ACT, LONGEST_OF_A_COUNTDOWN);
-            Action::requeue(pause.min(left))
+            pause.min(left)
         }
         Outcome::Waiting { until: Some(at) } => {
             let left = left(at, now);
             let before = |ahead| left.checked_sub(ahead).filter(|rest| *rest > AFTER_A_STEP);
-            Action::requeue(before(AHEAD).or_else(|| before(AT_THE_LINE.unsigned_abs())).unwrap_or(left).min(LONGEST))
+            before(AHEAD).or_else(|| before(AT_THE_LINE.unsigned_abs())).unwrap_or(left).min(LONGEST)
         }
-        Outcome::Failed { blame: Blame::User, attempt: _ } => Action::await_change(),
+        Outcome::Failed { blame: Blame::User, attempt: _ } => return None,
         Outcome::Failed { blame: Blame::Cluster | Blame::Upstream, attempt } => {
-            Action::requeue(Duration::from_secs(1_u64 << attempt.min(8)).min(FAILURE_CAP))
+            Duration::from_secs(1_u64 << attempt.min(8)).min(FAILURE_CAP)
         }
-    }
+    })
 }
 
 /// Time left until `at`: never zero, so that a clock that is a hair early does not spin.

@@ -79,11 +79,16 @@ const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
 const NO_EULA: &str =
     "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
 
-/// One pass.
+/// One pass, for kube's runtime.
 pub(crate) async fn reconcile(
     server: Arc<PaperMCServer>,
     ctx: Arc<Context>,
 ) -> Result<Action, std::convert::Infallible> {
+    Ok(again(look(server, ctx).await, now()))
+}
+
+/// One pass.
+pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outcome {
     let namespace = server.namespace().unwrap_or_default();
     let name = server.name_any();
     let span = info_span!("server", ns = namespace, name, generation = server.metadata.generation);
@@ -104,6 +109,10 @@ pub(crate) async fn reconcile(
             Err(PassError::Act { step, source }) if source.is_of_an_old_look() => {
                 info!(step, "somebody was faster: it is looked at again");
                 Outcome::Acted
+            }
+            Err(error) if error.is_of_a_deposed() => {
+                warn!(error = %Chain(&error), "this process does not lead any more");
+                Outcome::Waiting { until: None }
             }
             Err(error) => {
                 if error.is_about_the_end() {
@@ -137,7 +146,7 @@ pub(crate) async fn reconcile(
     let held = ctx.store.counts();
     ctx.metrics.store_downloads.set(i64::try_from(held.downloads).unwrap_or(i64::MAX));
     ctx.metrics.store_hits.set(i64::try_from(held.hits).unwrap_or(i64::MAX));
-    Ok(again(outcome, now()))
+    outcome
 }
 
 /// Forgets a server that is gone. Mostly it is simply not there any more, and the end of its children tells so.

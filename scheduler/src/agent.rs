@@ -19,6 +19,7 @@ mod loaded;
 mod log;
 mod new_volume;
 mod observe;
+pub mod on_volume;
 mod plugin_data;
 pub mod settings;
 mod shared;

@@ -478,4 +478,14 @@ pub struct Refusal {
     /// Where the two clocks differ by more than is accepted: by how many seconds the agent's is ahead of the operator's; below 0, behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead: Option<i64>,
+    /// The fence of another operator that has taken over from the one who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
+}
+
+impl Refusal {
+    /// One for a reason that is only told.
+    pub fn because(error: impl Into<String>) -> Self {
+        Self { error: error.into(), clock_ahead: None, fence: None }
+    }
 }

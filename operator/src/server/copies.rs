@@ -4,20 +4,32 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::protocol::{BackupSeen, BackupsSeen, Report, RestoreOrder};
 use scheduler::seen::{DataVersion, World};
 
-use super::observe::{Observed, has_copies, keeps_data};
+use super::observe::{Observed, has_copies, keeps_data, was_started};
 
 /// The world, and what could bring it back.
 pub(crate) fn look_at_world(seen: &Observed) -> World {
     let settled_world = seen.facts.settled.map(|settled| settled.world);
-    let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
+    // A server that has opened the worlds, and on which somebody has played, has done so also while its agent is silent.
+    let world = seen.last_report().map(|report| &report.world);
+    let said = world.and_then(|world| world.floor.as_ref()).map(|floor| DataVersion(floor.data_version));
+    let floor = said.or_else(|| opened_unheard(seen)).or(settled_world);
     World {
-        floor: floor.map_or(settled_world.unwrap_or(DataVersion(0)), |floor| DataVersion(floor.data_version)),
-        whole: seen.report.as_ref().is_none_or(|report| report.world.whole),
+        floor: floor.unwrap_or(DataVersion(0)),
+        whole: world.is_none_or(|world| world.whole),
         backup: cold_copy(seen).and_then(|copy| copy.data_version).map(DataVersion),
-        // Who is not known to have stayed away has been there.
-        played_since: copies(seen).is_none_or(|copies| copies.played_since),
+        // Who was never known to have stayed away has been there. Who may have come since the last word is looked for by who puts it back.
+        played_since: last_of_copies(seen).is_none_or(|copies| copies.played_since),
         restore_ordered: restore_order(seen).is_none_or(|order| is_ordered(seen, &order)),
     }
+}
+
+/// The format to which a server of which nobody has heard may have brought the worlds: the kubelet has started it. Only where no copy could bring
+/// them back: else the init container that is ordered to looks for itself, and a start that failed early is gone back from.
+fn opened_unheard(seen: &Observed) -> Option<DataVersion> {
+    let is_unheard = seen.last_report().is_none();
+    let may_come_back = seen.settled.as_ref().is_some_and(|settled| has_copies(&settled.template));
+    let was_started = seen.pod.as_ref().is_some_and(was_started);
+    (is_unheard && !may_come_back && was_started).then(|| seen.pod_lock.as_ref().map(|lock| lock.world())).flatten()
 }
 
 /// Whether it is ordered already, however much was known then. What puts the worlds back puts back the plugins' data too.
@@ -50,6 +62,11 @@ fn step_back(seen: &Observed, can: fn(&PodTemplateSpec) -> bool) -> Option<(Stri
     (to != failed).then_some((to, failed))
 }
 
+/// What the agent says of the copies, or said last.
+fn last_of_copies(seen: &Observed) -> Option<&BackupsSeen> {
+    seen.last_report()?.backups.as_ref()
+}
+
 /// What the agent says of the copies.
 pub(crate) fn copies(seen: &Observed) -> Option<&BackupsSeen> {
     seen.report.as_ref()?.backups.as_ref()
@@ -60,7 +77,7 @@ pub(crate) fn copies(seen: &Observed) -> Option<&BackupsSeen> {
 pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
     let order = restore_order(seen)?;
     let settled = seen.facts.settled?.world;
-    let copy = copies(seen)?.last_of_worlds.as_ref()?;
+    let copy = last_of_copies(seen)?.last_of_worlds.as_ref()?;
     let opens = copy.data_version.is_some_and(|copied| DataVersion(copied) <= settled);
     (copy.before.as_ref() == Some(&order.failed) && opens).then_some(copy)
 }

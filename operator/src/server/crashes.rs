@@ -47,6 +47,30 @@ fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
     last_end(server_of(pod)?).filter(|ended| ended.exit_code != 0)
 }
 
+/// Whether a server's process stays, by the word of the kubelet, which needs no agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// It has not ended with an error, or has run for the time to settle since.
+    Stays,
+    /// It was started again, or is about to be; then it is known.
+    Unsettled { until: Timestamp },
+    /// It has ended with an error more than once, and does not run.
+    Ends,
+}
+
+/// What the kubelet says of the process in this pod.
+pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> Process {
+    let (Some(ended), Some(server)) = (crash_of(pod), server_of(pod)) else { return Process::Stays };
+    let running = server.state.as_ref().and_then(|state| state.running.as_ref());
+    let first = ended.finished_at.as_ref().filter(|_| server.restart_count == 0);
+    let since = running.map_or(first, |running| running.started_at.as_ref());
+    match since.map(|since| since.0 + settle) {
+        Some(until) if now < until => Process::Unsettled { until },
+        _ if running.is_some() => Process::Stays,
+        _ => Process::Ends,
+    }
+}
+
 /// `exit code 137 (OOMKilled)`
 pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
     let why = ended.reason.as_deref().filter(|reason| *reason != "Error");
@@ -127,6 +151,26 @@ mod tests {
             }]},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn the_kubelet_knows_without_an_agent_whether_a_process_stays() {
+        let settle = SignedDuration::from_mins(1);
+        let with = |restarts: u32, state: &Value, exit: i32| {
+            let mut pod = serde_json::to_value(pod("a", &crashed(10))).unwrap();
+            let server = &mut pod["status"]["containerStatuses"][0];
+            (server["restartCount"], server["state"]) = (json!(restarts), state.clone());
+            server["lastState"]["terminated"]["exitCode"] = json!(exit);
+            serde_json::from_value::<Pod>(pod).unwrap()
+        };
+        let (waits, runs) = (json!({"waiting": {}}), json!({"running": {"startedAt": at(14).to_string()}}));
+        let just_before = |minute| at(minute) - SignedDuration::from_secs(1);
+        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), Process::Ends);
+        assert_eq!(process_of(&with(4, &runs, 1), settle, just_before(15)), Process::Unsettled { until: at(15) });
+        assert_eq!(process_of(&with(4, &runs, 1), settle, at(15)), Process::Stays);
+        assert_eq!(process_of(&with(0, &waits, 1), settle, just_before(11)), Process::Unsettled { until: at(11) });
+        assert_eq!(process_of(&with(0, &waits, 1), settle, at(11)), Process::Ends, "nobody has started it again");
+        assert_eq!(process_of(&with(3, &waits, 0), settle, at(14)), Process::Stays, "by a person");
     }
 
     fn crashed(minute: i64) -> Value {

@@ -2,6 +2,7 @@
 
 use super::record::RecordError;
 use super::{apply, files, observe, rollout};
+use crate::agent_client::AgentError;
 use crate::requeue::Blame;
 use crate::solver;
 
@@ -41,6 +42,17 @@ impl PassError {
         })
     }
 
+    /// Another operator leads by now: what this one knows is old, and must not even be written into a status.
+    pub(super) fn is_of_a_deposed(&self) -> bool {
+        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        causes.any(|error| match (error.downcast_ref::<AgentError>(), error.downcast_ref::<rollout::ActError>()) {
+            (Some(error), _) | (_, Some(rollout::ActError::Agent(error))) => {
+                matches!(error, AgentError::Deposed { .. })
+            }
+            (None, _) => false,
+        })
+    }
+
     /// Nothing has been decided yet: what the spec leads to could not be found out, or not be brought to the cluster.
     pub(super) fn is_before_the_step(&self) -> bool {
         match self {
@@ -76,6 +88,15 @@ mod tests {
     fn garbled() -> RecordError {
         let source = serde_json::from_str::<bool>("?").unwrap_err();
         RecordError::Garbled { name: "lobby-lock-1".to_owned(), source }
+    }
+
+    #[test]
+    fn who_does_not_lead_any_more_is_known_however_the_agent_was_asked() {
+        let deposed = || AgentError::Deposed { pod: "lobby-0".to_owned(), by: 8 };
+        assert!(PassError::Observe(observe::ObserveError::Deposed(deposed())).is_of_a_deposed());
+        assert!(PassError::Act { step: "announce", source: deposed().into() }.is_of_a_deposed());
+        let refused = AgentError::Refused { pod: "lobby-0".to_owned(), what: "a report", why: "no".to_owned() };
+        assert!(!PassError::Act { step: "announce", source: refused.into() }.is_of_a_deposed());
     }
 
     #[test]

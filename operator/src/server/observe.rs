@@ -26,9 +26,10 @@ use super::build::secret::{AGENT_KEY, secret_name};
 use super::build::stateful_set::door;
 use super::check::CheckedServer;
 use super::record::{self, LockRecord, RecordError, SettledRecord};
-use crate::agent_client::Agent;
+use crate::agent_client::{Agent, AgentError};
 use crate::context::Context;
 use crate::k8s::labels;
+use crate::leader::{LEASE, Standing};
 use crate::memory::{Heard, HistoryEntry, KnownKey, was_lately};
 use crate::revision::{revision_of, template_of};
 
@@ -59,6 +60,9 @@ pub(crate) enum ObserveError {
     },
     #[error("Secret `{name}` holds no usable `{AGENT_KEY}`; delete the Secret and a new one is made")]
     Key { name: String },
+    /// It is not for us to say what happens here any more. To take such an agent for a silent one would be to act without asking.
+    #[error("nothing is done about a server whose agent obeys another operator")]
+    Deposed(#[source] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -80,6 +84,8 @@ pub(crate) struct Observed {
     pub(crate) key: Option<Key>,
     /// What the agent said in this pass, and since when it has been silent otherwise.
     pub(crate) report: Option<Arc<Report>>,
+    /// What it said last, as far as this process has heard it.
+    pub(crate) heard: Option<Arc<Report>>,
     pub(crate) silent_since: Timestamp,
     /// Why the agent, which is there, gave no report: a reason, and it in words.
     pub(crate) refusal: Option<(&'static str, String)>,
@@ -115,8 +121,8 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         None => None,
     };
     let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
-    let Asked { report, silent_since, refusal } = match (&pod, &key) {
-        (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await,
+    let Asked { report, heard, silent_since, refusal } = match (&pod, &key) {
+        (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await?,
         _ => Asked::in_vain(now),
     };
     if report.is_none() {
@@ -148,6 +154,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         settled_lock,
         key,
         report,
+        heard,
         silent_since,
         refusal,
         orders,
@@ -155,6 +162,12 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
 }
 
 impl Observed {
+    /// What the agent of this pod said now, or said last while it is silent: for what is never taken back while a pod lives, such as that its
+    /// server has opened the worlds.
+    pub(crate) fn last_report(&self) -> Option<&Report> {
+        self.report.as_deref().or(self.heard.as_deref())
+    }
+
     /// The pod in the words of the rollout.
     pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<seen::Pod> {
         let pod = self.pod.as_ref()?;
@@ -286,6 +299,12 @@ pub(crate) fn server_of(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.container_statuses.iter().flatten().find(|container| container.name == SERVER_CONTAINER)
 }
 
+/// Whether the server's process has run in this pod, by the kubelet's word.
+pub(crate) fn was_started(pod: &Pod) -> bool {
+    let runs = |server: &ContainerStatus| server.state.as_ref().is_some_and(|state| state.running.is_some());
+    server_of(pod).is_some_and(|server| runs(server) || last_end(server).is_some())
+}
+
 /// Whether pods of this template keep plugins' data, and put them back.
 pub(crate) fn keeps_data(template: &PodTemplateSpec) -> bool {
     let containers = template.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
@@ -411,39 +430,46 @@ async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) ->
 /// What came of asking an agent.
 struct Asked {
     report: Option<Arc<Report>>,
+    heard: Option<Arc<Report>>,
     silent_since: Timestamp,
     refusal: Option<(&'static str, String)>,
 }
 
 impl Asked {
     fn in_vain(silent_since: Timestamp) -> Self {
-        Self { report: None, silent_since, refusal: None }
+        Self { report: None, heard: None, silent_since, refusal: None }
     }
 }
 
+/// Whether this process leads, as the Lease itself says.
+async fn leads(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
+    let (namespace, identity) = (ctx.config.namespace.clone(), ctx.config.identity.clone());
+    let standing = Standing { namespace, identity, fence: ctx.fence };
+    standing.is_held(&ctx.client, now).await.map_err(read("Lease", LEASE))
+}
+
 /// Asks the agent and remembers since when it has been silent. Silence is no error: it is seen as [`Players::Unknown`].
-async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Asked {
+async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<Asked, ObserveError> {
     let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
-        return Asked::in_vain(now);
+        return Ok(Asked::in_vain(now));
     };
-    let heard = ctx.memory.heard.get(&uid.to_owned());
-    let silent_since = heard.as_ref().map_or(now, |heard| heard.at);
+    let Heard { at: silent_since, report: heard } =
+        ctx.memory.heard.get(&uid.to_owned()).unwrap_or(Heard { at: now, report: None });
     let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else {
-        return Asked::in_vain(silent_since);
+        return Ok(Asked { heard, ..Asked::in_vain(silent_since) });
     };
     let agent = Agent { http: &ctx.http, pod: name, address, pod_uid: uid, key, fence: ctx.fence };
     match agent.report().await {
         Ok(report) => {
-            let report = Arc::new(report);
-            ctx.memory.heard.put(uid.to_owned(), Heard { at: now, report: Some(report.clone()) });
-            Asked { report: Some(report), silent_since: now, refusal: None }
+            let report = Some(Arc::new(report));
+            ctx.memory.heard.put(uid.to_owned(), Heard { at: now, report: report.clone() });
+            Ok(Asked { heard: report.clone(), report, silent_since: now, refusal: None })
         }
+        Err(error @ AgentError::Deposed { .. }) if !leads(ctx, now).await? => Err(ObserveError::Deposed(error)),
         Err(error) => {
             tracing::debug!(pod = name, error = %crate::chain::Chain(&error), "the agent gave no report");
-            ctx.memory
-                .heard
-                .put(uid.to_owned(), Heard { at: silent_since, report: heard.and_then(|heard| heard.report) });
-            Asked { refusal: error.refusal(), ..Asked::in_vain(silent_since) }
+            ctx.memory.heard.put(uid.to_owned(), Heard { at: silent_since, report: heard.clone() });
+            Ok(Asked { refusal: error.refusal(), heard, ..Asked::in_vain(silent_since) })
         }
     }
 }

@@ -22,6 +22,7 @@ use super::change::{Change, changes};
 use super::check::CheckedServer;
 use super::consent::{Consent, whole_second};
 use super::copies::{data_ordered, look_at_world};
+use super::crashes::{Process, process_of};
 use super::drain::Drain;
 use super::follows::{Follows, Waits};
 use super::hot_copies::HotCopies;
@@ -455,6 +456,7 @@ fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Ti
         baseline: seen.settled.as_ref().map_or(&NOTHING_KNOWN, |record| &record.baseline),
         settle,
         began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
+        process: seen.pod.as_ref().map_or(Process::Stays, |pod| process_of(pod, settle, now)),
     };
     prove(seen.report.as_deref(), &expected, now)
 }

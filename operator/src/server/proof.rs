@@ -11,6 +11,8 @@ pub(crate) use baseline::{Baseline, count_enabled};
 use baseline::{Was, names};
 use loaded::Missing;
 
+use super::crashes::Process;
+
 /// How long after a server's first answer its plugins, worlds and datapacks may stay unread before the proof ends as unproven.
 const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 /// How long a proof may take in all, from its beginning: a server that crash-loops after its first Ready has no
@@ -29,6 +31,8 @@ pub(crate) struct Expected<'a> {
     pub(crate) settle: SignedDuration,
     /// When the pod started, or when somebody stopped the server in it.
     pub(crate) began: Timestamp,
+    /// Of the server, by the word of the kubelet.
+    pub(crate) process: Process,
 }
 
 /// A verdict with what it rests on, for people.
@@ -54,7 +58,17 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     let unproven = |problem: &str| Proof { verdict: Verdict::Unproven, problem: problem.to_owned() };
 
     let Some(report) = report else {
-        return if now < ends { pending(ends) } else { unproven("the agent does not answer") };
+        if now < ends {
+            return pending(ends);
+        }
+        return match expected.process {
+            Process::Stays => unproven("the agent does not answer"),
+            Process::Unsettled { until } => pending(until),
+            // That can be read without an agent.
+            Process::Ends => failed(
+                "the server's process ends with an error again and again, and its agent does not answer".to_owned(),
+            ),
+        };
     };
     let Server::Up { since, answered_at: _, minecraft, build, plugins } = &report.server else {
         return if now < ends { pending(ends) } else { failed("the server does not stay up".to_owned()) };

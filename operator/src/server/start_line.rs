@@ -11,7 +11,7 @@ use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::report::status_before;
-use crate::clock::now;
+use crate::clock::{now, sleep};
 use crate::context::Context;
 use crate::controllers::what_is_asked;
 use crate::requeue::AT_THE_LINE;
@@ -60,7 +60,7 @@ pub(super) async fn stand(
             // The clock was set back: nobody stands here for an hour.
             return None;
         }
-        tokio::time::sleep(left.unsigned_abs()).await;
+        sleep(left.unsigned_abs()).await;
         at = now();
     }
     let asked_now = ctx.servers.get(&ObjectRef::from_obj(server));

@@ -57,5 +57,5 @@ async fn file(State(store): State<Arc<Store>>, Path((algorithm, hex)): Path<(Str
 }
 
 fn refuse(status: StatusCode, error: String) -> Response {
-    (status, Json(Refusal { error, clock_ahead: None })).into_response()
+    (status, Json(Refusal::because(error))).into_response()
 }

@@ -12,13 +12,12 @@ use axum::routing::{any, get};
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
+use super::on_volume::OnVolume;
 use super::shared::Shared;
 use super::{Chain, announce, clock, hot_copy, loaded, stage};
 use crate::protocol::signature::{Headers, Received, Refused, verify};
 use crate::protocol::{Announce, CallOff, FileSet, HotCopy, Players, Refusal, Save, Saved};
 use crate::rcon::{Online, text};
-use crate::staging::drift::unmanaged;
-use crate::world::Worlds;
 
 /// For `minecraft:list`. Longer than a tick stall.
 const LIST: Duration = Duration::from_secs(20);
@@ -119,19 +118,17 @@ fn check(shared: &Shared, method: &Method, uri: &Uri, headers: &HeaderMap, body:
             Refused::Malformed(_) => StatusCode::BAD_REQUEST,
             Refused::Signature | Refused::Skew { .. } | Refused::BeforeStart => StatusCode::UNAUTHORIZED,
         };
-        let clock_ahead = if let Refused::Skew { away } = refused { Some(away) } else { None };
-        Box::new((status, Json(Refusal { error: refused.to_string(), clock_ahead })).into_response())
+        Box::new((status, Json(refused.told())).into_response())
     })
 }
 
 async fn report(shared: &Arc<Shared>) -> Response {
     let task = Arc::clone(shared);
     let report = tokio::task::spawn_blocking(move || {
-        let worlds = Worlds::read(&task.settings.data).map_err(|error| Chain(&error).to_string())?;
-        let manifest = task.volume.manifest().map_err(|error| Chain(&error).to_string())?;
-        let unmanaged = unmanaged(&task.volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?;
-        let jars = task.strangers.look(&task.volume, &unmanaged);
-        Ok(task.report(clock::now(), &worlds, manifest.map(|manifest| manifest.lock), unmanaged, jars))
+        // Before the copies are listed: one that ends meanwhile is still told as under way, and not as done without being there.
+        let beside = task.beside_copies();
+        let found = OnVolume::read(&task.volume, task.settings.backups.as_deref())?;
+        Ok(task.report(clock::now(), found, beside))
     });
     match report.await.unwrap_or_else(|error| Err(error.to_string())) {
         Ok(report) => Json(report).into_response(),
@@ -189,5 +186,5 @@ fn with_body<T: DeserializeOwned>(body: &[u8], act: impl FnOnce(T) -> Result<Res
 }
 
 fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
-    (status, Json(Refusal { error: error.into(), clock_ahead: None })).into_response()
+    (status, Json(Refusal::because(error))).into_response()
 }

@@ -62,7 +62,7 @@ enum Prepared {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("could not copy the agent to `{path}`")]
-    CopySelf {
+    Hook {
         path: String,
         #[source]
         source: io::Error,
@@ -179,7 +179,7 @@ impl Prepared {
 }
 
 async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<Prepared, Error> {
-    copy_self(&settings.shared.join("agent"))?;
+    place_hook(&settings.hook, &settings.shared.join("agent"))?;
     let set = read_files(&settings.files)?;
     let volume = Volume::new(&settings.data);
     let worlds = lock_worlds(&settings.data, locks).await?;
@@ -268,16 +268,16 @@ fn say_restored(restored: Option<&Restored>) {
     }
 }
 
-/// Puts this very program where the server's container finds it as its preStop hook. The server runs it as its own user, so everybody
-/// may run it and nobody may write it.
-fn copy_self(target: &Path) -> Result<(), Error> {
+/// Puts a program, mostly this very one, where the server's container finds it as its preStop hook. The server runs it as its own user, so
+/// everybody may run it and nobody may write it.
+fn place_hook(program: &Path, target: &Path) -> Result<(), Error> {
     let copy = || {
         let beside = target.with_extension("new");
-        fs::copy("/proc/self/exe", &beside)?;
+        fs::copy(program, &beside)?;
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o555))?;
         fs::rename(&beside, target)
     };
-    copy().map_err(|source| Error::CopySelf { path: target.display().to_string(), source })
+    copy().map_err(|source| Error::Hook { path: target.display().to_string(), source })
 }
 
 fn read_files(path: &Path) -> Result<FileSet, Error> {

@@ -31,6 +31,9 @@ pub struct Init {
     /// Whether the server gets any RCON.
     #[arg(long, env = "NIGHTSHIFT_RCON_ENABLED", default_value_t = true, action = clap::ArgAction::Set)]
     pub rcon_enabled: bool,
+    /// The program that the server's container finds in the shared directory, as its preStop hook: this one.
+    #[arg(long, default_value = "/proc/self/exe")]
+    pub hook: PathBuf,
     /// Where the kubelet looks for the last words of a container.
     #[arg(long, default_value = "/dev/termination-log")]
     pub termination_log: PathBuf,

@@ -12,21 +12,19 @@ use tracing::warn;
 use super::desk::Desk;
 use super::fetch::Fetcher;
 use super::hot_copy::Copying;
+use super::on_volume::OnVolume;
 use super::watch::Witness;
-use super::{Chain, clock, copies, damage, settings};
+use super::{Chain, clock, damage, settings};
 use crate::protocol::damage::DamageTold;
 use crate::protocol::loaded::Loaded;
 use crate::protocol::signature::Guard;
 use crate::protocol::sizes::Sizes;
-use crate::protocol::{
-    Announce, BackupsSeen, HotCopySeen, LastStop, PluginSeen, Report, Server, Staging, UnmanagedJar,
-};
+use crate::protocol::{Announce, BackupsSeen, HotCopySeen, LastStop, PluginSeen, Report, Server, Staging};
 use crate::rcon::Console;
+use crate::staging::Volume;
 use crate::staging::drift::Drift;
 use crate::staging::store::Store;
 use crate::staging::strangers::Strangers;
-use crate::staging::{Volume, read_record};
-use crate::world::Worlds;
 use crate::world::damage::DamageLog;
 
 /// Shared by all tasks of one sidecar.
@@ -156,29 +154,22 @@ impl Shared {
         })
     }
 
-    /// The copies, read now; None on a server that takes none.
-    fn backups(&self) -> Option<BackupsSeen> {
-        let backups = self.settings.backups.as_ref()?;
-        let (hot, sizes) = {
-            let state = self.state();
-            (state.hot.clone(), state.sizes)
-        };
-        Some(BackupsSeen { hot, sizes, ..copies::look(backups, &self.volume) })
+    /// What only the agent knows of its copies.
+    pub(super) fn beside_copies(&self) -> (Option<HotCopySeen>, Option<Sizes>) {
+        let state = self.state();
+        (state.hot.clone(), state.sizes)
     }
 
-    /// The report, with what was just read from the volume.
+    /// The report, with what was just read from the volume. Waits for the disk.
     pub(super) fn report(
         &self,
         now: Timestamp,
-        worlds: &Worlds,
-        lock: Option<String>,
-        unmanaged: Vec<String>,
-        unmanaged_jars: Vec<UnmanagedJar>,
+        found: OnVolume,
+        (hot, sizes): (Option<HotCopySeen>, Option<Sizes>),
     ) -> Report {
-        let (backups, damage) = (self.backups(), self.damage());
-        let plugin_data = crate::plugin_data::last(&self.volume);
-        let replaced = crate::staging::replaced::replaced(&self.volume);
-        let new_volume = read_record(&self.volume.new_volume_path()).unwrap_or(None);
+        let unmanaged_jars = self.strangers.look(&self.volume, &found.unmanaged);
+        let damage = self.damage();
+        let OnVolume { world, lock, unmanaged, replaced, backups, plugin_data, new_volume } = found;
         let state = self.state();
         let server = match state.witness.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
@@ -200,13 +191,13 @@ impl Shared {
             replaced,
             staged: state.staged.clone(),
             staging: state.staging.clone(),
-            world: worlds.seen(),
+            world,
             loaded: state.start.loaded.clone(),
             damage,
             last_stop: state.last_stop.clone(),
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),
-            backups,
+            backups: backups.map(|backups| BackupsSeen { hot, sizes, ..backups }),
             plugin_data,
             new_volume,
         }

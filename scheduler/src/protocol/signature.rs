@@ -11,6 +11,8 @@ use hmac::{Hmac, Mac};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
+use super::Refusal;
+
 /// Header with the time of signing, in seconds since 1970.
 pub const TIME_HEADER: &str = "x-nightshift-time";
 /// Header with a value that the signer uses once: 16 to 64 letters or digits.
@@ -168,6 +170,15 @@ pub enum Refused {
         /// The highest that was seen.
         seen: u64,
     },
+}
+
+impl Refused {
+    /// As it is answered.
+    pub fn told(&self) -> Refusal {
+        let clock_ahead = if let Self::Skew { away } = self { Some(*away) } else { None };
+        let fence = if let Self::Fenced { got: _, seen } = self { Some(*seen) } else { None };
+        Refusal { error: self.to_string(), clock_ahead, fence }
+    }
 }
 
 /// Accepts a request for the pod `pod_uid`, or says why not. Only an accepted request changes `guard`.

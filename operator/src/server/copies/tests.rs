@@ -47,6 +47,7 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
         settled_lock: Some(record("a", "1.21.10", 4556)),
         key: None,
         report: Some(Arc::new(report)),
+        heard: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
         orders: Orders::default(),
@@ -104,6 +105,34 @@ fn whoever_may_have_played_has_played() {
     assert!(order.unless_played, "the init container looks for itself");
     silent.orders.back = Some(RestoreOrder { unless_played: false, ..order });
     assert!(look_at_world(&silent).restore_ordered, "what was ordered when the agent spoke stands");
+}
+
+#[test]
+fn what_an_agent_has_said_of_the_worlds_counts_when_it_falls_silent() {
+    let mut silent = seen(true, &copy("a", "b", true));
+    silent.heard = silent.report.take();
+    let world = look_at_world(&silent);
+    assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))), "they were opened");
+    assert!(world.played_since, "it was said that somebody has played");
+    let mut silent = seen(true, &copy("a", "b", false));
+    silent.heard = silent.report.take();
+    assert!(!look_at_world(&silent).played_since, "nobody has, as far as is known");
+    assert!(restore_order(&silent).unwrap().unless_played, "and the init container looks for itself");
+}
+
+#[test]
+fn worlds_that_nobody_has_heard_of_are_taken_for_opened_where_no_copy_could_bring_them_back() {
+    let started = json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [{
+        "name": "papermc", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}},
+    }]}});
+    let unheard = |copies, pod: &Value| {
+        let mut seen = seen(copies, &json!(null));
+        (seen.report, seen.pod) = (None, serde_json::from_value(pod.clone()).unwrap());
+        look_at_world(&seen).floor
+    };
+    assert_eq!(unheard(false, &started), DataVersion(4671));
+    assert_eq!(unheard(true, &started), DataVersion(4556), "who is ordered to put them back looks for itself");
+    assert_eq!(unheard(false, &json!({"metadata": {"name": "lobby-0"}})), DataVersion(4556), "its server has not run");
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub(crate) fn seen(writes: bool, backups: &Value) -> Observed {
         settled_lock: None,
         key: None,
         report: Some(Arc::new(report)),
+        heard: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
         orders: Orders::default(),

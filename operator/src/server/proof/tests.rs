@@ -72,9 +72,33 @@ fn baseline(enabled: &[&str], unread: &[&str]) -> Baseline {
     Baseline { enabled: owned(enabled), unread: owned(unread), worlds: None, datapacks: None }
 }
 
+#[test]
+fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
+    let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
+    let settle = SignedDuration::from_secs(60);
+    let stays =
+        Expected { files: &files, before: None, baseline: &known, settle, began: at(90), process: Process::Stays };
+    let ends = Expected { process: Process::Ends, ..stays };
+    let over = at(90) + ENDS_WITHIN;
+    assert_eq!(prove(None, &stays, over).verdict, Verdict::Unproven);
+    assert_eq!(prove(None, &ends, over).verdict, Verdict::Failed);
+    let until = over + settle;
+    let again = Expected { process: Process::Unsettled { until }, ..stays };
+    assert_eq!(prove(None, &again, over).verdict, Verdict::Pending { until }, "it was started again");
+    let before = prove(None, &ends, over - SignedDuration::from_secs(1));
+    assert_eq!(before.verdict, Verdict::Pending { until: over }, "it may get well, and the agent may speak");
+}
+
 fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baseline, now: i64) -> Proof {
     let files = files(&["ViaVersion", "Shop"]);
-    let expected = Expected { files: &files, before, baseline, settle: SignedDuration::from_secs(60), began: at(90) };
+    let expected = Expected {
+        files: &files,
+        before,
+        baseline,
+        settle: SignedDuration::from_secs(60),
+        began: at(90),
+        process: Process::Stays,
+    };
     prove(report, &expected, at(now))
 }
 
@@ -372,7 +396,14 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
 
     let files = files(&["ViaVersion", "Shop"]);
     let settle = SignedDuration::from_secs(5);
-    let expected = Expected { files: &files, before: Some(&files), baseline: &known, settle, began: at(90) };
+    let expected = Expected {
+        files: &files,
+        before: Some(&files),
+        baseline: &known,
+        settle,
+        began: at(90),
+        process: Process::Stays,
+    };
     let soon = prove(Some(&unread), &expected, at(110));
     assert_eq!(soon.verdict, Verdict::Pending { until: at(160) }, "they are read a while after the plugins");
     let nothing = Baseline::default();

@@ -76,6 +76,7 @@ fn seen(backups: &Value) -> Observed {
         settled_lock: Some(record("a", "1.21.10", 4556)),
         key: None,
         report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
+        heard: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
         orders: Orders::default(),

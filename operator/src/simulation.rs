@@ -1,0 +1,122 @@
+//! Edge (writes). The real passes, the real plan and the real init container, in a small world: an API server in memory, a controller and a kubelet as measured,
+//! a server that keeps what its players build, agents over HTTP, and clocks that the walk moves. What goes wrong is drawn by a number, and
+//! comes again with it.
+//!
+//! What must be true stands in [`rules`], [`game`] and [`controller`]: no world opened by an older Minecraft, no mixture of sets, no block lost
+//! that was saved, nobody stopped who was not told in time, nothing outside of the windows, one stop for a revision, no start ended before its
+//! deadline, nothing tried again that has failed, and each walk ends at rest or where a person has to decide.
+
+mod agent;
+mod api;
+mod controller;
+mod faults;
+mod game;
+mod objects;
+mod operator;
+mod pod;
+mod releases;
+mod rules;
+mod scenario;
+mod shared;
+mod walk;
+mod world;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::ops::Range;
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
+
+use walk::{Walked, walk};
+
+/// All walks together.
+#[derive(Default)]
+struct Found {
+    passes: u32,
+    faults: u32,
+    ends: BTreeMap<String, u32>,
+    /// What broke, with the first walk that shows it.
+    broken: BTreeMap<String, (u64, Vec<String>)>,
+}
+
+impl Found {
+    fn add(&mut self, number: u64, walked: Walked) {
+        let Walked { story, broken, passes, faults, end } = walked;
+        println!("{number}: {passes} passes, {faults} faults, {end}");
+        self.passes += passes;
+        self.faults += faults;
+        *self.ends.entry(end).or_default() += 1;
+        for what in broken {
+            let first = self.broken.entry(what).or_insert_with(|| (number, story.clone()));
+            if number < first.0 {
+                *first = (number, story.clone());
+            }
+        }
+    }
+}
+
+/// An address of the loopback for each walk of this process: agents listen there, at their one port.
+fn address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let [_, high, low, _] = (NEXT.fetch_add(1, Ordering::Relaxed) << 8).to_be_bytes();
+    // Another test process of this machine has others.
+    let process = 64 + u8::try_from(std::process::id() % 64).expect("below 64");
+    Ipv4Addr::new(127, process, high, low)
+}
+
+fn walk_one(number: u64) -> Walked {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(walk(number, address()))
+}
+
+/// Walks them on all cores: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_WALK=82` walks that one
+/// alone, `80..90` those.
+fn walk_all(numbers: Range<u64>) -> Found {
+    let numbers = std::env::var("NIGHTSHIFT_WALK").map_or(numbers, |text| asked(&text));
+    let (next, found) = (AtomicU64::new(numbers.start), Mutex::new(Found::default()));
+    let walk_on = || {
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && number < numbers.end
+        {
+            // One that panics tells its number too.
+            let walked = catch_unwind(|| walk_one(number)).unwrap_or_else(|_| Walked::panicked());
+            found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..available_parallelism().map_or(1, usize::from) {
+            scope.spawn(walk_on);
+        }
+    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("{} passes, {} faults; {:?}", found.passes, found.faults, found.ends);
+    for (what, (number, story)) in &found.broken {
+        println!("BROKEN in walk {number}: {what}\n    {}", story.join("\n    "));
+    }
+    let broken: Vec<_> = found.broken.iter().map(|(what, (number, _))| (what, number)).collect();
+    assert!(broken.is_empty(), "{broken:?}");
+    found
+}
+
+fn asked(text: &str) -> Range<u64> {
+    let number = |text: &str| text.parse::<u64>().expect("NIGHTSHIFT_WALK is a number, or two with `..` between them");
+    match text.split_once("..") {
+        Some((from, to)) => number(from)..number(to),
+        None => number(text)..number(text) + 1,
+    }
+}
+
+#[test]
+fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
+    let found = walk_all(0..60);
+    // Walks in which nothing happens prove nothing.
+    assert!(std::env::var_os("NIGHTSHIFT_WALK").is_some() || found.faults > 200, "{}", found.faults);
+}
+
+#[test]
+#[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored walks"]
+fn nothing_breaks_in_thousands_of_walks() {
+    walk_all(0..5_000);
+}

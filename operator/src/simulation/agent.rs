@@ -1,0 +1,323 @@
+//! Edge (writes). The agent beside the server, as the operator meets it: over HTTP, with signatures, and with what the real agent reads from the
+//! volume. What the real one learns from the server by ping and console comes from the world here, in the world's time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper_util::rt::TokioIo;
+use jiff::{SignedDuration, Timestamp};
+use scheduler::agent::fetch::Fetcher;
+use scheduler::agent::on_volume::OnVolume;
+use scheduler::agent::watch::{Look, Pinged, Witness};
+use scheduler::ping::Answer;
+use scheduler::protocol::loaded::{AtStart, Loaded};
+use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
+use scheduler::protocol::{
+    Announce, CallOff, File, FileSet, PORT, Players, PluginSeen, Report, Save, Saved, Server, Staging,
+};
+use scheduler::staging::Volume;
+use scheduler::staging::hash::Known;
+use scheduler::staging::store::Store;
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use super::pod::{Phase, Pod};
+use super::scenario::Fate;
+use super::shared::{Mishap, Shared};
+use super::world::World;
+use crate::clock::{now, simulated};
+
+/// What the agent of a pod has in memory, and what players have heard from it.
+#[derive(Debug)]
+pub(super) struct Mind {
+    key: Key,
+    guard: Guard,
+    witness: Witness,
+    /// It answers from then on; None: it has not been started.
+    pub(super) answers_from: Option<Timestamp>,
+    /// When an answer of it arrived last.
+    pub(super) answered_at: Option<Timestamp>,
+    announced: Option<Announce>,
+    staged: Vec<String>,
+    pub(super) staging: Option<(FileSet, Timestamp)>,
+    /// What players were told, whatever became of the agent that said it.
+    pub(super) told: Vec<Told>,
+    /// When a save was confirmed last.
+    pub(super) saved_at: Option<Timestamp>,
+}
+
+/// Players were told of a stop.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) act: String,
+    pub(super) at: Timestamp,
+    pub(super) ends: Timestamp,
+    /// So many heard it.
+    pub(super) players: u32,
+}
+
+impl Mind {
+    pub(super) fn new(key: Key) -> Self {
+        Self {
+            key,
+            guard: Guard::new(now()),
+            witness: Witness::new(now()),
+            answers_from: None,
+            answered_at: None,
+            announced: None,
+            staged: Vec::new(),
+            staging: None,
+            told: Vec::new(),
+            saved_at: None,
+        }
+    }
+
+    /// A process of the agent begins, and knows nothing but what lies on the volume.
+    pub(super) fn begin(&mut self, at: Timestamp) {
+        (self.guard, self.witness, self.answers_from) = (Guard::new(at), Witness::new(at), Some(at));
+        (self.announced, self.staging) = (None, None);
+    }
+}
+
+/// Listens for the operator, for as long as the runtime lives.
+pub(super) async fn listen(shared: &Arc<Shared>) {
+    let address = (shared.world().scenario.address, PORT);
+    let listener = TcpListener::bind(address).await.expect("an address of the loopback that nobody has");
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            let shared = Arc::clone(&shared);
+            let service = hyper::service::service_fn(move |request| answer(Arc::clone(&shared), request));
+            // Who hears nothing is cut off, which is an error of the connection and none of ours.
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(connection), service),
+            );
+        }
+    });
+}
+
+/// Nothing answers: the connection ends without a word.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing answers")]
+struct Silence;
+
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Silence> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| Silence)?.to_bytes();
+    let mishap = shared.meet(parts.method != Method::GET).await;
+    if mishap == Some(Mishap::RequestLost) {
+        return Err(Silence);
+    }
+    let headers = Headers::collect(|name| parts.headers.get(name)?.to_str().ok()).ok_or(Silence)?;
+    let (status, body) = {
+        let mut world = shared.world();
+        match world.check_signature(parts.method.as_str(), parts.uri.path(), &body, &headers)? {
+            Ok(()) => world.obey(parts.uri.path(), &body),
+            Err(refused) => json(StatusCode::UNAUTHORIZED, &refused.told()),
+        }
+    };
+    match mishap {
+        Some(Mishap::DeathAfter) => shared.die().await,
+        Some(Mishap::AnswerLost) => return Err(Silence),
+        Some(Mishap::RequestLost | Mishap::DeathBefore) | None => {}
+    }
+    if let Some(pod) = &mut shared.world().pod {
+        pod.agent.answered_at = Some(now());
+    }
+    let answer = Response::builder().status(status).header("connection", "close");
+    Ok(answer.body(Full::new(body.into())).expect("an answer"))
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> (StatusCode, Vec<u8>) {
+    (status, serde_json::to_vec(body).expect("protocol types serialise"))
+}
+
+/// Brings the files of a set to the volume, as the agent does beside the server.
+pub(super) async fn stage(shared: &Shared, set: &FileSet) {
+    let store = Store::new(Volume::new(shared.world().disks.data()));
+    let fetcher = Fetcher::new("").expect("a client");
+    let missing = store.missing(set, &mut Known::default()).expect("a store on the volume");
+    for file in &missing {
+        fetcher.fetch(&store, file).await.expect("the replayed upstream gives all files");
+    }
+    store.mark_staged(set).expect("a record on the volume");
+    let staged = store.staged(Some(&set.lock)).expect("a store on the volume");
+    if let Some(pod) = &mut shared.world().pod {
+        pod.agent.staged = staged;
+    }
+}
+
+impl World {
+    fn check_signature(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &[u8],
+        headers: &Headers,
+    ) -> Result<Result<(), Refused>, Silence> {
+        let pod = self.pod.as_mut().ok_or(Silence)?;
+        let answers = pod.agent.answers_from.is_some_and(|from| from <= now());
+        if !answers {
+            return Err(Silence);
+        }
+        let received = Received { method, path, body, headers };
+        let agent = &mut pod.agent;
+        Ok(verify(&agent.key, &received, &pod.uid, now(), &mut agent.guard))
+    }
+
+    fn obey(&mut self, path: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
+        let done = (StatusCode::ACCEPTED, Vec::new());
+        match path {
+            "/v1/report" => return json(StatusCode::OK, &self.report()),
+            "/v1/stage" => {
+                let set: FileSet = serde_json::from_slice(body).expect("a set");
+                let takes = self.seconds(2, 90);
+                let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+                let is_at_it = agent.staging.as_ref().is_some_and(|(under_way, _)| under_way.lock == set.lock);
+                if !is_at_it {
+                    agent.staging = Some((set, now() + takes));
+                }
+            }
+            "/v1/announce" => self.announce(serde_json::from_slice(body).expect("an announcement")),
+            "/v1/call-off" => {
+                let CallOff { act, text: _ } = serde_json::from_slice(body).expect("a call");
+                let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+                agent.announced.take_if(|known| known.act == act);
+            }
+            "/v1/save" => {
+                let Save { timeout_seconds } = serde_json::from_slice(body).expect("a save");
+                return json(StatusCode::OK, &self.save(timeout_seconds));
+            }
+            "/v1/players" => {
+                self.agent_looks();
+                return json(StatusCode::OK, &self.who_is_on());
+            }
+            other => self.must(false, &format!("nobody asks for {other}")),
+        }
+        done
+    }
+
+    fn announce(&mut self, announce: Announce) {
+        let players = self.players;
+        self.tell(format!("{players} players are told: {} at {}", announce.act, announce.ends));
+        let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+        let told = Told { act: announce.act.clone(), at: now(), ends: announce.ends, players };
+        let is_said = |known: &Told| (&known.act, known.ends) == (&told.act, told.ends);
+        if !agent.told.iter().any(is_said) {
+            agent.told.push(told);
+        }
+        agent.announced = Some(announce);
+    }
+
+    fn save(&mut self, within: u32) -> Saved {
+        let (is_up, hangs) = self.pod.as_ref().map_or((false, false), |pod| (pod.phase == Phase::Up, pod.hangs()));
+        if is_up && !hangs {
+            let takes = self.seconds(0, 4);
+            simulated::pass_until(now() + takes);
+            self.save_world();
+            self.pod.as_mut().expect("it is up").agent.saved_at = Some(now());
+            self.tell("the world is saved");
+            return Saved { confirmed: true, took_ms: 1, problem: None };
+        }
+        simulated::pass_until(now() + SignedDuration::from_secs(within.into()));
+        self.tell("a save is not confirmed");
+        Saved { confirmed: false, took_ms: 1, problem: Some("the server does not answer".to_owned()) }
+    }
+
+    /// The agent looks at the server's process, by ping and by the lock on the world.
+    pub(super) fn agent_looks(&mut self) {
+        let players = self.players;
+        let Some(pod) = &mut self.pod else { return };
+        if pod.agent.answers_from.is_none_or(|from| now() < from) {
+            return;
+        }
+        let runs = matches!(pod.phase, Phase::Booting | Phase::Up | Phase::Stopping);
+        let pinged = match pod.phase {
+            Phase::Up if pod.hangs() => Pinged::Silent,
+            Phase::Up => Pinged::Answered(Answer {
+                minecraft: pod.files.minecraft.clone(),
+                online: Some(players),
+                max: Some(20),
+            }),
+            Phase::Preparing | Phase::Refused(_) | Phase::Booting | Phase::Ended | Phase::Stopping => Pinged::Refused,
+        };
+        let progress_at = if pod.fate == Fate::NeverUp { pod.started_at } else { now() };
+        let log = Some(pod.started_at.to_string());
+        let look = Look { at: now(), pinged, locked: Some(runs), log, progress_at: Some(progress_at) };
+        pod.agent.witness.look(&look);
+        if pod.phase == Phase::Stopping {
+            pod.agent.witness.stop_sent(now());
+        }
+    }
+
+    fn who_is_on(&self) -> Players {
+        self.pod.as_ref().expect("it was asked").agent.witness.players(now())
+    }
+
+    fn report(&mut self) -> Report {
+        self.agent_looks();
+        let pod = self.pod.as_ref().expect("it was asked");
+        let backups = self.objects.get(&Self::key_of_pod()).ok().and_then(copies_of);
+        let backups = backups.map(|below| self.disks.copies().join(below));
+        let lies = OnVolume::read(&Volume::new(self.disks.data()), backups.as_deref()).expect("a volume");
+        let staging = pod.agent.staging.as_ref();
+        Report {
+            at: now(),
+            pod_uid: pod.uid.clone(),
+            server: Self::process(pod),
+            players: pod.agent.witness.players(now()),
+            empty_since: pod.agent.witness.empty_since(now()),
+            lock: lies.lock,
+            drift: Vec::new(),
+            unmanaged: lies.unmanaged,
+            unmanaged_jars: Vec::new(),
+            replaced: lies.replaced,
+            staged: pod.agent.staged.clone(),
+            staging: staging.map(|(set, _)| Staging { lock: set.lock.clone(), done: 0, of: 4, error: None }),
+            world: lies.world,
+            loaded: (pod.phase == Phase::Up).then(|| Loaded {
+                worlds: Some(BTreeMap::from([("overworld".to_owned(), AtStart::Opened)])),
+                datapacks: Some(BTreeMap::new()),
+                ..Loaded::default()
+            }),
+            damage: None,
+            last_stop: None,
+            rcon_exposed: false,
+            announced: pod.agent.announced.clone(),
+            backups: lies.backups,
+            plugin_data: lies.plugin_data,
+            new_volume: lies.new_volume,
+        }
+    }
+
+    /// The process as the agent has seen it, with what it reads of a start that is up.
+    fn process(pod: &Pod) -> Server {
+        let enabled = |file: &File| {
+            let name = file.plugin.clone().expect("a plugin's file");
+            let enabled = pod.fate != Fate::Red || name != "ViaVersion";
+            (name, PluginSeen { version: None, enabled })
+        };
+        match pod.agent.witness.server() {
+            Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => Server::Up {
+                since,
+                answered_at,
+                minecraft,
+                build: Some(pod.files.build),
+                plugins: Some(pod.files.plugins.iter().map(enabled).collect()),
+            },
+            other @ (Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) => other,
+        }
+    }
+}
+
+/// Where the agent of a pod looks for copies, below their volume.
+fn copies_of(pod: &serde_json::Value) -> Option<String> {
+    let containers = pod["spec"]["initContainers"].as_array()?;
+    let variables = containers.iter().flat_map(|container| container["env"].as_array().into_iter().flatten());
+    let mut backups = variables.filter(|variable| variable["name"] == "NIGHTSHIFT_BACKUPS");
+    let path = backups.next()?["value"].as_str()?;
+    path.trim_start_matches('/').split_once('/').map(|(_, below)| below.to_owned())
+}

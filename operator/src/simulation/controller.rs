@@ -1,0 +1,103 @@
+//! Edge (writes). The `StatefulSet` controller, as measured (`kubernetes-notes.md` of the design, 1a to 1f) and read (`completeRollingUpdate`).
+
+use serde_json::{Value, json};
+
+use super::objects::Key;
+use super::world::{SERVER, World};
+use crate::clock::now;
+use crate::revision::digest;
+
+impl World {
+    /// One look of the controller.
+    pub(super) fn control(&mut self) {
+        self.controller_at = None;
+        let key = Self::key_of_set();
+        let Ok(set) = self.objects.get(&key).cloned() else { return };
+        let update = self.history_entry(&set["spec"]["template"]);
+        let current = set["status"]["currentRevision"].as_str().map_or_else(|| update.clone(), str::to_owned);
+        let asleep = set["spec"]["replicas"] == 0;
+        let is_open = set["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().unwrap_or(0) == 0;
+        let pod = self.objects.get(&Self::key_of_pod()).ok().cloned();
+        let is_stopping = |pod: &Value| pod["metadata"].get("deletionTimestamp").is_some();
+        let of =
+            |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"].as_str().unwrap_or_default().to_owned();
+        let is_ready = pod.as_ref().is_some_and(|pod| pod["status"]["containerStatuses"][0]["ready"] == true);
+        let (there, updated) = (usize::from(pod.is_some()), pod.as_ref().is_some_and(|pod| of(pod) == update));
+        let wanted = usize::from(!asleep);
+        let all_updated = usize::from(updated) == wanted && usize::from(is_ready) == wanted;
+        let completes = all_updated && current != update;
+        let current = if all_updated { update.clone() } else { current };
+        let generation = set["metadata"]["generation"].clone();
+        self.objects.change(&key, now(), |set| {
+            set["status"] = json!({
+                "observedGeneration": generation, "replicas": there, "readyReplicas": usize::from(is_ready),
+                "currentRevision": current, "updateRevision": update,
+            });
+        });
+        if completes {
+            self.tell("the controller completes");
+            self.changed();
+        }
+        match pod {
+            None if !asleep => {
+                let revision = if is_open { &update } else { &current };
+                self.create_pod(revision);
+            }
+            Some(pod) if asleep && !is_stopping(&pod) => self.end_pod("the controller scales down"),
+            Some(pod) if is_open && of(&pod) != update && !is_stopping(&pod) => {
+                self.check_replaced(&update);
+                self.end_pod("the controller replaces the pod");
+            }
+            None | Some(_) => {}
+        }
+    }
+
+    /// The entry of its history with this template; a new one if there is none.
+    fn history_entry(&mut self, template: &Value) -> String {
+        let entries = self.objects.list("controllerrevisions", &[]);
+        let is_it = |entry: &&&Value| {
+            let mut kept = entry["data"]["spec"]["template"].clone();
+            kept.as_object_mut().expect("a template").remove("$patch");
+            kept == *template
+        };
+        if let Some(entry) = entries.iter().find(is_it) {
+            return entry["metadata"]["name"].as_str().expect("a name").to_owned();
+        }
+        // As Kubernetes names them: the same for the same template, also when history was lost in between.
+        let name = format!("{SERVER}-{}", &hex::encode(digest(template))[..10]);
+        let mut kept = template.clone();
+        kept["$patch"] = json!("replace");
+        let entry = json!({
+            "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": name},
+            "revision": entries.len() + 1, "data": {"spec": {"template": kept}},
+        });
+        self.objects.create("controllerrevisions", entry, now()).expect("a new entry");
+        self.changed();
+        name
+    }
+
+    fn create_pod(&mut self, revision: &str) {
+        let entry = self.objects.get(&Key::new("controllerrevisions", revision)).expect("history is kept");
+        let mut pod = entry["data"]["spec"]["template"].clone();
+        let name = format!("{SERVER}-0");
+        pod["apiVersion"] = json!("v1");
+        pod["kind"] = json!("Pod");
+        pod["metadata"]["name"] = json!(name);
+        pod["metadata"]["namespace"] = json!(super::api::NAMESPACE);
+        pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
+        pod["spec"]["nodeName"] = json!("node-1");
+        pod.as_object_mut().expect("a pod").remove("$patch");
+        self.tell(format!("the controller creates a pod of {revision}"));
+        self.objects.create("pods", pod, now()).expect("there was none");
+        self.changed();
+        self.begin_pod();
+    }
+
+    /// A pod is to end, with its grace period.
+    pub(super) fn end_pod(&mut self, why: &str) {
+        self.tell(why);
+        // If it is there.
+        let _ = self.objects.delete(&Self::key_of_pod(), None, now());
+        self.changed();
+    }
+}

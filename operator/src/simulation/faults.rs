@@ -1,0 +1,144 @@
+//! Edge (writes). What goes wrong in a walk, and when.
+
+use fixtures::dice::Dice;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::pod::Phase;
+use super::scenario::{EVERY, OPEN_FOR};
+use super::walk::WINDOWS_WITH_FAULTS;
+use super::world::World;
+use crate::clock::now;
+
+/// Something goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// kill -9, also in the middle of a pass.
+    OperatorDies,
+    /// Two believe to lead.
+    AnotherLeads,
+    /// Only the newer one goes on.
+    OneLeads,
+    World(Blow),
+}
+
+/// The same with all but operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blow {
+    /// The agent's process dies and is started again.
+    AgentDies,
+    /// The agent cannot be reached for a while.
+    AgentSilent,
+    /// The server's process dies.
+    ServerCrashes,
+    /// The server's main thread stands still for a while.
+    ServerHangs,
+    /// Somebody, or a drain, deletes the pod.
+    PodDeleted,
+    /// The `StatefulSet` goes, with its history, and mostly with its pod.
+    SetDeleted,
+    /// Somebody scales to nothing and back.
+    ScaledDown,
+    ScaledUp,
+    /// Somebody changes the pod's template in the spec.
+    SpecEdited,
+}
+
+const ALL: [Fault; 10] = [
+    Fault::OperatorDies,
+    Fault::OperatorDies,
+    Fault::AnotherLeads,
+    Fault::World(Blow::AgentDies),
+    Fault::World(Blow::AgentSilent),
+    Fault::World(Blow::ServerCrashes),
+    Fault::World(Blow::ServerHangs),
+    Fault::World(Blow::PodDeleted),
+    Fault::World(Blow::SetDeleted),
+    Fault::World(Blow::ScaledDown),
+];
+
+/// What is over after a while, and by what.
+const PASSES: [(Fault, Fault); 2] =
+    [(Fault::AnotherLeads, Fault::OneLeads), (Fault::World(Blow::ScaledDown), Fault::World(Blow::ScaledUp))];
+
+/// When what goes wrong, and when upstreams release something newer.
+pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp, Fault)>, Timestamp) {
+    let whole = EVERY.as_secs();
+    let seconds = |seconds: i64| SignedDuration::from_secs(seconds);
+    // The first opening after the walk began.
+    let opening = begins + seconds(whole - begins.as_second() % whole);
+    let mut faults = Vec::new();
+    for _ in 0..dice.below(6) {
+        let window = i64::try_from(dice.below(usize::try_from(WINDOWS_WITH_FAULTS).expect("a few"))).expect("a few");
+        // Mostly where something is under way.
+        let spread = if dice.once_in(4) { whole - 60 } else { OPEN_FOR.as_secs() };
+        let within = i64::try_from(dice.below(usize::try_from(spread).expect("a few hours"))).expect("a few hours");
+        let at = opening + seconds(window * whole + within);
+        let fault = dice.one_of(&ALL);
+        faults.push((at, fault));
+        let later = seconds(30 + i64::try_from(dice.below(900)).expect("minutes"));
+        faults.extend(PASSES.into_iter().filter(|(begins, _)| *begins == fault).map(|(_, ends)| (at + later, ends)));
+    }
+    if dice.once_in(3) {
+        let at = opening + seconds(i64::try_from(dice.below(3_600)).expect("an hour"));
+        faults.push((at, Fault::World(Blow::SpecEdited)));
+    }
+    faults.sort_by_key(|(at, _)| *at);
+    let released_at = begins + seconds(300 + i64::try_from(dice.below(6_000)).expect("hours"));
+    (faults, released_at)
+}
+
+impl World {
+    /// What goes wrong with all but operators.
+    pub(super) fn strike(&mut self, blow: Blow) {
+        let phase = self.pod.as_ref().map(|pod| pod.phase.clone());
+        match blow {
+            Blow::AgentDies | Blow::AgentSilent => {
+                let takes = if blow == Blow::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
+                let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) else { return };
+                if blow == Blow::AgentDies {
+                    pod.agent.begin(now() + takes);
+                } else {
+                    pod.agent.answers_from = Some(now() + takes);
+                }
+            }
+            Blow::ServerCrashes if matches!(phase, Some(Phase::Up | Phase::Booting)) => {
+                self.crash("the server's process dies");
+            }
+            Blow::ServerHangs => {
+                let takes = self.seconds(20, 1_200);
+                self.hang(takes);
+            }
+            Blow::PodDeleted => self.end_pod("somebody deletes the pod"),
+            Blow::SetDeleted => {
+                self.objects.remove(&Self::key_of_set());
+                self.note_history_lost();
+                // Or its pod stays, as by `--cascade=orphan`.
+                if self.dice.once_in(2) {
+                    self.end_pod("the pod goes with its StatefulSet");
+                }
+                let entries = self.objects.list("controllerrevisions", &[]);
+                let names: Vec<_> =
+                    entries.iter().filter_map(|entry| Some(entry["metadata"]["name"].as_str()?.to_owned())).collect();
+                for name in names {
+                    self.objects.remove(&super::objects::Key::new("controllerrevisions", &name));
+                }
+                self.changed();
+            }
+            Blow::ScaledDown => self.scale(0),
+            Blow::ScaledUp => self.scale(1),
+            Blow::SpecEdited => {
+                self.objects.change(&Self::key_of_server(), now(), |server| {
+                    server["spec"]["jvm"] = json!({"heap": "2Gi"});
+                });
+                self.news = true;
+            }
+            Blow::ServerCrashes => {}
+        }
+    }
+
+    fn scale(&mut self, replicas: u32) {
+        self.objects.change(&Self::key_of_server(), now(), |server| server["spec"]["replicas"] = json!(replicas));
+        self.news = true;
+    }
+}

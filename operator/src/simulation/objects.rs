@@ -1,0 +1,253 @@
+//! Pure. The objects of a small Kubernetes with one namespace, and what its API server makes of reads and writes: versions, generations,
+//! preconditions, server-side apply (`kubernetes-notes.md` of the design says what was measured).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use serde_json::{Map, Value, json};
+
+/// Which object: the plural name of its kind, and its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) plural: String,
+    pub(super) name: String,
+}
+
+impl Key {
+    pub(super) fn new(plural: &str, name: &str) -> Self {
+        Self { plural: plural.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// Why a request is refused, as the API server answers it.
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    pub(super) code: u16,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Refused {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into() }
+    }
+
+    fn not_found(key: &Key) -> Self {
+        Self::new(404, "NotFound", format!("{} \"{}\" not found", key.plural, key.name))
+    }
+
+    fn conflict(key: &Key, why: &str) -> Self {
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {} \"{}\": {why}", key.plural, key.name))
+    }
+}
+
+/// How an object is changed.
+#[derive(Debug, Clone)]
+pub(super) enum Patch {
+    Apply { manager: String, object: Value },
+    Merge(Value),
+    Json(json_patch::Patch),
+}
+
+/// All objects.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    all: BTreeMap<Key, Value>,
+    /// What each manager has applied last, by object and subresource.
+    applied: BTreeMap<(Key, bool, String), Value>,
+    version: u64,
+    uids: u64,
+}
+
+impl Objects {
+    pub(super) fn get(&self, key: &Key) -> Result<&Value, Refused> {
+        self.all.get(key).ok_or_else(|| Refused::not_found(key))
+    }
+
+    /// Those of a kind that have all these labels.
+    pub(super) fn list(&self, plural: &str, labels: &[(&str, &str)]) -> Vec<&Value> {
+        let has = |object: &Value| {
+            labels.iter().all(|(name, value)| object["metadata"]["labels"][*name].as_str() == Some(*value))
+        };
+        self.all.iter().filter(|(key, object)| key.plural == plural && has(object)).map(|(_, object)| object).collect()
+    }
+
+    pub(super) fn create(&mut self, plural: &str, mut object: Value, now: Timestamp) -> Result<&Value, Refused> {
+        let key = Key::new(plural, object["metadata"]["name"].as_str().unwrap_or_default());
+        if self.all.contains_key(&key) {
+            return Err(Refused::new(409, "AlreadyExists", format!("{plural} \"{}\" already exists", key.name)));
+        }
+        if let Some(Value::Object(texts)) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) {
+            for (name, text) in texts {
+                object["data"][name] = json!(ByteString(text.as_str().unwrap_or_default().as_bytes().to_vec()));
+            }
+        }
+        Ok(self.store(&key, object, now))
+    }
+
+    /// Changes an object, or its status alone. `dry`: only says what would come of it.
+    pub(super) fn patch(
+        &mut self,
+        key: &Key,
+        of_status: bool,
+        patch: &Patch,
+        dry: bool,
+        now: Timestamp,
+    ) -> Result<Value, Refused> {
+        let old = self.all.get(key).cloned();
+        let Some(mut new) = self.patched(key, of_status, patch, old.as_ref())? else {
+            return Err(Refused::not_found(key));
+        };
+        if let Some(old) = &old {
+            check_versions(key, &new, old)?;
+            if old["immutable"] == true && new["data"] != old["data"] {
+                return Err(Refused::new(422, "Invalid", format!("{}: data is immutable", key.name)));
+            }
+            // Of the object only the status is written, or all but the status.
+            let (from, to) = if of_status { (&new, old.clone()) } else { (old, new.clone()) };
+            let status = from.get("status").cloned();
+            new = to;
+            set(&mut new, "status", status);
+        }
+        if dry {
+            return Ok(new);
+        }
+        if let Patch::Apply { manager, object } = patch {
+            self.applied.insert((key.clone(), of_status, manager.clone()), object.clone());
+        }
+        Ok(self.store(key, new, now).clone())
+    }
+
+    fn patched(
+        &self,
+        key: &Key,
+        of_status: bool,
+        patch: &Patch,
+        old: Option<&Value>,
+    ) -> Result<Option<Value>, Refused> {
+        let mut new = old.cloned();
+        match (patch, &mut new) {
+            (Patch::Apply { manager, object }, Some(new)) => {
+                if let Some(before) = self.applied.get(&(key.clone(), of_status, manager.clone())) {
+                    remove_dropped(new, before, object);
+                }
+                lay_over(new, object);
+            }
+            (Patch::Apply { manager: _, object }, None) => {
+                if object["metadata"].get("uid").is_some() {
+                    return Err(Refused::conflict(key, "uid mismatch: no existing object was found"));
+                }
+                new = Some(object.clone());
+            }
+            (Patch::Merge(merge), Some(new)) => json_patch::merge(new, merge),
+            (Patch::Json(operations), Some(new)) => json_patch::patch(new, operations)
+                .map_err(|error| Refused::new(422, "Invalid", format!("{}: {error}", key.name)))?,
+            (Patch::Merge(_) | Patch::Json(_), None) => {}
+        }
+        Ok(new)
+    }
+
+    /// Deletes an object; of a pod only marks that it is to end.
+    pub(super) fn delete(&mut self, key: &Key, uid: Option<&str>, now: Timestamp) -> Result<Value, Refused> {
+        let object = self.get(key)?.clone();
+        if uid.is_some_and(|uid| object["metadata"]["uid"] != uid) {
+            return Err(Refused::conflict(key, "the UID in the precondition does not match"));
+        }
+        if key.plural != "pods" {
+            self.remove(key);
+        } else if object["metadata"].get("deletionTimestamp").is_none() {
+            let grace = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+            let ends = now + jiff::SignedDuration::from_secs(grace);
+            self.change(key, now, |pod| pod["metadata"]["deletionTimestamp"] = json!(ends.to_string()));
+        }
+        Ok(object)
+    }
+
+    /// Takes an object away.
+    pub(super) fn remove(&mut self, key: &Key) {
+        self.all.remove(key);
+        self.applied.retain(|(of, _, _), _| of != key);
+    }
+
+    /// Changes an object that is there, as one of Kubernetes' own parts or a person does.
+    pub(super) fn change(&mut self, key: &Key, now: Timestamp, change: impl FnOnce(&mut Value)) {
+        if let Some(mut object) = self.all.get(key).cloned() {
+            change(&mut object);
+            self.store(key, object, now);
+        }
+    }
+
+    /// Stores an object, with what the API server adds. What changes nothing is no write.
+    fn store(&mut self, key: &Key, mut new: Value, now: Timestamp) -> &Value {
+        let old = self.all.get(key);
+        if let Some(old) = old {
+            for name in ["uid", "creationTimestamp", "resourceVersion", "generation", "namespace", "name"] {
+                set(&mut new["metadata"], name, old["metadata"].get(name).cloned());
+            }
+            if *old == new {
+                return &self.all[key];
+            }
+            let generation =
+                old["metadata"]["generation"].as_u64().unwrap_or(1) + u64::from(old["spec"] != new["spec"]);
+            new["metadata"]["generation"] = json!(generation);
+        } else {
+            self.uids += 1;
+            new["metadata"]["uid"] = json!(format!("00000000-0000-4000-8000-{:012x}", self.uids));
+            new["metadata"]["creationTimestamp"] = json!(now.to_string());
+            new["metadata"]["generation"] = json!(1);
+        }
+        self.version += 1;
+        new["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.all.insert(key.clone(), new);
+        &self.all[key]
+    }
+}
+
+fn set(object: &mut Value, name: &str, value: Option<Value>) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match value {
+        Some(value) => fields.insert(name.to_owned(), value),
+        None => fields.remove(name),
+    };
+}
+
+/// What a write names of version and UID has to be what is there.
+fn check_versions(key: &Key, new: &Value, old: &Value) -> Result<(), Refused> {
+    for (name, why) in [("uid", "uid mismatch"), ("resourceVersion", "the object has been modified")] {
+        if new["metadata"].get(name).is_some_and(|named| *named != old["metadata"][name]) {
+            return Err(Refused::conflict(key, why));
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a manager applied before and does not apply any more.
+fn remove_dropped(live: &mut Value, before: &Value, now: &Value) {
+    let (Some(live), Some(before)) = (live.as_object_mut(), before.as_object()) else { return };
+    for (name, owned) in before {
+        let still = now.get(name);
+        let Some(field) = live.get_mut(name) else { continue };
+        if owned.is_object() && field.is_object() {
+            remove_dropped(field, owned, still.unwrap_or(&Value::Null));
+            let is_left_empty = still.is_none() && field.as_object().is_some_and(Map::is_empty);
+            if is_left_empty {
+                live.remove(name);
+            }
+        } else if still.is_none() {
+            live.remove(name);
+        }
+    }
+}
+
+/// Lists are laid over whole: none here has two managers.
+fn lay_over(live: &mut Value, applied: &Value) {
+    match (live, applied) {
+        (Value::Object(live), Value::Object(applied)) => {
+            for (name, value) in applied {
+                lay_over(live.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (live, applied) => *live = applied.clone(),
+    }
+}

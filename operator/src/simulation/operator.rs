@@ -1,0 +1,138 @@
+//! Edge (writes). An operator of the simulation: the real passes over the real plan, with all that one process remembers.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crds::{PaperMCServer, Plugin};
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector::{Store as Reflector, store::Writer};
+use kube::runtime::watcher::Event;
+use resolver::facts::Facts;
+use scheduler::alarm::Alarm;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use super::api::{NAMESPACE, client};
+use super::releases::Releases;
+use super::shared::Shared;
+use super::world::{World, identity};
+use crate::catalog_keeper::{CatalogKeeper, Snapshot};
+use crate::clock::now;
+use crate::context::Context;
+use crate::k8s::events::Publisher;
+use crate::memory::Memory;
+use crate::nodes::Nodes;
+use crate::requeue::{Outcome, pause};
+use crate::rush::Rush;
+use crate::server::look;
+use crate::solver::Solver;
+use crate::telemetry::metrics::Metrics;
+use crate::turns::Turns;
+
+/// Nothing is looked at again before something changes.
+const NEVER: SignedDuration = SignedDuration::from_hours(24);
+/// After so many looks at what does not change the next one comes this late.
+const LOOKS_AT_WHAT_STANDS_STILL: u32 = 30;
+const LATE: SignedDuration = SignedDuration::from_secs(40);
+
+/// A pass that is under way.
+pub(super) type Pass = Pin<Box<dyn Future<Output = Outcome>>>;
+
+/// One process.
+pub(super) struct Operator {
+    ctx: Arc<Context>,
+    servers: Writer<PaperMCServer>,
+    /// When its next pass begins, or the one under way goes on.
+    pub(super) due: Timestamp,
+    /// Passes since something has changed.
+    idle: u32,
+    /// The pass that sleeps, and how it is woken.
+    pub(super) asleep: Option<(Pass, oneshot::Sender<()>)>,
+}
+
+impl Operator {
+    /// Starts a process that leads with this fence.
+    pub(super) async fn start(shared: &Arc<Shared>, fence: u64) -> Self {
+        let releases = Releases::get();
+        let http = crate::agent_http().expect("a client for agents");
+        let client = client(shared);
+        let config = crate::Config { identity: identity(fence), ..releases.config.clone() };
+        let metrics = Metrics::default();
+        let (wake, _) = mpsc::unbounded_channel();
+        let messenger =
+            crate::messenger(&client, &config, fence, &metrics, wake.clone(), Vec::new()).expect("no channels");
+        let (servers, plugins) = (Writer::default(), plugins());
+        let catalog = CatalogKeeper::default();
+        let ctx = Context {
+            events: Publisher::new(client.clone(), identity(fence)),
+            memory: Memory::default(),
+            plugins,
+            servers: servers.as_reader(),
+            alarm: Alarm::start(now).await.expect("an alarm clock"),
+            nodes: Nodes::new(false),
+            turns: Turns::new(config.limits()),
+            rush: Rush::among(config.concurrency),
+            fence,
+            client,
+            config,
+            facts: Facts::default(),
+            http,
+            solver: Solver::start(metrics.solves.clone()).expect("a thread"),
+            catalog,
+            store: releases.store.clone(),
+            messenger,
+            metrics,
+            wake_soon: wake.clone(),
+            wake,
+        };
+        Self { ctx: Arc::new(ctx), servers, due: now(), idle: 0, asleep: None }
+    }
+
+    /// What upstreams have released is read.
+    pub(super) fn read(&self, snapshot: &Arc<Snapshot>) {
+        self.ctx.catalog.set(snapshot.clone());
+    }
+
+    /// Begins a pass over the server as it stands.
+    pub(super) fn begin(&mut self, shared: &Shared) -> Option<Pass> {
+        let object = shared.world().objects.get(&World::key_of_server()).ok().cloned()?;
+        let server: PaperMCServer = serde_json::from_value(object).expect("a server");
+        self.servers.apply_watcher_event(&Event::Apply(server.clone()));
+        Some(Box::pin(look(Arc::new(server), self.ctx.clone())))
+    }
+
+    /// A pass has ended: the next one begins when this says.
+    pub(super) fn ended(&mut self, outcome: Outcome) {
+        let pause = pause(outcome, now()).and_then(|pause| pause.try_into().ok()).unwrap_or(NEVER);
+        self.idle += 1;
+        // A look each three seconds at what does not move for hours finds nothing, and takes most of the time of a walk.
+        self.due = now() + if self.idle > LOOKS_AT_WHAT_STANDS_STILL { pause.max(LATE) } else { pause };
+    }
+
+    /// A watch tells of a change.
+    pub(super) fn hears(&mut self, at: Timestamp) {
+        self.idle = 0;
+        if self.asleep.is_none() {
+            self.due = self.due.min(at);
+        }
+    }
+}
+
+/// Two Plugins for every server; one needs the other.
+fn plugins() -> Reflector<Plugin> {
+    let (reader, mut writer) = kube::runtime::reflector::store();
+    for project in ["viaversion", "viabackwards"] {
+        let plugin = json!({
+            "apiVersion": "nightshift.dev/v1alpha1", "kind": "Plugin",
+            "metadata": {"name": project, "namespace": NAMESPACE, "uid": project},
+            "spec": {
+                "source": {"type": "modrinth", "project": project},
+                "instanceSelector": {"matchLabels": {"tier": "test"}},
+            },
+        });
+        let plugin: Plugin = serde_json::from_value(plugin).expect("a Plugin");
+        writer.apply_watcher_event(&Event::Apply(plugin));
+    }
+    reader
+}

@@ -1,0 +1,216 @@
+//! Edge (writes). What must be true whatever happens, looked at when it could become untrue. They compare with what the players, the disk and the walk
+//! itself know. What the operator has written down is believed only where it says that all is at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::seen::Revision;
+use serde_json::Value;
+
+use super::pod::Phase;
+use super::scenario::{Fate, Scenario};
+use super::world::World;
+use crate::clock::now;
+use crate::revision::revision_of;
+
+/// What is between a decision and its write at most, where nothing fences it: a request under way.
+const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
+/// How long after the end of a countdown a server may still be stopped for it, and how old its save may be.
+const COUNTS: SignedDuration = SignedDuration::from_mins(11);
+/// The notice that the spec gives to players.
+const NOTICE: SignedDuration = SignedDuration::from_mins(5);
+/// `--start-seconds`, and three times that for a newer Minecraft.
+const START: SignedDuration = SignedDuration::from_mins(10);
+
+/// `gracefulShutdown.timeout`: an agent that is silent for so long keeps nobody waiting any more.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
+/// `--settle-seconds`.
+const SETTLES: SignedDuration = SignedDuration::from_mins(1);
+
+/// What has happened so far, as the walk knows it.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Revisions of sets that work, whose servers were up for long enough: to go back to one of these needs no window.
+    proven: BTreeSet<Revision>,
+    /// Revisions of sets that do not work, which were tried and left.
+    left: BTreeSet<Revision>,
+    /// How often a server was stopped to bring in a revision that was not proven.
+    stopped_for: BTreeMap<Revision, u32>,
+    /// Revisions whose door was closed again before the controller had replaced the pod.
+    taken_back: BTreeSet<Revision>,
+    /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
+    pub(super) disturbed: bool,
+}
+
+fn revision(template: &Value) -> Revision {
+    let template: PodTemplateSpec = serde_json::from_value(template.clone()).expect("a template");
+    revision_of(&template)
+}
+
+fn is_open(set: &Value) -> bool {
+    set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
+}
+
+impl World {
+    /// The operator has written the `StatefulSet`.
+    pub(super) fn notice_set(&mut self, before: Option<&Value>) {
+        let set = self.objects.get(&Self::key_of_set()).expect("it was just written").clone();
+        let stands = revision(&set["spec"]["template"]);
+        let stood = before.map(|before| revision(&before["spec"]["template"]));
+        let was_open = before.is_some_and(is_open);
+        let says = match (was_open, is_open(&set)) {
+            _ if before.is_none() => "the StatefulSet is made",
+            _ if Some(stands) != stood => "another template is written",
+            (false, true) => "the door is opened",
+            (true, false) => "the door is closed",
+            (true, true) | (false, false) => "facts are written",
+        };
+        self.tell(format!("{says}: {stands}"));
+        let is_update = self.is_update(stands);
+        let in_a_window = Scenario::is_open(now() - ON_ITS_WAY) || Scenario::is_open(now());
+        let runs = self.pod.as_ref().and_then(|pod| self.revision_of_entry(&pod.revision.clone()));
+        if is_update && Some(stands) != stood {
+            self.must(in_a_window, "a template is written outside of every window");
+        }
+        if is_open(&set) && (!was_open || Some(stands) != stood) {
+            self.must(!is_update || in_a_window, "an update begins outside of every window");
+            let was_left = self.ledger.left.contains(&stands);
+            self.must(!was_left, "what was gone back from is brought in again");
+            if runs.is_some_and(|runs| runs != stands) {
+                self.check_stop(if is_update { "update/" } else { "roll-back/" });
+            }
+        }
+        if was_open && !is_open(&set) && runs != stood {
+            self.ledger.taken_back.extend(stood);
+        }
+    }
+
+    /// Whether to run this would be something new. Before anything is proven all is the first start.
+    fn is_update(&self, revision: Revision) -> bool {
+        // A set that nobody could see through may have been kept, and is then what is gone back to.
+        let is_kept = self.ledger.disturbed && self.settled() == Some(revision);
+        !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&revision) && !is_kept
+    }
+
+    /// A set that works has been up for long enough.
+    pub(super) fn note_proven(&mut self) {
+        let Some(pod) = &self.pod else { return };
+        if pod.phase == Phase::Up && pod.fate == Fate::Good && pod.up_since + SETTLES <= now() {
+            let revision = self.revision_of_entry(&pod.revision);
+            self.ledger.proven.extend(revision);
+        }
+    }
+
+    /// Something goes wrong: is a set on trial?
+    pub(super) fn note_disturbance(&mut self) {
+        let Ok(set) = self.objects.get(&Self::key_of_set()) else { return };
+        let stands = revision(&set["spec"]["template"]);
+        self.ledger.disturbed |= !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&stands);
+    }
+
+    /// What was on its way to be brought in comes once more, if it comes.
+    pub(super) fn note_history_lost(&mut self) {
+        self.ledger.taken_back.extend(self.ledger.stopped_for.keys());
+    }
+
+    fn settled(&self) -> Option<Revision> {
+        self.facts()["settled"]["revision"].as_str()?.parse().ok()
+    }
+
+    /// None: it went with the `StatefulSet` of before.
+    fn revision_of_entry(&self, entry: &str) -> Option<Revision> {
+        let key = super::objects::Key::new("controllerrevisions", entry);
+        let mut template = self.objects.get(&key).ok()?["data"]["spec"]["template"].clone();
+        template.as_object_mut()?.remove("$patch");
+        Some(revision(&template))
+    }
+
+    /// The controller replaces the pod by what stands behind the open door.
+    pub(super) fn check_replaced(&mut self, entry: &str) {
+        let Some(to) = self.revision_of_entry(entry) else { return };
+        if let Some(pod) = self.pod.as_ref().filter(|pod| pod.fate != Fate::Good) {
+            let left = self.revision_of_entry(&pod.revision);
+            self.ledger.left.extend(left);
+        }
+        if self.is_update(to) {
+            let stops = self.ledger.stopped_for.entry(to).or_default();
+            *stops += 1;
+            let is_once = *stops == 1 || self.ledger.taken_back.contains(&to);
+            self.must(is_once, "a second stop to bring in one revision");
+        }
+    }
+
+    /// May the server be stopped for this? Whoever plays on it must have been told, and have had the time; and what was built lies on the disk.
+    pub(super) fn check_stop(&mut self, act: &str) {
+        let Some(pod) = &self.pod else { return };
+        let is_newer = self.scenario.one_way && self.scenario.first.get() != Some(&pod.files.lock);
+        let gives_up_at = pod.started_at + if is_newer { START * 3 } else { START };
+        let is_starting = matches!(pod.phase, Phase::Preparing | Phase::Booting);
+        let may_be_given_up = match pod.fate {
+            Fate::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
+            Fate::Crashes | Fate::DiesLater => true,
+            Fate::Good | Fate::Red => false,
+        };
+        let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs());
+        let told = pod.agent.told.iter().rev().find(|told| told.act.starts_with(act)).cloned();
+        let saved_at = pod.agent.saved_at;
+        let is_silent = pod.agent.answers_from.is_none_or(|from| now() < from + ON_ITS_WAY);
+        let was_waited_for = pod.agent.answered_at.is_none_or(|at| at + PATIENCE <= now() + ON_ITS_WAY);
+        self.must(!is_starting || may_be_given_up, "a server that is starting is stopped before its deadline");
+        if !is_up || hangs || self.scenario.policy == "Ignore" {
+            return;
+        }
+        if is_silent {
+            return self.must(was_waited_for, "a server is stopped whose agent was silent for a moment");
+        }
+        let in_time = told
+            .as_ref()
+            .is_some_and(|told| told.ends <= now() + SignedDuration::from_secs(1) && now() < told.ends + COUNTS);
+        let had_notice =
+            told.as_ref().is_some_and(|told| told.players == 0 || told.at + NOTICE - ON_ITS_WAY <= told.ends);
+        let saved =
+            saved_at.zip(told.as_ref()).is_some_and(|(at, told)| told.ends - ON_ITS_WAY <= at && now() < at + COUNTS);
+        self.must(self.players == 0 || in_time, "players are stopped who were not told, or told of another time");
+        self.must(self.players == 0 || had_notice, "players are stopped who had less time than was promised");
+        self.must(saved, "a server is stopped whose world was not saved for it");
+    }
+}
+
+impl World {
+    /// Where a walk ended: all is quiet, and what stands there is an end.
+    pub(super) fn judge_end(&mut self) -> String {
+        let Ok(set) = self.objects.get(&Self::key_of_set()).cloned() else {
+            self.must(false, "there is a StatefulSet in the end");
+            return "nothing".to_owned();
+        };
+        let stands = revision(&set["spec"]["template"]);
+        let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
+        let runs_first = self.pod.as_ref().is_some_and(|pod| self.scenario.first.get() == Some(&pod.files.lock));
+        let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it").clone();
+        let conditions = server["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        for condition in &conditions {
+            self.tell(format!("{} {}: {}", condition["type"], condition["reason"], condition["message"]));
+        }
+        let (is_good, disturbed) = (self.scenario.fate == Fate::Good, self.ledger.disturbed);
+        if !is_open(&set) && self.settled() == Some(stands) && is_up {
+            self.must(!is_good || !runs_first || disturbed, "a good update is applied in the end");
+            self.must(is_good || runs_first || disturbed, "a bad update does not stay");
+            return if runs_first { "rests on what ran".to_owned() } else { "rests on the update".to_owned() };
+        }
+        let updating = conditions.iter().find(|condition| condition["type"] == "Updating");
+        let why = updating.and_then(|condition| condition["reason"].as_str()).unwrap_or("nothing").to_owned();
+        // Only a newer Minecraft cannot be gone back from without a person.
+        let is_an_end = match why.as_str() {
+            "NoBackup" => self.scenario.copies.is_none() || disturbed,
+            "UndoWouldLose" => self.scenario.most_players > 0,
+            "WorldRefused" => true,
+            // What cannot be gone back from, and starts for the next time.
+            "Starting" | "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
+            _ => false,
+        };
+        let is_an_end = is_an_end && self.scenario.one_way && !is_good || (disturbed && why == "ServerDown");
+        self.must(is_an_end, "a walk ends neither at rest nor where a person has to decide");
+        why
+    }
+}

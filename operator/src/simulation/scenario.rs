@@ -1,0 +1,100 @@
+//! Pure. What a walk is about, drawn by its number.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use fixtures::dice::Dice;
+use jiff::{SignedDuration, Timestamp};
+use scheduler::protocol::FileSet;
+use serde_json::{Value, json};
+
+use super::releases::Releases;
+use super::world::SERVER;
+use crate::catalog_keeper::Snapshot;
+
+/// Windows open this often, and are open for so long.
+pub(super) const EVERY: SignedDuration = SignedDuration::from_hours(3);
+pub(super) const OPEN_FOR: SignedDuration = SignedDuration::from_mins(40);
+
+/// What becomes of a set on this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Good,
+    /// The process ends in its start.
+    Crashes,
+    /// It starts for ever.
+    NeverUp,
+    /// A plugin is not enabled.
+    Red,
+    /// It is up, and ends within minutes, again and again.
+    DiesLater,
+}
+
+/// One walk.
+pub(super) struct Scenario {
+    pub(super) address: Ipv4Addr,
+    pub(super) before: Arc<Snapshot>,
+    pub(super) after: Arc<Snapshot>,
+    /// The update brings a newer Minecraft.
+    pub(super) one_way: bool,
+    /// Of what the update brings.
+    pub(super) fate: Fate,
+    pub(super) policy: &'static str,
+    /// `spec.backup.beforeUpdate`; None: no copies.
+    pub(super) copies: Option<&'static str>,
+    pub(super) most_players: u32,
+    /// One request of so many meets a mishap, while there are any left.
+    pub(super) requests_for_a_mishap: usize,
+    /// The digest of the lock that the server ran first.
+    pub(super) first: std::cell::OnceCell<String>,
+}
+
+impl Scenario {
+    pub(super) fn draw(dice: &mut Dice, releases: &Releases, address: Ipv4Addr) -> Self {
+        let one_way = dice.once_in(2);
+        let [before, after] = if one_way { &releases.newer_minecraft } else { &releases.plugins };
+        let fates = [Fate::Good, Fate::Good, Fate::Crashes, Fate::NeverUp, Fate::Red, Fate::DiesLater];
+        Self {
+            address,
+            before: before.clone(),
+            after: after.clone(),
+            one_way,
+            fate: dice.one_of(&fates),
+            policy: dice.one_of(&["Announce", "Announce", "WaitForEmpty", "Ignore"]),
+            copies: dice.one_of(&[None, Some("OneWay"), Some("Always")]),
+            most_players: dice.one_of(&[0, 1, 3]),
+            requests_for_a_mishap: dice.one_of(&[30, 100, 300]),
+            first: std::cell::OnceCell::new(),
+        }
+    }
+
+    /// What becomes of the set with these files.
+    pub(super) fn fate_of(&self, files: &FileSet) -> Fate {
+        let first = self.first.get_or_init(|| files.lock.clone());
+        if *first == files.lock { Fate::Good } else { self.fate }
+    }
+
+    /// Whether windows are open.
+    pub(super) fn is_open(at: Timestamp) -> bool {
+        at.as_second() % EVERY.as_secs() < OPEN_FOR.as_secs()
+    }
+
+    /// The object that a person writes.
+    pub(super) fn server(&self) -> Value {
+        let mut spec = json!({
+            "eula": "Accepted", "updateStrategy": "auto",
+            "updateSchedule": {"maintenanceWindow": {"cron": "0 */3 * * *", "duration": "40m", "timeZone": "UTC"}},
+            "players": {"policy": self.policy, "notice": "5m"},
+            "gracefulShutdown": {"timeout": "60s"},
+            "storage": {"size": "1Gi"},
+        });
+        if let Some(before) = self.copies {
+            spec["backup"] = json!({"beforeUpdate": before, "storage": {"size": "1Gi"}});
+        }
+        json!({
+            "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
+            "metadata": {"name": SERVER, "namespace": super::api::NAMESPACE, "labels": {"tier": "test"}},
+            "spec": spec,
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! Edge (writes). Drives a walk: lets time pass from one thing that happens to the next, begins passes, lets them sleep, and has things go wrong.
+
+use std::sync::Arc;
+
+use fixtures::dice::Dice;
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use super::agent;
+use super::faults::{Fault, plan_faults};
+use super::operator::{Operator, Pass};
+use super::pod::step;
+use super::releases::Releases;
+use super::scenario::{EVERY, Scenario};
+use super::shared::{Shared, Struck};
+use super::world::World;
+use crate::clock::{now, simulated};
+
+/// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
+pub(super) const WINDOWS: i32 = 4;
+pub(super) const WINDOWS_WITH_FAULTS: i32 = 2;
+/// A restart of the operator by Kubernetes takes so long, in seconds.
+const RESTARTS_WITHIN: (usize, usize) = (3, 60);
+/// No walk has more passes: one that never comes to rest would else have no end.
+const MOST_PASSES: u32 = 5_000;
+
+/// What a walk came to.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) story: Vec<String>,
+    pub(super) broken: Vec<String>,
+    pub(super) passes: u32,
+    pub(super) faults: u32,
+    /// Where it ended, in words of a small set.
+    pub(super) end: String,
+}
+
+impl Walked {
+    /// One that did not end.
+    pub(super) fn panicked() -> Self {
+        let (story, broken) = (Vec::new(), vec!["it panicked, as told above".to_owned()]);
+        Self { story, broken, passes: 0, faults: 0, end: "panic".to_owned() }
+    }
+}
+
+struct Walk {
+    shared: Arc<Shared>,
+    struck: mpsc::UnboundedReceiver<Struck>,
+    /// Those that believe to lead; mostly one.
+    operators: Vec<Operator>,
+    /// When there is another one again, if none is.
+    restarts_at: Option<Timestamp>,
+    fence: u64,
+    faults: Vec<(Timestamp, Fault)>,
+    released_at: Timestamp,
+    released: bool,
+    passes: u32,
+    met: u32,
+}
+
+/// Walks one history.
+pub(super) async fn walk(number: u64, address: std::net::Ipv4Addr) -> Walked {
+    let releases = Releases::get();
+    let mut dice = Dice::new(number);
+    #[expect(clippy::disallowed_methods, reason = "what lies on the volume has the real time, and lies in the past")]
+    let begins = Timestamp::now();
+    // Fifty minutes past an opening, when the window is shut again: the first start is no update.
+    let begins = begins.as_second() / EVERY.as_secs() * EVERY.as_secs() + 2 * EVERY.as_secs() + 50 * 60;
+    let begins = Timestamp::from_second(begins).expect("a time soon");
+    let _clocks = simulated::start(begins);
+    let scenario = Scenario::draw(&mut dice, releases, address);
+    let (faults, released_at) = plan_faults(&mut dice, begins);
+    let (shared, struck) = Shared::new(World::new(scenario, dice));
+    let shared = Arc::new(shared);
+    agent::listen(&shared).await;
+    let mut walk = Walk {
+        operators: Vec::new(),
+        shared,
+        struck,
+        restarts_at: Some(begins),
+        fence: 0,
+        faults,
+        released_at,
+        released: false,
+        passes: 0,
+        met: 0,
+    };
+    walk.go(begins + EVERY * WINDOWS).await;
+    walk.end()
+}
+
+impl Walk {
+    async fn go(&mut self, ends: Timestamp) {
+        while self.passes < MOST_PASSES {
+            let next = self.next();
+            if next > ends {
+                return;
+            }
+            simulated::pass_until(next);
+            self.happen().await;
+        }
+        self.shared.world().must(false, "a walk comes to its end");
+    }
+
+    fn next(&self) -> Timestamp {
+        let operators = self.operators.iter().map(|operator| operator.due);
+        let faults = self.faults.first().map(|(at, _)| *at);
+        let release = (!self.released).then_some(self.released_at);
+        let all = operators.chain(faults).chain(release).chain(self.restarts_at);
+        all.fold(self.shared.world().next(), Timestamp::min)
+    }
+
+    /// One of those things that are due.
+    async fn happen(&mut self) {
+        if self.shared.world().next() <= now() {
+            step(&self.shared).await;
+        } else if !self.released && self.released_at <= now() {
+            self.released = true;
+            let after = self.snapshot();
+            self.shared.world().tell("upstreams release something newer");
+            for operator in &mut self.operators {
+                operator.read(&after);
+                operator.due = operator.due.min(now());
+            }
+        } else if self.faults.first().is_some_and(|(at, _)| *at <= now()) {
+            let (_, fault) = self.faults.remove(0);
+            self.met += 1;
+            self.strike(fault).await;
+        } else if self.restarts_at.is_some_and(|at| at <= now()) {
+            self.restarts_at = None;
+            self.start_operator().await;
+        } else if let Some(at) = self.operators.iter().position(|operator| operator.due <= now()) {
+            self.pass(at).await;
+        }
+        let news = std::mem::take(&mut self.shared.world().news);
+        for operator in self.operators.iter_mut().filter(|_| news) {
+            let heard = now() + self.shared.world().seconds(0, 2);
+            operator.hears(heard);
+        }
+    }
+
+    fn snapshot(&self) -> Arc<crate::catalog_keeper::Snapshot> {
+        let world = self.shared.world();
+        if self.released { world.scenario.after.clone() } else { world.scenario.before.clone() }
+    }
+
+    async fn start_operator(&mut self) {
+        self.fence += 1;
+        let fence = self.fence;
+        self.shared.world().take_lease(fence);
+        let operator = Operator::start(&self.shared, fence).await;
+        operator.read(&self.snapshot());
+        self.operators.push(operator);
+    }
+
+    /// A pass of this operator begins, or goes on.
+    async fn pass(&mut self, at: usize) {
+        let operator = &mut self.operators[at];
+        let pass = if let Some((pass, wake)) = operator.asleep.take() {
+            // It is there: its pass sleeps.
+            let _ = wake.send(());
+            Some(pass)
+        } else {
+            self.passes += 1;
+            operator.begin(&self.shared)
+        };
+        if let Some(pass) = pass {
+            self.see_through(at, pass).await;
+        }
+    }
+
+    /// Until the pass ends, or sleeps.
+    async fn see_through(&mut self, at: usize, mut pass: Pass) {
+        tokio::select! {
+            biased;
+            outcome = &mut pass => self.operators[at].ended(outcome),
+            Some(struck) = self.struck.recv() => match struck {
+                Struck::Asleep(nap) => {
+                    let operator = &mut self.operators[at];
+                    (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
+                }
+                Struck::Dead => {
+                    drop(self.operators.remove(at));
+                    self.start_again();
+                }
+            }
+        }
+    }
+
+    /// Kubernetes starts an operator where there is none.
+    fn start_again(&mut self) {
+        if self.operators.is_empty() && self.restarts_at.is_none() {
+            let (from, to) = RESTARTS_WITHIN;
+            self.restarts_at = Some(now() + self.shared.world().seconds(from, to));
+        }
+    }
+
+    async fn strike(&mut self, fault: Fault) {
+        self.shared.world().tell(format!("{fault:?}"));
+        match fault {
+            Fault::OperatorDies => {
+                self.operators.clear();
+                self.start_again();
+            }
+            // The one of before has lost its Lease and does not know it yet.
+            Fault::AnotherLeads => {
+                self.restarts_at = None;
+                self.start_operator().await;
+            }
+            Fault::OneLeads => {
+                let last = self.operators.pop();
+                self.operators = last.into_iter().collect();
+            }
+            Fault::World(blow) => {
+                let mut world = self.shared.world();
+                world.note_disturbance();
+                world.strike(blow);
+            }
+        }
+    }
+
+    fn end(self) -> Walked {
+        let mut world = self.shared.world();
+        let end = world.judge_end();
+        Walked {
+            story: std::mem::take(&mut world.story),
+            broken: std::mem::take(&mut world.broken).into_iter().collect(),
+            passes: self.passes,
+            faults: self.met + world.met,
+            end,
+        }
+    }
+}

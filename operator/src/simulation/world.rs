@@ -1,0 +1,222 @@
+//! Edge (writes). The world that a walk drives: one server in a small Kubernetes, its node, its volume and its players.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use fixtures::dice::Dice;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::game::Marks;
+use super::objects::{Key, Objects};
+use super::pod::Pod;
+use super::rules::Ledger;
+use super::scenario::Scenario;
+use super::shared::Mishap;
+use crate::clock::now;
+use crate::leader::LEASE;
+
+/// The server that all is about.
+pub(super) const SERVER: &str = "lobby";
+
+/// The name of the operator with this fence.
+pub(super) fn identity(fence: u64) -> String {
+    format!("operator-{fence}")
+}
+
+/// What the operator has done to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Changed,
+    Deleted,
+}
+
+/// Where the volumes of the server lie.
+#[derive(Debug)]
+pub(super) struct Disks {
+    dir: TempDir,
+}
+
+impl Disks {
+    pub(super) fn new() -> Self {
+        // In memory, where there is one: nothing here is about the disk itself.
+        let memory = PathBuf::from("/dev/shm");
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let disks = Self { dir: dir.expect("a directory for volumes") };
+        for place in ["data", "copies", "mounts"] {
+            std::fs::create_dir(disks.dir.path().join(place)).expect("a directory for a volume");
+        }
+        disks
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub(super) fn copies(&self) -> PathBuf {
+        self.dir.path().join("copies")
+    }
+
+    /// What does not outlive a pod.
+    pub(super) fn mounts(&self) -> PathBuf {
+        self.dir.path().join("mounts")
+    }
+}
+
+/// All there is.
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    pub(super) objects: Objects,
+    pub(super) disks: Disks,
+    pub(super) dice: Dice,
+    /// The pod that the kubelet is at.
+    pub(super) pod: Option<Pod>,
+    pub(super) marks: Marks,
+    pub(super) ledger: Ledger,
+    /// So many are on.
+    pub(super) players: u32,
+    pub(super) next_players: Timestamp,
+    pub(super) controller_at: Option<Timestamp>,
+    /// An object that operators watch has changed.
+    pub(super) news: bool,
+    /// Requests that may still meet a mishap.
+    mishaps: usize,
+    /// Those that have.
+    pub(super) met: u32,
+    pub(super) story: Vec<String>,
+    pub(super) broken: BTreeSet<String>,
+}
+
+impl World {
+    pub(super) fn new(scenario: Scenario, mut dice: Dice) -> Self {
+        let mishaps = dice.below(7);
+        let mut world = Self {
+            scenario,
+            objects: Objects::default(),
+            disks: Disks::new(),
+            dice,
+            pod: None,
+            marks: Marks::default(),
+            ledger: Ledger::default(),
+            players: 0,
+            next_players: now(),
+            controller_at: None,
+            news: true,
+            mishaps,
+            met: 0,
+            story: Vec::new(),
+            broken: BTreeSet::new(),
+        };
+        let server = world.scenario.server();
+        world.objects.create("papermcservers", server, now()).expect("the first object");
+        world
+    }
+
+    /// One line of the story.
+    pub(super) fn tell(&mut self, line: impl AsRef<str>) {
+        self.story.push(format!("{} {}", now(), line.as_ref()));
+    }
+
+    /// What must be true.
+    pub(super) fn must(&mut self, is_true: bool, rule: &str) {
+        if !is_true {
+            self.tell(format!("BROKEN: {rule}"));
+            self.broken.insert(rule.to_owned());
+        }
+    }
+
+    pub(super) fn key_of_set() -> Key {
+        Key::new("statefulsets", SERVER)
+    }
+
+    pub(super) fn key_of_pod() -> Key {
+        Key::new("pods", &format!("{SERVER}-0"))
+    }
+
+    pub(super) fn key_of_server() -> Key {
+        Key::new("papermcservers", SERVER)
+    }
+
+    /// An operator starts, and holds the Lease for as long as no other one does.
+    pub(super) fn take_lease(&mut self, fence: u64) {
+        self.tell(format!("operator {fence} starts"));
+        let key = Key::new("leases", LEASE);
+        self.objects.remove(&key);
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LEASE},
+            "spec": {
+                "holderIdentity": identity(fence), "leaseTransitions": fence, "leaseDurationSeconds": 1_000_000,
+                "renewTime": format!("{:.6}", now()),
+            },
+        });
+        self.objects.create("leases", lease, now()).expect("the one before was removed");
+    }
+
+    /// Between so many seconds and so many.
+    pub(super) fn seconds(&mut self, from: usize, to: usize) -> SignedDuration {
+        let seconds = from + self.dice.below(to - from + 1);
+        SignedDuration::from_secs(i64::try_from(seconds).expect("a few seconds"))
+    }
+
+    /// A pod or a `StatefulSet` is not as it was: controller and operators will see it.
+    pub(super) fn changed(&mut self) {
+        self.news = true;
+        let soon = now() + self.seconds(0, 2);
+        self.controller_at = Some(self.controller_at.map_or(soon, |at| at.min(soon)));
+    }
+
+    /// What the operator has just done to an object.
+    pub(super) fn notice(&mut self, key: &Key, written: Written, before: Option<&Value>) {
+        if key.plural == "statefulsets" || key.plural == "pods" {
+            self.changed();
+        }
+        if *key == Self::key_of_set() && written == Written::Changed {
+            self.notice_set(before);
+        }
+        if *key == Self::key_of_pod() && written == Written::Deleted {
+            self.tell("the operator deletes the pod");
+            self.check_stop("deleted by the operator");
+        }
+    }
+
+    /// What becomes of a request: a mishap, and until when whoever has sent it sleeps first.
+    pub(super) fn draw_mishap(&mut self, writes: bool) -> (Option<Mishap>, Option<Timestamp>) {
+        if self.mishaps == 0 || !self.dice.once_in(self.scenario.requests_for_a_mishap) {
+            return (None, None);
+        }
+        self.mishaps -= 1;
+        self.met += 1;
+        self.note_disturbance();
+        match self.dice.below(6) {
+            0 => self.meets(Mishap::RequestLost),
+            1 => self.meets(Mishap::AnswerLost),
+            2 => self.meets(Mishap::DeathBefore),
+            3 => self.meets(Mishap::DeathAfter),
+            long => {
+                // Between a look and the write that it leads to nothing but a request lies, and that is not under way for minutes.
+                let nap = if writes || long == 4 { self.seconds(1, 9) } else { self.seconds(10, 3_000) };
+                self.tell(format!("the operator sleeps for {} s", nap.as_secs()));
+                (None, Some(now() + nap))
+            }
+        }
+    }
+
+    fn meets(&mut self, mishap: Mishap) -> (Option<Mishap>, Option<Timestamp>) {
+        self.tell(format!("of a request: {mishap:?}"));
+        (Some(mishap), None)
+    }
+
+    /// When something happens next by itself.
+    pub(super) fn next(&self) -> Timestamp {
+        let of_pod = self.pod.as_ref().and_then(Pod::next);
+        self.controller_at.into_iter().chain(of_pod).fold(self.next_players, Timestamp::min)
+    }
+
+    /// The facts on the `StatefulSet`.
+    pub(super) fn facts(&self) -> Value {
+        let set = self.objects.get(&Self::key_of_set());
+        let text = set.ok().and_then(|set| set["metadata"]["annotations"][crate::k8s::labels::FACTS].as_str());
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| json!({}))
+    }
+}
