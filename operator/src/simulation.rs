@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use walk::{Walked, walk};
+use walk::{Walked, walk, walk_on_replaced};
 
 /// All walks together.
 #[derive(Default)]
@@ -66,9 +66,9 @@ fn address() -> Ipv4Addr {
     Ipv4Addr::new(127, process, high, low)
 }
 
-fn walk_one(number: u64) -> Walked {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(walk(number, address()))
+/// On one thread: clocks are simulated for a thread each.
+fn on_this_thread<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
 /// Walks them on all cores: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_WALK=82` walks that one
@@ -81,7 +81,8 @@ fn walk_all(numbers: Range<u64>) -> Found {
             && number < numbers.end
         {
             // One that panics tells its number too.
-            let walked = catch_unwind(|| walk_one(number)).unwrap_or_else(|_| Walked::panicked());
+            let walked =
+                catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| Walked::panicked());
             found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
         }
     };
@@ -113,6 +114,13 @@ fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
     let found = walk_all(0..60);
     // Walks in which nothing happens prove nothing.
     assert!(std::env::var_os("NIGHTSHIFT_WALK").is_some() || found.faults > 200, "{}", found.faults);
+}
+
+#[test]
+fn an_operator_that_was_replaced_changes_nothing_any_more_whatever_there_is_to_do() {
+    let (passes, writes) = on_this_thread(walk_on_replaced(address()));
+    assert!(passes > 10, "{passes}");
+    assert_eq!(writes, 0, "in {passes} passes, beside a window and a newer release");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Edge (writes). Drives a walk: lets time pass from one thing that happens to the next, begins passes, lets them sleep, and has things go wrong.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use fixtures::dice::Dice;
@@ -11,7 +12,7 @@ use super::faults::{Fault, plan_faults};
 use super::operator::{Operator, Pass};
 use super::pod::step;
 use super::releases::Releases;
-use super::scenario::{EVERY, Scenario};
+use super::scenario::{EVERY, Fate, Scenario};
 use super::shared::{Shared, Struck};
 use super::world::World;
 use crate::clock::{now, simulated};
@@ -58,38 +59,64 @@ struct Walk {
     met: u32,
 }
 
-/// Walks one history.
-pub(super) async fn walk(number: u64, address: std::net::Ipv4Addr) -> Walked {
-    let releases = Releases::get();
-    let mut dice = Dice::new(number);
+/// When walks begin: fifty minutes past an opening, when the window is shut again, so that the first start is no update.
+fn beginning() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "what lies on the volume has the real time, and lies in the past")]
-    let begins = Timestamp::now();
-    // Fifty minutes past an opening, when the window is shut again: the first start is no update.
-    let begins = begins.as_second() / EVERY.as_secs() * EVERY.as_secs() + 2 * EVERY.as_secs() + 50 * 60;
-    let begins = Timestamp::from_second(begins).expect("a time soon");
+    let real = Timestamp::now();
+    let begins = real.as_second() / EVERY.as_secs() * EVERY.as_secs() + 2 * EVERY.as_secs() + 50 * 60;
+    Timestamp::from_second(begins).expect("a time soon")
+}
+
+/// Walks one history.
+pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
+    let begins = beginning();
     let _clocks = simulated::start(begins);
-    let scenario = Scenario::draw(&mut dice, releases, address);
+    let mut dice = Dice::new(number);
+    let scenario = Scenario::draw(&mut dice, Releases::get(), address);
     let (faults, released_at) = plan_faults(&mut dice, begins);
-    let (shared, struck) = Shared::new(World::new(scenario, dice));
-    let shared = Arc::new(shared);
-    agent::listen(&shared).await;
-    let mut walk = Walk {
-        operators: Vec::new(),
-        shared,
-        struck,
-        restarts_at: Some(begins),
-        fence: 0,
-        faults,
-        released_at,
-        released: false,
-        passes: 0,
-        met: 0,
-    };
+    let mut walk = Walk::begin(scenario, dice, faults, released_at).await;
     walk.go(begins + EVERY * WINDOWS).await;
     walk.end()
 }
 
+/// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed
+/// anything.
+pub(super) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, u32) {
+    let begins = beginning();
+    let _clocks = simulated::start(begins);
+    let mut dice = Dice::new(0);
+    let drawn = Scenario::draw(&mut dice, Releases::get(), address);
+    let scenario = Scenario { fate: Fate::Good, policy: "Announce", requests_for_a_mishap: usize::MAX, ..drawn };
+    let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 3).await;
+    walk.go(begins + EVERY / 6).await;
+    walk.start_operator().await;
+    walk.pass(1).await;
+    // It is gone at once. Its Lease is not.
+    walk.operators.truncate(1);
+    let so_far = (walk.passes, walk.shared.world().writes);
+    walk.go(begins + EVERY * 2).await;
+    (walk.passes - so_far.0, walk.shared.world().writes - so_far.1)
+}
+
 impl Walk {
+    async fn begin(scenario: Scenario, dice: Dice, faults: Vec<(Timestamp, Fault)>, released_at: Timestamp) -> Self {
+        let (shared, struck) = Shared::new(World::new(scenario, dice));
+        let shared = Arc::new(shared);
+        agent::listen(&shared).await;
+        Self {
+            operators: Vec::new(),
+            shared,
+            struck,
+            restarts_at: Some(now()),
+            fence: 0,
+            faults,
+            released_at,
+            released: false,
+            passes: 0,
+            met: 0,
+        }
+    }
+
     async fn go(&mut self, ends: Timestamp) {
         while self.passes < MOST_PASSES {
             let next = self.next();

@@ -80,6 +80,8 @@ pub(super) struct World {
     pub(super) controller_at: Option<Timestamp>,
     /// An object that operators watch has changed.
     pub(super) news: bool,
+    /// Changes that operators have made.
+    pub(super) writes: u32,
     /// Requests that may still meet a mishap.
     mishaps: usize,
     /// Those that have.
@@ -103,6 +105,7 @@ impl World {
             next_players: now(),
             controller_at: None,
             news: true,
+            writes: 0,
             mishaps,
             met: 0,
             story: Vec::new(),
@@ -168,6 +171,7 @@ impl World {
 
     /// What the operator has just done to an object.
     pub(super) fn notice(&mut self, key: &Key, written: Written, before: Option<&Value>) {
+        self.writes += 1;
         if key.plural == "statefulsets" || key.plural == "pods" {
             self.changed();
         }
