@@ -54,31 +54,32 @@ impl World {
 
     /// The entry of its history with this template; a new one if there is none.
     fn history_entry(&mut self, template: &Value) -> String {
-        let entries = self.objects.list("controllerrevisions", &[]);
-        let is_it = |entry: &&&Value| {
-            let mut kept = entry["data"]["spec"]["template"].clone();
-            kept.as_object_mut().expect("a template").remove("$patch");
-            kept == *template
-        };
-        if let Some(entry) = entries.iter().find(is_it) {
-            return entry["metadata"]["name"].as_str().expect("a name").to_owned();
-        }
         // As Kubernetes names them: the same for the same template, also when history was lost in between.
         let name = format!("{SERVER}-{}", &hex::encode(digest(template))[..10]);
+        if self.objects.get(&Key::new("controllerrevisions", &name)).is_ok() {
+            return name;
+        }
         let mut kept = template.clone();
         kept["$patch"] = json!("replace");
         let entry = json!({
             "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": name},
-            "revision": entries.len() + 1, "data": {"spec": {"template": kept}},
+            "revision": self.objects.list("controllerrevisions", &[]).len() + 1, "data": {"spec": {"template": kept}},
         });
         self.objects.create("controllerrevisions", entry, now()).expect("a new entry");
         self.changed();
         name
     }
 
+    /// The template that an entry of its history keeps. None: the entry went with the `StatefulSet` of before.
+    pub(super) fn template_in(&self, entry: &str) -> Option<Value> {
+        let entry = self.objects.get(&Key::new("controllerrevisions", entry)).ok()?;
+        let mut template = entry["data"]["spec"]["template"].clone();
+        template.as_object_mut()?.remove("$patch");
+        Some(template)
+    }
+
     fn create_pod(&mut self, revision: &str) {
-        let entry = self.objects.get(&Key::new("controllerrevisions", revision)).expect("history is kept");
-        let mut pod = entry["data"]["spec"]["template"].clone();
+        let mut pod = self.template_in(revision).expect("it was just looked up");
         let name = format!("{SERVER}-0");
         pod["apiVersion"] = json!("v1");
         pod["kind"] = json!("Pod");
@@ -86,7 +87,6 @@ impl World {
         pod["metadata"]["namespace"] = json!(super::api::NAMESPACE);
         pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
         pod["spec"]["nodeName"] = json!("node-1");
-        pod.as_object_mut().expect("a pod").remove("$patch");
         self.tell(format!("the controller creates a pod of {revision}"));
         self.objects.create("pods", pod, now()).expect("there was none");
         self.changed();

@@ -69,7 +69,7 @@ impl World {
         self.tell(format!("{says}: {stands}"));
         let is_update = self.is_update(stands);
         let in_a_window = Scenario::is_open(now() - ON_ITS_WAY) || Scenario::is_open(now());
-        let runs = self.pod.as_ref().and_then(|pod| self.revision_of_entry(&pod.revision.clone()));
+        let runs = self.pod.as_ref().and_then(|pod| self.revision_of_entry(&pod.revision));
         if is_update && Some(stands) != stood {
             self.must(in_a_window, "a template is written outside of every window");
         }
@@ -118,12 +118,8 @@ impl World {
         self.facts()["settled"]["revision"].as_str()?.parse().ok()
     }
 
-    /// None: it went with the `StatefulSet` of before.
     fn revision_of_entry(&self, entry: &str) -> Option<Revision> {
-        let key = super::objects::Key::new("controllerrevisions", entry);
-        let mut template = self.objects.get(&key).ok()?["data"]["spec"]["template"].clone();
-        template.as_object_mut()?.remove("$patch");
-        Some(revision(&template))
+        self.template_in(entry).as_ref().map(revision)
     }
 
     /// The controller replaces the pod by what stands behind the open door.
