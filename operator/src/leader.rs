@@ -10,6 +10,8 @@ use kube::Client;
 use kube::api::Api;
 use kube_lease_manager::{LeaseCreateMode, LeaseManagerBuilder};
 
+use crate::Config;
+
 /// The Lease's name.
 pub(crate) const LEASE: &str = "nightshift-leader";
 /// A dead leader is replaced after this long, in seconds.
@@ -41,6 +43,11 @@ pub(crate) struct Standing {
 const ROOM: SignedDuration = SignedDuration::from_secs(5);
 
 impl Standing {
+    /// That of a process with this configuration that leads with this fence.
+    pub(crate) fn of(config: &Config, fence: u64) -> Self {
+        Self { namespace: config.namespace.clone(), identity: config.identity.clone(), fence }
+    }
+
     /// Whether the Lease is still held by this leader, and for a while to come. A process that was asleep learns it so before
     /// its own clock tells.
     pub(crate) async fn is_held(&self, client: &Client, now: Timestamp) -> Result<bool, kube::Error> {

@@ -140,7 +140,7 @@ fn messenger(
     wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     cluster: Vec<Channel>,
 ) -> anyhow::Result<Messenger<Cluster>> {
-    let standing = Standing { namespace: config.namespace.clone(), identity: config.identity.clone(), fence };
+    let standing = Standing::of(config, fence);
     let post = Post::new(config.notify_origins()?).context("could not make the client for webhooks")?;
     let wake = Box::new(move |(namespace, name): &memory::Key| {
         // Nobody listens any more only when the process ends.

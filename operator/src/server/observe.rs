@@ -443,8 +443,7 @@ impl Asked {
 
 /// Whether this process leads, as the Lease itself says.
 async fn leads(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
-    let (namespace, identity) = (ctx.config.namespace.clone(), ctx.config.identity.clone());
-    let standing = Standing { namespace, identity, fence: ctx.fence };
+    let standing = Standing::of(&ctx.config, ctx.fence);
     standing.is_held(&ctx.client, now).await.map_err(read("Lease", LEASE))
 }
 

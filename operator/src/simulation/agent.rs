@@ -75,6 +75,11 @@ impl Mind {
         }
     }
 
+    /// Whether there is a process of it now that can be reached.
+    pub(super) fn answers(&self) -> bool {
+        self.answers_from.is_some_and(|from| from <= now())
+    }
+
     /// A process of the agent begins, and knows nothing but what lies on the volume.
     pub(super) fn begin(&mut self, at: Timestamp) {
         (self.guard, self.witness, self.answers_from) = (Guard::new(at), Witness::new(at), Some(at));
@@ -159,8 +164,7 @@ impl World {
         headers: &Headers,
     ) -> Result<Result<(), Refused>, Silence> {
         let pod = self.pod.as_mut().ok_or(Silence)?;
-        let answers = pod.agent.answers_from.is_some_and(|from| from <= now());
-        if !answers {
+        if !pod.agent.answers() {
             return Err(Silence);
         }
         let received = Received { method, path, body, headers };
@@ -230,10 +234,7 @@ impl World {
     /// The agent looks at the server's process, by ping and by the lock on the world.
     pub(super) fn agent_looks(&mut self) {
         let players = self.players;
-        let Some(pod) = &mut self.pod else { return };
-        if pod.agent.answers_from.is_none_or(|from| now() < from) {
-            return;
-        }
+        let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let runs = matches!(pod.phase, Phase::Booting | Phase::Up | Phase::Stopping);
         let pinged = match pod.phase {
             Phase::Up if pod.hangs() => Pinged::Silent,
@@ -262,22 +263,22 @@ impl World {
         let pod = self.pod.as_ref().expect("it was asked");
         let backups = self.objects.get(&Self::key_of_pod()).ok().and_then(copies_of);
         let backups = backups.map(|below| self.disks.copies().join(below));
-        let lies = OnVolume::read(&Volume::new(self.disks.data()), backups.as_deref()).expect("a volume");
+        let found = OnVolume::read(&Volume::new(self.disks.data()), backups.as_deref()).expect("a volume");
         let staging = pod.agent.staging.as_ref();
         Report {
             at: now(),
             pod_uid: pod.uid.clone(),
             server: Self::process(pod),
-            players: pod.agent.witness.players(now()),
+            players: self.who_is_on(),
             empty_since: pod.agent.witness.empty_since(now()),
-            lock: lies.lock,
+            lock: found.lock,
             drift: Vec::new(),
-            unmanaged: lies.unmanaged,
+            unmanaged: found.unmanaged,
             unmanaged_jars: Vec::new(),
-            replaced: lies.replaced,
+            replaced: found.replaced,
             staged: pod.agent.staged.clone(),
             staging: staging.map(|(set, _)| Staging { lock: set.lock.clone(), done: 0, of: 4, error: None }),
-            world: lies.world,
+            world: found.world,
             loaded: (pod.phase == Phase::Up).then(|| Loaded {
                 worlds: Some(BTreeMap::from([("overworld".to_owned(), AtStart::Opened)])),
                 datapacks: Some(BTreeMap::new()),
@@ -287,9 +288,9 @@ impl World {
             last_stop: None,
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),
-            backups: lies.backups,
-            plugin_data: lies.plugin_data,
-            new_volume: lies.new_volume,
+            backups: found.backups,
+            plugin_data: found.plugin_data,
+            new_volume: found.new_volume,
         }
     }
 

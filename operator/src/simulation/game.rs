@@ -76,8 +76,7 @@ impl World {
             self.marks.last += 1;
             self.marks.in_memory.push(self.marks.last);
             // By the agent, if there is one.
-            let sees = self.pod.as_ref().is_some_and(|pod| pod.agent.answers_from.is_some_and(|from| from <= now()));
-            if sees {
+            if self.pod.as_ref().is_some_and(|pod| pod.agent.answers()) {
                 note_players(&Volume::new(self.disks.data())).expect("a record on the volume");
             }
         }

@@ -22,7 +22,6 @@ const COUNTS: SignedDuration = SignedDuration::from_mins(11);
 const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 /// `--start-seconds`, and three times that for a newer Minecraft.
 const START: SignedDuration = SignedDuration::from_mins(10);
-
 /// `gracefulShutdown.timeout`: an agent that is silent for so long keeps nobody waiting any more.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 /// `--settle-seconds`.
@@ -40,7 +39,7 @@ pub(super) struct Ledger {
     /// Revisions whose door was closed again before the controller had replaced the pod.
     taken_back: BTreeSet<Revision>,
     /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
-    pub(super) disturbed: bool,
+    disturbed: bool,
 }
 
 fn revision(template: &Value) -> Revision {
@@ -171,9 +170,7 @@ impl World {
         self.must(self.players == 0 || had_notice, "players are stopped who had less time than was promised");
         self.must(saved, "a server is stopped whose world was not saved for it");
     }
-}
 
-impl World {
     /// Where a walk ended: all is quiet, and what stands there is an end.
     pub(super) fn judge_end(&mut self) -> String {
         let Ok(set) = self.objects.get(&Self::key_of_set()).cloned() else {
