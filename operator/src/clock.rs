@@ -60,13 +60,18 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts with a decision made at `decided_at`.
+    /// Starts with a decision made at `decided_at`, which is now.
     pub(crate) fn start(decided_at: Timestamp) -> Self {
         Self { started: monotonic(), decided_at }
     }
 
+    /// When it was decided, by the wall clock.
+    pub(crate) fn decided_at(self) -> Timestamp {
+        self.decided_at
+    }
+
     /// Whether `instant` has passed, by the monotonic clock since the decision.
-    pub(crate) fn is_past(&self, instant: Timestamp) -> bool {
+    pub(crate) fn is_past(self, instant: Timestamp) -> bool {
         let allowed = instant.duration_since(self.decided_at);
         match Duration::try_from(allowed) {
             Ok(allowed) => monotonic().saturating_sub(self.started) >= allowed,

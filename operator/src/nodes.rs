@@ -81,7 +81,7 @@ struct Known {
 
 /// Whose servers have to be looked at.
 #[derive(Debug, PartialEq, Eq)]
-enum Changed {
+pub(crate) enum Changed {
     On(BTreeSet<String>),
     /// The nodes are known from now on.
     All,
@@ -106,7 +106,8 @@ impl Nodes {
         node.and_then(|node| known.marked.get(node)).map_or(Look::Stays, |mark| Look::Leaves(*mark))
     }
 
-    fn take(&self, event: Event<v1::Node>) -> Changed {
+    /// What a watch tells.
+    pub(crate) fn take(&self, event: Event<v1::Node>) -> Changed {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).take(event)
     }
 }

@@ -13,7 +13,7 @@ use scheduler::rollout::{Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::chain::Chain;
-use crate::clock::now;
+use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::memory::Rendered;
 use crate::requeue::{Blame, Outcome, again};
@@ -164,11 +164,12 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 }
 
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
-    let at = now();
+    let looked = Stopwatch::start(now());
+    let at = looked.decided_at();
     let seen = observe::observe(server, ctx, at).await?;
     let has_to_end = trial::has_to_end(&seen, &status_before(ctx, server));
     let keeps_its_turn = turn::is_needed(&seen, at);
-    let ended = match Box::pin(go_all_the_way(server, ctx, seen, ahead, at)).await {
+    let ended = match Box::pin(go_all_the_way(server, ctx, seen, ahead, looked)).await {
         // One that may be over at the next try ends no countdown.
         Err(error) if error.is_before_the_step() && (has_to_end || error.blame() == Blame::User) => {
             Box::pin(trial::see_through_after(ctx, server, error, ahead)).await
@@ -187,21 +188,21 @@ async fn go_all_the_way(
     ctx: &Context,
     seen: observe::Observed,
     ahead: &Ahead<'_>,
-    looked_at: Timestamp,
+    looked: Stopwatch,
 ) -> Result<Outcome, PassError> {
-    let in_trouble = |what| Box::pin(trouble(ctx, server, &seen, what, ahead, looked_at));
+    let in_trouble = |what| Box::pin(trouble(ctx, server, &seen, what, ahead, looked));
     let (checked, drain) = match read(server, ctx, &seen).await? {
         Ok(read) => read,
         Err(trouble) => return unread(ctx, server, in_trouble(trouble)).await,
     };
-    if let Some(until) = plan::too_young(server, &seen, looked_at) {
+    if let Some(until) = plan::too_young(server, &seen, looked.decided_at()) {
         return Ok(Outcome::Under { until: Some(until) });
     }
     // Something else is asked for by now: it is looked at again.
-    let Some(start) = start_line::stand(ctx, server, &checked, &seen, looked_at).await else {
+    let Some(start) = start_line::stand(ctx, server, &checked, &seen, looked).await else {
         return Ok(Outcome::Acted);
     };
-    let at = start.at;
+    let at = start.decided.decided_at();
     let plugins = plugins_beside(ctx, server);
     let runs = WhatRuns::of(&seen);
     let before = status_before(ctx, server);
@@ -280,7 +281,7 @@ async fn go_all_the_way(
     }
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
-    let hand = Hand::of(ctx, &checked, &seen, &plan, ahead, at);
+    let hand = Hand::of(ctx, &checked, &seen, &plan, ahead, start.decided);
     let done = act(&hand, &plan, step).await?;
     ask::ask(ctx, &seen, &mut plan, step).await;
     report::report(ctx, server, &checked, &Report { seen: &seen, plan: &plan, step, done: &done, now: at })
@@ -474,16 +475,16 @@ async fn trouble(
     seen: &observe::Observed,
     what: Trouble,
     ahead: &Ahead<'_>,
-    at: Timestamp,
+    looked: Stopwatch,
 ) -> Result<Outcome, PassError> {
     if what.lets_a_trial_end()
-        && let Some(outcome) = trial::see_through(ctx, server, seen, what.in_the_way(), ahead, at).await?
+        && let Some(outcome) = trial::see_through(ctx, server, seen, what.in_the_way(), ahead, looked).await?
     {
         return Ok(outcome);
     }
     if !what.is_over_in_a_moment() {
         turn::give_up(ctx, server);
     }
-    report::report_trouble(ctx, server, seen, &what, at).await.map_err(PassError::Report)?;
+    report::report_trouble(ctx, server, seen, &what, looked.decided_at()).await.map_err(PassError::Report)?;
     Ok(what.outcome())
 }

@@ -11,8 +11,10 @@ mod api;
 mod controller;
 mod faults;
 mod game;
+mod node;
 mod objects;
 mod operator;
+mod person;
 mod pod;
 mod releases;
 mod rules;
@@ -29,7 +31,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use walk::{Walked, walk, walk_on_replaced};
+use walk::{Walked, walk, walk_asleep_before, walk_on_replaced};
 
 /// All walks together.
 #[derive(Default)]
@@ -121,6 +123,21 @@ fn an_operator_that_was_replaced_changes_nothing_any_more_whatever_there_is_to_d
     let (passes, writes) = on_this_thread(walk_on_replaced(address()));
     assert!(passes > 10, "{passes}");
     assert_eq!(writes, 0, "in {passes} passes, beside a window and a newer release");
+}
+
+#[test]
+fn nobody_is_stopped_upon_a_look_of_half_an_hour_ago_wherever_a_pass_has_slept() {
+    let mut slept = 0;
+    for request in 0.. {
+        let (sleeps, walked) = on_this_thread(walk_asleep_before(request, address()));
+        let Walked { broken, story, .. } = walked;
+        assert!(broken.is_empty(), "asleep before request {request}: {broken:?}\n{}", story.join("\n"));
+        slept += u32::from(sleeps.has_slept);
+        if sleeps.before > 0 {
+            break;
+        }
+    }
+    assert!(slept > 5, "{slept}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// What the clocks of this thread show.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,12 @@ pub(crate) fn pass_until(at: Timestamp) {
     let passed = Duration::try_from(at.duration_since(clocks.wall)).unwrap_or_default();
     let wall = clocks.wall.max(at);
     CLOCKS.set(Some(Clocks { wall, monotonic: clocks.monotonic + passed }));
+}
+
+/// The wall clock is put forward, or back; no time passes.
+pub(crate) fn put(by: SignedDuration) {
+    let Some(clocks) = CLOCKS.get() else { return };
+    CLOCKS.set(Some(Clocks { wall: clocks.wall + by, ..clocks }));
 }
 
 /// Lets so much time pass; false where the clocks are real.

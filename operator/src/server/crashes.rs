@@ -54,8 +54,8 @@ pub(crate) enum Process {
     Stays,
     /// It was started again, or is about to be; then it is known.
     Unsettled { until: Timestamp },
-    /// It has ended with an error more than once, and does not run.
-    Ends,
+    /// It has ended with an error, does not run, and has ended so many times in all.
+    Ends { times: u32 },
 }
 
 /// What the kubelet says of the process in this pod.
@@ -67,7 +67,7 @@ pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> P
     match since.map(|since| since.0 + settle) {
         Some(until) if now < until => Process::Unsettled { until },
         _ if running.is_some() => Process::Stays,
-        _ => Process::Ends,
+        _ => Process::Ends { times: server.restart_count.unsigned_abs() + 1 },
     }
 }
 
@@ -165,11 +165,15 @@ mod tests {
         };
         let (waits, runs) = (json!({"waiting": {}}), json!({"running": {"startedAt": at(14).to_string()}}));
         let just_before = |minute| at(minute) - SignedDuration::from_secs(1);
-        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), Process::Ends);
+        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), Process::Ends { times: 4 });
         assert_eq!(process_of(&with(4, &runs, 1), settle, just_before(15)), Process::Unsettled { until: at(15) });
         assert_eq!(process_of(&with(4, &runs, 1), settle, at(15)), Process::Stays);
         assert_eq!(process_of(&with(0, &waits, 1), settle, just_before(11)), Process::Unsettled { until: at(11) });
-        assert_eq!(process_of(&with(0, &waits, 1), settle, at(11)), Process::Ends, "nobody has started it again");
+        assert_eq!(
+            process_of(&with(0, &waits, 1), settle, at(11)),
+            Process::Ends { times: 1 },
+            "nobody has started it again"
+        );
         assert_eq!(process_of(&with(3, &waits, 0), settle, at(14)), Process::Stays, "by a person");
     }
 

@@ -18,6 +18,9 @@ const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 /// How long a proof may take in all, from its beginning: a server that crash-loops after its first Ready has no
 /// start deadline any more.
 const ENDS_WITHIN: SignedDuration = SignedDuration::from_mins(15);
+/// A process that has ended so often in its pod ends the proof. The pauses of the kubelet before the last start are 70 seconds by then, beside
+/// what the starts themselves take: what only was not there for a moment (a name server, a port) is there again.
+const ENDS_AFTER: u32 = 5;
 
 /// What the proof is measured against.
 pub(crate) struct Expected<'a> {
@@ -57,6 +60,11 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     let failed = |problem: String| Proof { verdict: Verdict::Failed, problem };
     let unproven = |problem: &str| Proof { verdict: Verdict::Unproven, problem: problem.to_owned() };
 
+    if let Process::Ends { times } = expected.process
+        && times >= ENDS_AFTER
+    {
+        return failed(format!("the server's process has ended {times} times"));
+    }
     let Some(report) = report else {
         if now < ends {
             return pending(ends);
@@ -65,7 +73,7 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
             Process::Stays => unproven("the agent does not answer"),
             Process::Unsettled { until } => pending(until),
             // That can be read without an agent.
-            Process::Ends => failed(
+            Process::Ends { times: _ } => failed(
                 "the server's process ends with an error again and again, and its agent does not answer".to_owned(),
             ),
         };

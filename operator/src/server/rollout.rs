@@ -115,20 +115,21 @@ pub(crate) struct Hand<'a> {
     pub(crate) restore: Option<&'a DueRestore>,
     /// The update is for an empty server, and called off when somebody joins.
     pub(crate) only_empty: bool,
+    /// When the server was looked at, upon which all of it was decided.
     pub(crate) decided: Stopwatch,
     /// The pass among all that are under way.
     pub(crate) ahead: &'a Ahead<'a>,
 }
 
 impl<'a> Hand<'a> {
-    /// For what was planned at `at`.
+    /// For what was planned upon a look of `decided`.
     pub(crate) fn of(
         ctx: &'a Context,
         server: &'a CheckedServer,
         seen: &'a Observed,
         plan: &'a Plan,
         ahead: &'a Ahead<'a>,
-        at: Timestamp,
+        decided: Stopwatch,
     ) -> Self {
         Hand {
             ctx,
@@ -138,7 +139,7 @@ impl<'a> Hand<'a> {
             proof: &plan.proof,
             restore: plan.restores.due.as_ref(),
             only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
-            decided: Stopwatch::start(at),
+            decided,
             ahead,
         }
     }

@@ -11,30 +11,30 @@ use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::report::status_before;
-use crate::clock::{now, sleep};
+use crate::clock::{Stopwatch, now, sleep};
 use crate::context::Context;
 use crate::controllers::what_is_asked;
 use crate::requeue::AT_THE_LINE;
 
-/// What is decided in a pass, and by which look at the server.
+/// What is decided in a pass, and by which look at the server. Both count from then: a pass may sleep between any two of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
     /// When it is decided.
-    pub(super) at: Timestamp,
+    pub(super) decided: Stopwatch,
     /// When the server was looked at.
-    looked_at: Timestamp,
+    looked: Stopwatch,
 }
 
 impl Start {
     /// Whether a step may rest upon a look that is as old as this one. A warning may: its agent refuses what is meant for another pod. What
     /// touches the server is decided upon a new look.
     pub(super) fn allows(self, step: Step) -> bool {
-        self.at == self.looked_at || matches!(step, Step::Announce { .. } | Step::Wait(_))
+        self.decided.decided_at() == self.looked.decided_at() || matches!(step, Step::Announce { .. } | Step::Wait(_))
     }
 
     /// Whether what was seen is too old by now to decide anything upon it.
     pub(super) fn is_too_old(self, counts: SignedDuration) -> bool {
-        now() > self.looked_at + counts
+        self.looked.is_past(self.looked.decided_at() + counts)
     }
 }
 
@@ -45,13 +45,13 @@ pub(super) async fn stand(
     server: &PaperMCServer,
     checked: &CheckedServer,
     seen: &Observed,
-    looked_at: Timestamp,
+    looked: Stopwatch,
 ) -> Option<Start> {
-    let start = |at| Start { at, looked_at };
+    let looked_at = looked.decided_at();
     let is_planned = status_before(ctx, server).available_update.is_some();
     let opens = checked.windows.next_opening(looked_at).filter(|_| is_planned);
     let Some((opens, _place)) = waits_for(opens, seen, looked_at).zip(ctx.rush.place_at_the_line()) else {
-        return Some(start(looked_at));
+        return Some(Start { decided: looked, looked });
     };
     let mut at = now();
     while at < opens {
@@ -67,7 +67,7 @@ pub(super) async fn stand(
     let is_the_same = asked_now.is_some_and(|asked| {
         asked.metadata.uid == server.metadata.uid && what_is_asked(&*asked) == what_is_asked(server)
     });
-    is_the_same.then(|| start(at))
+    is_the_same.then(|| Start { decided: Stopwatch::start(at), looked })
 }
 
 /// The instant that is waited for. Not where something is on its way already, and not where nobody would be warned.
@@ -141,9 +141,11 @@ mod tests {
     fn what_was_seen_before_the_wait_is_enough_for_a_warning_and_for_nothing_that_touches_the_server() {
         let announce = Step::Announce { act: update(), pod: PodUid(7), notice: SignedDuration::ZERO, not_after: at(9) };
         let write = Step::WriteTemplate { revision: Revision(2), not_after: at(9) };
-        let waited = Start { at: at(5), looked_at: at(1) };
+        let start =
+            |decided, looked| Start { decided: Stopwatch::start(at(decided)), looked: Stopwatch::start(at(looked)) };
+        let waited = start(5, 1);
         assert!(waited.allows(announce) && !waited.allows(write) && !waited.allows(Step::Settled));
-        let at_once = Start { at: at(5), looked_at: at(5) };
+        let at_once = start(5, 5);
         assert!(at_once.allows(announce) && at_once.allows(write));
     }
 }

@@ -23,7 +23,7 @@ use super::restart::Restarts;
 use super::rollout::Hand;
 use super::{act, look_again, observe, turn};
 use crate::chain::Chain;
-use crate::clock::now;
+use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::memory::Rendered;
 use crate::requeue::Outcome;
@@ -36,8 +36,9 @@ pub(super) async fn see_through(
     seen: &Observed,
     why: InTheWay,
     ahead: &Ahead<'_>,
-    at: Timestamp,
+    looked: Stopwatch,
 ) -> Result<Option<Outcome>, PassError> {
+    let at = looked.decided_at();
     let before = status_before(ctx, server);
     if !is_under_way(seen, &before) {
         return Ok(None);
@@ -47,7 +48,7 @@ pub(super) async fn see_through(
     // It is not started by a mistake in its spec.
     plan.crashes = still_stopped(&before, seen);
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
-    let hand = Hand::of(ctx, &checked, seen, &plan, ahead, at);
+    let hand = Hand::of(ctx, &checked, seen, &plan, ahead, looked);
     let done = act(&hand, &plan, step).await?;
     let report = Report { seen, plan: &plan, step, done: &done, now: at };
     report::report_on_trial(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
@@ -62,10 +63,10 @@ pub(super) async fn see_through_after(
     error: PassError,
     ahead: &Ahead<'_>,
 ) -> Result<Outcome, PassError> {
-    let at = now();
-    let seen = observe::observe(server, ctx, at).await?;
+    let looked = Stopwatch::start(now());
+    let seen = observe::observe(server, ctx, looked.decided_at()).await?;
     let why = InTheWay::failure(&Chain(&error).to_string());
-    match see_through(ctx, server, &seen, why, ahead, at).await? {
+    match see_through(ctx, server, &seen, why, ahead, looked).await? {
         Some(outcome) => {
             warn!(error = %Chain(&error), "nothing can be planned; what is on trial goes on");
             Ok(outcome)

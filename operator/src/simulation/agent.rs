@@ -80,6 +80,11 @@ impl Mind {
         self.answers_from.is_some_and(|from| from <= now())
     }
 
+    /// It is gone with its node.
+    pub(super) fn vanish(&mut self) {
+        (self.answers_from, self.announced, self.staging) = (None, None, None);
+    }
+
     /// A process of the agent begins, and knows nothing but what lies on the volume.
     pub(super) fn begin(&mut self, at: Timestamp) {
         (self.guard, self.witness, self.answers_from) = (Guard::new(at), Witness::new(at), Some(at));
@@ -243,7 +248,13 @@ impl World {
                 online: Some(players),
                 max: Some(20),
             }),
-            Phase::Preparing | Phase::Refused(_) | Phase::Booting | Phase::Ended | Phase::Stopping => Pinged::Refused,
+            Phase::Pending
+            | Phase::Lost
+            | Phase::Preparing
+            | Phase::Refused(_)
+            | Phase::Booting
+            | Phase::Ended
+            | Phase::Stopping => Pinged::Refused,
         };
         let progress_at = if pod.fate == Fate::NeverUp { pod.started_at } else { now() };
         let log = Some(pod.started_at.to_string());

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::node::is_ready;
 use super::objects::Key;
+use super::rules::revision;
 use super::world::{SERVER, World};
 use crate::clock::now;
 use crate::revision::digest;
@@ -21,7 +23,7 @@ impl World {
         let is_stopping = |pod: &Value| pod["metadata"].get("deletionTimestamp").is_some();
         let of =
             |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"].as_str().unwrap_or_default().to_owned();
-        let is_ready = pod.as_ref().is_some_and(|pod| pod["status"]["containerStatuses"][0]["ready"] == true);
+        let is_ready = pod.as_ref().is_some_and(is_ready);
         let (there, updated) = (usize::from(pod.is_some()), pod.as_ref().is_some_and(|pod| of(pod) == update));
         let wanted = usize::from(!asleep);
         let all_updated = usize::from(updated) == wanted && usize::from(is_ready) == wanted;
@@ -59,6 +61,7 @@ impl World {
         if self.objects.get(&Key::new("controllerrevisions", &name)).is_ok() {
             return name;
         }
+        self.revisions.insert(name.clone(), revision(template));
         let mut kept = template.clone();
         kept["$patch"] = json!("replace");
         let entry = json!({
@@ -71,7 +74,7 @@ impl World {
     }
 
     /// The template that an entry of its history keeps. None: the entry went with the `StatefulSet` of before.
-    pub(super) fn template_in(&self, entry: &str) -> Option<Value> {
+    fn template_in(&self, entry: &str) -> Option<Value> {
         let entry = self.objects.get(&Key::new("controllerrevisions", entry)).ok()?;
         let mut template = entry["data"]["spec"]["template"].clone();
         template.as_object_mut()?.remove("$patch");
@@ -86,7 +89,11 @@ impl World {
         pod["metadata"]["name"] = json!(name);
         pod["metadata"]["namespace"] = json!(super::api::NAMESPACE);
         pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
-        pod["spec"]["nodeName"] = json!("node-1");
+        if let Some(node) = self.place() {
+            pod["spec"]["nodeName"] = json!(node);
+        } else {
+            self.note_disturbance();
+        }
         self.tell(format!("the controller creates a pod of {revision}"));
         self.objects.create("pods", pod, now()).expect("there was none");
         self.changed();

@@ -2,8 +2,8 @@
 
 use fixtures::dice::Dice;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
 
+use super::person::Wish;
 use super::pod::Phase;
 use super::scenario::{EVERY, OPEN_FOR};
 use super::walk::WINDOWS_WITH_FAULTS;
@@ -19,7 +19,10 @@ pub(super) enum Fault {
     AnotherLeads,
     /// Only the newer one goes on.
     OneLeads,
+    /// All clocks are put forward, or back.
+    ClocksJump,
     World(Blow),
+    Person(Wish),
 }
 
 /// The same with all but operators.
@@ -33,33 +36,52 @@ pub(super) enum Blow {
     ServerCrashes,
     /// The server's main thread stands still for a while.
     ServerHangs,
-    /// Somebody, or a drain, deletes the pod.
+    /// It dies again and again, for a while.
+    ServerCrashesOn,
+    /// Somebody deletes the pod.
     PodDeleted,
+    /// Somebody deletes it by force.
+    PodForced,
+    /// Its node is to be emptied, and may be used again.
+    NodeDrained,
+    NodeUncordoned,
+    /// Its node is off, and on again.
+    NodeLost,
+    NodeFound,
     /// The `StatefulSet` goes, with its history, and mostly with its pod.
     SetDeleted,
-    /// Somebody scales to nothing and back.
-    ScaledDown,
-    ScaledUp,
-    /// Somebody changes the pod's template in the spec.
-    SpecEdited,
 }
 
-const ALL: [Fault; 10] = [
+const ALL: [Fault; 18] = [
     Fault::OperatorDies,
     Fault::OperatorDies,
     Fault::AnotherLeads,
+    Fault::ClocksJump,
     Fault::World(Blow::AgentDies),
     Fault::World(Blow::AgentSilent),
     Fault::World(Blow::ServerCrashes),
     Fault::World(Blow::ServerHangs),
+    Fault::World(Blow::ServerCrashesOn),
     Fault::World(Blow::PodDeleted),
+    Fault::World(Blow::PodForced),
+    Fault::World(Blow::NodeDrained),
+    Fault::World(Blow::NodeLost),
     Fault::World(Blow::SetDeleted),
-    Fault::World(Blow::ScaledDown),
+    Fault::Person(Wish::Down),
+    Fault::Person(Wish::Now),
+    Fault::Person(Wish::Back),
+    Fault::Person(Wish::Rest),
 ];
 
 /// What is over after a while, and by what.
-const PASSES: [(Fault, Fault); 2] =
-    [(Fault::AnotherLeads, Fault::OneLeads), (Fault::World(Blow::ScaledDown), Fault::World(Blow::ScaledUp))];
+const PASSES: [(Fault, Fault); 6] = [
+    (Fault::AnotherLeads, Fault::OneLeads),
+    (Fault::World(Blow::NodeDrained), Fault::World(Blow::NodeUncordoned)),
+    (Fault::World(Blow::NodeLost), Fault::World(Blow::NodeFound)),
+    (Fault::Person(Wish::Down), Fault::Person(Wish::Up)),
+    (Fault::Person(Wish::Back), Fault::Person(Wish::On)),
+    (Fault::Person(Wish::Rest), Fault::Person(Wish::NoRest)),
+];
 
 /// When what goes wrong, and when upstreams release something newer.
 pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp, Fault)>, Timestamp) {
@@ -68,7 +90,7 @@ pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp
     // The first opening after the walk began.
     let opening = begins + seconds(whole - begins.as_second() % whole);
     let mut faults = Vec::new();
-    for _ in 0..dice.below(6) {
+    for _ in 0..dice.below(7) {
         let window = i64::try_from(dice.below(usize::try_from(WINDOWS_WITH_FAULTS).expect("a few"))).expect("a few");
         // Mostly where something is under way.
         let spread = if dice.once_in(4) { whole - 60 } else { OPEN_FOR.as_secs() };
@@ -81,7 +103,7 @@ pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp
     }
     if dice.once_in(3) {
         let at = opening + seconds(i64::try_from(dice.below(3_600)).expect("an hour"));
-        faults.push((at, Fault::World(Blow::SpecEdited)));
+        faults.push((at, Fault::Person(Wish::AnotherHeap)));
     }
     faults.sort_by_key(|(at, _)| *at);
     let released_at = begins + seconds(300 + i64::try_from(dice.below(6_000)).expect("hours"));
@@ -109,10 +131,25 @@ impl World {
                 let takes = self.seconds(20, 1_200);
                 self.hang(takes);
             }
+            Blow::ServerCrashesOn => {
+                let until = now() + self.seconds(60, 1_500);
+                self.ledger.crashed_on = true;
+                if let Some(pod) = &mut self.pod {
+                    pod.crashes_until = Some(until);
+                }
+                if matches!(phase, Some(Phase::Up | Phase::Booting)) {
+                    self.crash("the server's process dies");
+                }
+            }
             Blow::PodDeleted => self.end_pod("somebody deletes the pod"),
+            Blow::PodForced => self.force_pod(),
+            Blow::NodeDrained => self.drain(),
+            Blow::NodeUncordoned => self.uncordon(),
+            Blow::NodeLost => self.lose_node(),
+            Blow::NodeFound => self.find_node(),
             Blow::SetDeleted => {
                 self.objects.remove(&Self::key_of_set());
-                self.note_history_lost();
+                self.note_taken_back();
                 // Or its pod stays, as by `--cascade=orphan`.
                 if self.dice.once_in(2) {
                     self.end_pod("the pod goes with its StatefulSet");
@@ -125,20 +162,7 @@ impl World {
                 }
                 self.changed();
             }
-            Blow::ScaledDown => self.scale(0),
-            Blow::ScaledUp => self.scale(1),
-            Blow::SpecEdited => {
-                self.objects.change(&Self::key_of_server(), now(), |server| {
-                    server["spec"]["jvm"] = json!({"heap": "2Gi"});
-                });
-                self.news = true;
-            }
             Blow::ServerCrashes => {}
         }
-    }
-
-    fn scale(&mut self, replicas: u32) {
-        self.objects.change(&Self::key_of_server(), now(), |server| server["spec"]["replicas"] = json!(replicas));
-        self.news = true;
     }
 }

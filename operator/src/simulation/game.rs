@@ -58,7 +58,7 @@ impl World {
         self.next_players = now() + pause;
         let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up && !pod.hangs());
         if !is_up {
-            self.players = 0;
+            self.nobody_is_on();
             return;
         }
         let before = self.players;
@@ -71,6 +71,11 @@ impl World {
         if self.players != before {
             let players = self.players;
             self.tell(format!("{players} players are on"));
+        }
+        if self.players > 0 {
+            self.empty_since = None;
+        } else {
+            self.nobody_is_on();
         }
         if self.players > 0 {
             self.marks.last += 1;
@@ -95,8 +100,13 @@ impl World {
 
     /// The process is gone.
     pub(super) fn lose_unsaved(&mut self) {
-        self.players = 0;
+        self.nobody_is_on();
         self.marks.in_memory.clear();
+    }
+
+    fn nobody_is_on(&mut self) {
+        self.players = 0;
+        self.empty_since.get_or_insert_with(now);
     }
 
     /// For how long the server answers nobody.

@@ -148,13 +148,13 @@ impl Objects {
         Ok(new)
     }
 
-    /// Deletes an object; of a pod only marks that it is to end.
+    /// Deletes an object; of a pod that is on a node only marks that it is to end.
     pub(super) fn delete(&mut self, key: &Key, uid: Option<&str>, now: Timestamp) -> Result<Value, Refused> {
         let object = self.get(key)?.clone();
         if uid.is_some_and(|uid| object["metadata"]["uid"] != uid) {
             return Err(Refused::conflict(key, "the UID in the precondition does not match"));
         }
-        if key.plural != "pods" {
+        if key.plural != "pods" || object["spec"].get("nodeName").is_none() {
             self.remove(key);
         } else if object["metadata"].get("deletionTimestamp").is_none() {
             let grace = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);

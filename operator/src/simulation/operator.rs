@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1;
 use kube::runtime::reflector::{Store as Reflector, store::Writer};
 use kube::runtime::watcher::Event;
 use resolver::facts::Facts;
@@ -70,7 +71,7 @@ impl Operator {
             plugins,
             servers: servers.as_reader(),
             alarm: Alarm::start(now).await.expect("an alarm clock"),
-            nodes: Nodes::new(false),
+            nodes: Nodes::new(true),
             turns: Turns::new(config.limits()),
             rush: Rush::among(config.concurrency),
             fence,
@@ -92,6 +93,18 @@ impl Operator {
     /// What upstreams have released is read.
     pub(super) fn read(&self, snapshot: &Arc<Snapshot>) {
         self.ctx.catalog.set(snapshot.clone());
+    }
+
+    /// Nodes are read for the first time.
+    pub(super) fn sees_first(&self, node: v1::Node) {
+        for event in [Event::Init, Event::InitApply(node), Event::InitDone] {
+            self.ctx.nodes.take(event);
+        }
+    }
+
+    /// A node is watched.
+    pub(super) fn sees(&self, node: v1::Node) {
+        self.ctx.nodes.take(Event::Apply(node));
     }
 
     /// Begins a pass over the server as it stands.

@@ -15,6 +15,7 @@ use scheduler::protocol::signature::Key as AgentKey;
 use serde_json::{Value, json};
 
 use super::agent::Mind;
+use super::node::conditions;
 use super::objects::Key;
 use super::scenario::Fate;
 use super::shared::Shared;
@@ -32,6 +33,10 @@ const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 /// How far a pod is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// No node takes it.
+    Pending,
+    /// Its node is off.
+    Lost,
     /// Its init container is at it, or will be tried again.
     Preparing,
     /// The init container refuses, with these words, and will be tried again.
@@ -63,6 +68,8 @@ pub(super) struct Pod {
     pub(super) starts: u32,
     tries: u32,
     last_end: Option<Timestamp>,
+    /// Each start of its process ends with an error until then.
+    pub(super) crashes_until: Option<Timestamp>,
     /// The server answers nobody until then.
     pub(super) hangs_until: Option<Timestamp>,
     pub(super) agent: Mind,
@@ -74,8 +81,20 @@ impl Pod {
         self.due.into_iter().chain(staged_at).chain(self.hangs_until).min()
     }
 
+    /// Whatever it waits for.
+    pub(super) fn waits_for(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        let staged_at = self.agent.staging.as_mut().map(|(_, at)| at);
+        let all = [&mut self.due, &mut self.crashes_until, &mut self.hangs_until, &mut self.agent.answers_from];
+        all.into_iter().flatten().chain(staged_at)
+    }
+
     pub(super) fn hangs(&self) -> bool {
         self.hangs_until.is_some_and(|until| now() < until)
+    }
+
+    /// Its node was off, and is on again: all of it is done anew.
+    pub(super) fn prepare_again(&mut self, at: Timestamp) {
+        (self.phase, self.due, self.prepared_at, self.tries) = (Phase::Preparing, Some(at), None, 0);
     }
 
     fn backoff(tries: u32) -> SignedDuration {
@@ -102,6 +121,7 @@ pub(super) async fn step(shared: &Shared) {
         if world.next_players <= now() {
             world.play();
         }
+        world.ask_for_eviction();
         world.see_end_of_pod();
         world.see_end_of_hang();
         world.note_proven();
@@ -135,15 +155,16 @@ impl World {
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
         let fate = self.scenario.fate_of(&files);
-        let due = now() + self.seconds(1, 4);
+        let soon = now() + self.seconds(1, 4);
+        let is_placed = pod["spec"].get("nodeName").is_some();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         self.pod = Some(Pod {
             uid: text(&pod["metadata"]["uid"]),
             revision: text(&pod["metadata"]["labels"]["controller-revision-hash"]),
             files,
             fate,
-            phase: Phase::Preparing,
-            due: Some(due),
+            phase: if is_placed { Phase::Preparing } else { Phase::Pending },
+            due: is_placed.then_some(soon),
             made_at: now(),
             prepared_at: None,
             started_at: now(),
@@ -151,6 +172,7 @@ impl World {
             starts: 0,
             tries: 0,
             last_end: None,
+            crashes_until: None,
             hangs_until: None,
             agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret")),
         });
@@ -269,7 +291,8 @@ impl World {
             Phase::Up => self.crash("the server's process dies"),
             Phase::Ended => self.boot(),
             Phase::Stopping => return self.pod_is_gone(),
-            Phase::Preparing | Phase::Refused(_) => {}
+            Phase::Lost => return self.miss_node(),
+            Phase::Pending | Phase::Preparing | Phase::Refused(_) => {}
         }
         self.write_status();
         self.changed();
@@ -277,7 +300,8 @@ impl World {
 
     fn end_boot(&mut self) {
         let fate = self.pod.as_ref().map(|pod| pod.fate);
-        if fate == Some(Fate::Crashes) {
+        let crashes_on = self.pod.as_ref().and_then(|pod| pod.crashes_until).is_some_and(|until| now() < until);
+        if crashes_on || fate == Some(Fate::Crashes) {
             return self.crash("the server's process ends in its start");
         }
         let dies = if fate == Some(Fate::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
@@ -300,10 +324,16 @@ impl World {
     /// The kubelet sees that the pod is to end: the hook saves and stops, or the grace period runs out.
     fn see_end_of_pod(&mut self) {
         let object = self.objects.get(&Self::key_of_pod());
+        if self.pod.is_some() && object.is_err() {
+            // Of one that is on no node nothing has to end.
+            return self.pod_is_gone();
+        }
         let ends = object.ok().and_then(|pod| pod["metadata"]["deletionTimestamp"].as_str());
         let Some(ends) = ends.and_then(|text| text.parse::<Timestamp>().ok()) else { return };
         let stop = self.seconds(2, 8);
-        let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase != Phase::Stopping) else { return };
+        let Some(pod) = self.pod.as_mut().filter(|pod| !matches!(pod.phase, Phase::Stopping | Phase::Lost)) else {
+            return;
+        };
         let was_up = pod.phase == Phase::Up;
         let hangs = pod.hangs();
         (pod.phase, pod.due) = (Phase::Stopping, Some(if hangs { ends } else { now() + stop }));
@@ -326,6 +356,7 @@ impl World {
 
     fn pod_is_gone(&mut self) {
         self.pod = None;
+        self.lose_unsaved();
         self.objects.remove(&Self::key_of_pod());
         self.tell("the pod is gone");
         self.changed();
@@ -334,6 +365,10 @@ impl World {
     /// What the kubelet says of the pod.
     pub(super) fn write_status(&mut self) {
         let Some(pod) = &self.pod else { return };
+        if pod.phase == Phase::Pending {
+            let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+            return self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"] = status);
+        }
         let at = |at: Timestamp| at.to_string();
         let pending = json!({"waiting": {"reason": "PodInitializing"}});
         let container = |name: &str, state: Value, last: Value, (started, ready): (bool, bool), restarts: u32| {
@@ -355,15 +390,16 @@ impl World {
         let running = json!({"running": {"startedAt": at(pod.started_at)}});
         let is_up = pod.phase == Phase::Up;
         let (state, last) = match pod.phase {
-            Phase::Booting | Phase::Up => (running, ended.unwrap_or_else(|| json!({}))),
+            Phase::Booting | Phase::Up | Phase::Lost => (running, ended.unwrap_or_else(|| json!({}))),
             Phase::Ended if pod.starts == 1 => (ended.unwrap_or_default(), json!({})),
             Phase::Ended => (json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended.unwrap_or_default()),
             Phase::Stopping if pod.prepared_at.is_some() => (running, ended.unwrap_or_else(|| json!({}))),
-            Phase::Preparing | Phase::Refused(_) | Phase::Stopping => (pending, json!({})),
+            Phase::Pending | Phase::Preparing | Phase::Refused(_) | Phase::Stopping => (pending, json!({})),
         };
         let ready = is_up && !pod.hangs();
         let status = json!({
             "phase": "Running", "podIP": self.scenario.address.to_string(), "startTime": at(pod.made_at),
+            "conditions": conditions(ready),
             "initContainerStatuses": [container(PREPARE_CONTAINER, prepare.0, prepare.1, (false, true), pod.tries)],
             "containerStatuses": [container(SERVER_CONTAINER, state, last, (is_up, ready), pod.starts.saturating_sub(1))],
         });

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::seen::Revision;
 use serde_json::Value;
 
 use super::pod::Phase;
-use super::scenario::{Fate, Scenario};
+use super::scenario::{EMPTY_FOR, EVERY, Fate, Scenario};
 use super::world::World;
 use crate::clock::now;
 use crate::revision::revision_of;
@@ -38,11 +38,21 @@ pub(super) struct Ledger {
     stopped_for: BTreeMap<Revision, u32>,
     /// Revisions whose door was closed again before the controller had replaced the pod.
     taken_back: BTreeSet<Revision>,
+    /// A process that works crashed again and again.
+    pub(super) crashed_on: bool,
+    /// Instants of restarts by the clock, and how often the server was stopped for each.
+    restarts: BTreeMap<Timestamp, u32>,
+    /// A person wants whatever there is now, until then.
+    pub(super) asked_until: Option<Timestamp>,
+    /// Since when a person wants nothing to begin by itself.
+    pub(super) suspended_since: Option<Timestamp>,
+    /// The first start came after the release.
+    pub(super) began_with_the_newest: bool,
     /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
     disturbed: bool,
 }
 
-fn revision(template: &Value) -> Revision {
+pub(super) fn revision(template: &Value) -> Revision {
     let template: PodTemplateSpec = serde_json::from_value(template.clone()).expect("a template");
     revision_of(&template)
 }
@@ -65,24 +75,70 @@ impl World {
             (true, false) => "the door is closed",
             (true, true) | (false, false) => "facts are written",
         };
+        let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
+        let was_asleep = before.is_some_and(|before| before["spec"]["replicas"] == 0);
+        let is_wanted = self.objects.get(&Self::key_of_server()).is_ok_and(|server| server["spec"]["replicas"] != 0);
+        if set["spec"]["replicas"] == 0 && !was_asleep && is_wanted {
+            self.tell("the operator stops the server");
+            self.must(!is_up && self.scenario.stops_in_a_loop, "a server that is up is put to sleep");
+        }
         self.tell(format!("{says}: {stands}"));
         let is_update = self.is_update(stands);
-        let in_a_window = Scenario::is_open(now() - ON_ITS_WAY) || Scenario::is_open(now());
+        let may_begin = self.may_begin();
         let runs = self.pod.as_ref().and_then(|pod| self.revision_of_entry(&pod.revision));
+        if let Some(sleeps) = &mut self.sleeps {
+            let is_written = is_update && Some(stands) != stood;
+            sleeps.counts = !is_open(&set) && (sleeps.counts || is_written) && !sleeps.has_slept;
+        }
         if is_update && Some(stands) != stood {
-            self.must(in_a_window, "a template is written outside of every window");
+            self.must(may_begin, "a template is written when nothing may begin");
         }
         if is_open(&set) && (!was_open || Some(stands) != stood) {
-            self.must(!is_update || in_a_window, "an update begins outside of every window");
+            self.must(!is_update || may_begin, "an update begins when none may");
             let was_left = self.ledger.left.contains(&stands);
             self.must(!was_left, "what was gone back from is brought in again");
             if runs.is_some_and(|runs| runs != stands) {
-                self.check_stop(if is_update { "update/" } else { "roll-back/" });
+                // To what was proven it goes back by itself, or because somebody wants it.
+                let acts: &[&str] = if is_update { &["update/"] } else { &["roll-back/", "update/"] };
+                self.check_stop(acts);
             }
         }
         if was_open && !is_open(&set) && runs != stood {
             self.ledger.taken_back.extend(stood);
         }
+    }
+
+    /// Whether something new may begin, or could a moment ago.
+    fn may_begin(&self) -> bool {
+        let before = now() - ON_ITS_WAY;
+        let is_asked_for = self.ledger.asked_until.is_some_and(|until| before < until);
+        let is_suspended = self.ledger.suspended_since.is_some_and(|since| since < before);
+        let is_open = Scenario::is_open(before) || Scenario::is_open(now());
+        is_asked_for || !is_suspended && (is_open || self.minds_nobody(before))
+    }
+
+    /// Whether an update may come outside of windows: nobody has been on for long enough, or the server restarts anyway.
+    fn minds_nobody(&self, before: Timestamp) -> bool {
+        let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
+        let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
+        self.scenario.opportunistic && !self.scenario.one_way && (is_empty || restarts)
+    }
+
+    /// The operator deletes the pod: a server that is up is restarted by the clock, once, when it has run for long enough.
+    pub(super) fn check_restart(&mut self) {
+        self.check_stop(&["restart/"]);
+        let Some(pod) = self.pod.as_ref().filter(|pod| pod.phase == Phase::Up && !pod.hangs()) else { return };
+        let started_at = pod.started_at;
+        let Some(due) = self.scenario.restart_due(now()) else {
+            return self.must(false, "a server is restarted that has no restarts by the clock");
+        };
+        self.must(started_at + EVERY / 2 <= due, "a server is restarted by the clock that has just started");
+        let is_suspended = self.ledger.suspended_since.is_some_and(|since| since + ON_ITS_WAY < now());
+        self.must(!is_suspended, "a server is restarted by the clock that is suspended");
+        let stops = self.ledger.restarts.entry(due).or_default();
+        *stops += 1;
+        let is_once = *stops == 1;
+        self.must(is_once, "a second restart for one instant of the clock");
     }
 
     /// Whether to run this would be something new. Before anything is proven all is the first start.
@@ -101,6 +157,12 @@ impl World {
         }
     }
 
+    /// There is something newer from now on.
+    pub(super) fn note_release(&mut self) {
+        self.tell("upstreams release something newer");
+        self.ledger.began_with_the_newest = self.scenario.first.get().is_none();
+    }
+
     /// Something goes wrong: is a set on trial?
     pub(super) fn note_disturbance(&mut self) {
         let Ok(set) = self.objects.get(&Self::key_of_set()) else { return };
@@ -108,8 +170,8 @@ impl World {
         self.ledger.disturbed |= !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&stands);
     }
 
-    /// What was on its way to be brought in comes once more, if it comes.
-    pub(super) fn note_history_lost(&mut self) {
+    /// What was brought in, or on its way, comes once more, if it comes: history was lost, or a person wants to go back.
+    pub(super) fn note_taken_back(&mut self) {
         self.ledger.taken_back.extend(self.ledger.stopped_for.keys());
     }
 
@@ -118,7 +180,7 @@ impl World {
     }
 
     fn revision_of_entry(&self, entry: &str) -> Option<Revision> {
-        self.template_in(entry).as_ref().map(revision)
+        self.revisions.get(entry).copied()
     }
 
     /// The controller replaces the pod by what stands behind the open door.
@@ -137,7 +199,7 @@ impl World {
     }
 
     /// May the server be stopped for this? Whoever plays on it must have been told, and have had the time; and what was built lies on the disk.
-    pub(super) fn check_stop(&mut self, act: &str) {
+    pub(super) fn check_stop(&mut self, acts: &[&str]) {
         let Some(pod) = &self.pod else { return };
         let is_newer = self.scenario.one_way && self.scenario.first.get() != Some(&pod.files.lock);
         let gives_up_at = pod.started_at + if is_newer { START * 3 } else { START };
@@ -148,9 +210,10 @@ impl World {
             Fate::Good | Fate::Red => false,
         };
         let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs());
-        let told = pod.agent.told.iter().rev().find(|told| told.act.starts_with(act)).cloned();
+        let told = pod.agent.told.iter().rev().find(|told| acts.iter().any(|act| told.act.starts_with(act))).cloned();
         let saved_at = pod.agent.saved_at;
-        let is_silent = pod.agent.answers_from.is_none_or(|from| now() < from + ON_ITS_WAY);
+        let has_spoken = |from| pod.agent.answered_at.is_some_and(|at| from <= at);
+        let is_silent = pod.agent.answers_from.is_none_or(|from| now() < from + ON_ITS_WAY && !has_spoken(from));
         let was_waited_for = pod.agent.answered_at.is_none_or(|at| at + PATIENCE <= now() + ON_ITS_WAY);
         self.must(!is_starting || may_be_given_up, "a server that is starting is stopped before its deadline");
         if !is_up || hangs || self.scenario.policy == "Ignore" {
@@ -187,7 +250,8 @@ impl World {
         }
         let (is_good, disturbed) = (self.scenario.fate == Fate::Good, self.ledger.disturbed);
         if !is_open(&set) && self.settled() == Some(stands) && is_up {
-            self.must(!is_good || !runs_first || disturbed, "a good update is applied in the end");
+            let is_newest = self.ledger.began_with_the_newest;
+            self.must(!is_good || !runs_first || is_newest || disturbed, "a good update is applied in the end");
             self.must(is_good || runs_first || disturbed, "a bad update does not stay");
             return if runs_first { "rests on what ran".to_owned() } else { "rests on the update".to_owned() };
         }
@@ -198,6 +262,7 @@ impl World {
             "NoBackup" => self.scenario.copies.is_none() || disturbed,
             "UndoWouldLose" => self.scenario.most_players > 0,
             "WorldRefused" => true,
+            "StoppedByCrashes" => return self.judge_stopped(),
             // What cannot be gone back from, and starts for the next time.
             "Starting" | "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
             _ => false,
@@ -205,5 +270,12 @@ impl World {
         let is_an_end = is_an_end && self.scenario.one_way && !is_good || (disturbed && why == "ServerDown");
         self.must(is_an_end, "a walk ends neither at rest nor where a person has to decide");
         why
+    }
+
+    /// It was up, crashed again and again, and its owner wants an end of that.
+    fn judge_stopped(&mut self) -> String {
+        let is_right = self.scenario.stops_in_a_loop && self.pod.is_none() && self.ledger.crashed_on;
+        self.must(is_right, "a server is stopped for crashes that there were not, or not wanted to be stopped");
+        "stopped in a loop of crashes".to_owned()
     }
 }

@@ -16,6 +16,9 @@ use crate::catalog_keeper::Snapshot;
 pub(super) const EVERY: SignedDuration = SignedDuration::from_hours(3);
 pub(super) const OPEN_FOR: SignedDuration = SignedDuration::from_mins(40);
 
+/// `opportunistic.emptyFor`
+pub(super) const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
+
 /// What becomes of a set on this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -43,6 +46,14 @@ pub(super) struct Scenario {
     /// `spec.backup.beforeUpdate`; None: no copies.
     pub(super) copies: Option<&'static str>,
     pub(super) most_players: u32,
+    /// `spec.eviction`; None: what follows from the policy.
+    pub(super) eviction: Option<&'static str>,
+    /// Restarts by the clock are due so long after a window opens; None: there are none.
+    pub(super) restarts: Option<SignedDuration>,
+    /// `spec.updateSchedule.opportunistic`: nobody is on for [`EMPTY_FOR`].
+    pub(super) opportunistic: bool,
+    /// `spec.onCrashLoop: Stop`
+    pub(super) stops_in_a_loop: bool,
     /// One request of so many meets a mishap, while there are any left.
     pub(super) requests_for_a_mishap: usize,
     /// The digest of the lock that the server ran first.
@@ -63,9 +74,19 @@ impl Scenario {
             policy: dice.one_of(&["Announce", "Announce", "WaitForEmpty", "Ignore"]),
             copies: dice.one_of(&[None, Some("OneWay"), Some("Always")]),
             most_players: dice.one_of(&[0, 1, 3]),
+            eviction: dice.one_of(&[None, None, Some("OnUpgrade"), Some("Never")]),
+            // In the window, or an hour after it.
+            restarts: dice.one_of(&[None, None, Some(20), Some(100)]).map(SignedDuration::from_mins),
+            opportunistic: dice.once_in(3),
+            stops_in_a_loop: dice.once_in(3),
             requests_for_a_mishap: dice.one_of(&[30, 100, 300]),
             first: std::cell::OnceCell::new(),
         }
+    }
+
+    /// The same where no request meets a mishap, and nothing but the window lets an update begin.
+    pub(super) fn undisturbed(self) -> Self {
+        Self { requests_for_a_mishap: usize::MAX, opportunistic: false, restarts: None, ..self }
     }
 
     /// What becomes of the set with these files.
@@ -79,6 +100,13 @@ impl Scenario {
         at.as_second() % EVERY.as_secs() < OPEN_FOR.as_secs()
     }
 
+    /// The instant of the restart by the clock that came last before this one.
+    pub(super) fn restart_due(&self, at: Timestamp) -> Option<Timestamp> {
+        let after = self.restarts?.as_secs();
+        let due = (at.as_second() - after).div_euclid(EVERY.as_secs()) * EVERY.as_secs() + after;
+        Timestamp::from_second(due).ok()
+    }
+
     /// The object that a person writes.
     pub(super) fn server(&self) -> Value {
         let mut spec = json!({
@@ -88,6 +116,19 @@ impl Scenario {
             "gracefulShutdown": {"timeout": "60s"},
             "storage": {"size": "1Gi"},
         });
+        if let Some(after) = self.restarts {
+            let (hour, minute) = (after.as_mins() / 60, after.as_mins() % 60);
+            spec["restart"] = json!({"cron": format!("{minute} {hour}-23/3 * * *"), "timeZone": "UTC"});
+        }
+        if let Some(eviction) = self.eviction {
+            spec["eviction"] = json!(eviction);
+        }
+        if self.opportunistic {
+            spec["updateSchedule"]["opportunistic"] = json!({"emptyFor": EMPTY_FOR.as_secs().to_string() + "s"});
+        }
+        if self.stops_in_a_loop {
+            spec["onCrashLoop"] = json!("Stop");
+        }
         if let Some(before) = self.copies {
             spec["backup"] = json!({"beforeUpdate": before, "storage": {"size": "1Gi"}});
         }

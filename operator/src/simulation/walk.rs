@@ -14,7 +14,7 @@ use super::pod::step;
 use super::releases::Releases;
 use super::scenario::{EVERY, Fate, Scenario};
 use super::shared::{Shared, Struck};
-use super::world::World;
+use super::world::{Sleeps, World};
 use crate::clock::{now, simulated};
 
 /// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
@@ -55,6 +55,7 @@ struct Walk {
     faults: Vec<(Timestamp, Fault)>,
     released_at: Timestamp,
     released: bool,
+    ends: Timestamp,
     passes: u32,
     met: u32,
 }
@@ -75,8 +76,23 @@ pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
     let scenario = Scenario::draw(&mut dice, Releases::get(), address);
     let (faults, released_at) = plan_faults(&mut dice, begins);
     let mut walk = Walk::begin(scenario, dice, faults, released_at).await;
-    walk.go(begins + EVERY * WINDOWS).await;
+    walk.go_until(begins + EVERY * WINDOWS).await;
     walk.end()
+}
+
+/// An operator sleeps for half an hour before the request with this number, counted from the instant at which it has written the template of an
+/// update. With what became of that.
+pub(super) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Sleeps, Walked) {
+    let begins = beginning();
+    let _clocks = simulated::start(begins);
+    let mut dice = Dice::new(3);
+    let drawn = Scenario::draw(&mut dice, Releases::get(), address);
+    let scenario = Scenario { fate: Fate::Good, policy: "Announce", most_players: 3, ..drawn }.undisturbed();
+    let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
+    walk.shared.world().sleeps = Some(Sleeps::before(request));
+    walk.go_until(begins + EVERY * 2).await;
+    let sleeps = walk.shared.world().sleeps.take().expect("it was put there");
+    (sleeps, walk.end())
 }
 
 /// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed
@@ -86,15 +102,15 @@ pub(super) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, u32) {
     let _clocks = simulated::start(begins);
     let mut dice = Dice::new(0);
     let drawn = Scenario::draw(&mut dice, Releases::get(), address);
-    let scenario = Scenario { fate: Fate::Good, policy: "Announce", requests_for_a_mishap: usize::MAX, ..drawn };
+    let scenario = Scenario { fate: Fate::Good, policy: "Announce", ..drawn }.undisturbed();
     let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 3).await;
-    walk.go(begins + EVERY / 6).await;
+    walk.go_until(begins + EVERY / 6).await;
     walk.start_operator().await;
     walk.pass(1).await;
     // It is gone at once. Its Lease is not.
     walk.operators.truncate(1);
     let so_far = (walk.passes, walk.shared.world().writes);
-    walk.go(begins + EVERY * 2).await;
+    walk.go_until(begins + EVERY * 2).await;
     (walk.passes - so_far.0, walk.shared.world().writes - so_far.1)
 }
 
@@ -112,15 +128,17 @@ impl Walk {
             faults,
             released_at,
             released: false,
+            ends: now(),
             passes: 0,
             met: 0,
         }
     }
 
-    async fn go(&mut self, ends: Timestamp) {
+    async fn go_until(&mut self, ends: Timestamp) {
+        self.ends = ends;
         while self.passes < MOST_PASSES {
             let next = self.next();
-            if next > ends {
+            if next > self.ends {
                 return;
             }
             simulated::pass_until(next);
@@ -144,7 +162,7 @@ impl Walk {
         } else if !self.released && self.released_at <= now() {
             self.released = true;
             let after = self.snapshot();
-            self.shared.world().tell("upstreams release something newer");
+            self.shared.world().note_release();
             for operator in &mut self.operators {
                 operator.read(&after);
                 operator.due = operator.due.min(now());
@@ -159,8 +177,12 @@ impl Walk {
         } else if let Some(at) = self.operators.iter().position(|operator| operator.due <= now()) {
             self.pass(at).await;
         }
-        let news = std::mem::take(&mut self.shared.world().news);
+        let (news, node) = {
+            let mut world = self.shared.world();
+            (std::mem::take(&mut world.news), world.node.object())
+        };
         for operator in self.operators.iter_mut().filter(|_| news) {
+            operator.sees(node.clone());
             let heard = now() + self.shared.world().seconds(0, 2);
             operator.hears(heard);
         }
@@ -177,6 +199,7 @@ impl Walk {
         self.shared.world().take_lease(fence);
         let operator = Operator::start(&self.shared, fence).await;
         operator.read(&self.snapshot());
+        operator.sees_first(self.shared.world().node.object());
         self.operators.push(operator);
     }
 
@@ -238,12 +261,38 @@ impl Walk {
                 let last = self.operators.pop();
                 self.operators = last.into_iter().collect();
             }
+            Fault::ClocksJump => {
+                self.shared.world().note_disturbance();
+                self.jump();
+            }
+            Fault::Person(wish) => {
+                let mut world = self.shared.world();
+                world.note_disturbance();
+                world.write(wish);
+            }
             Fault::World(blow) => {
                 let mut world = self.shared.world();
                 world.note_disturbance();
                 world.strike(blow);
             }
         }
+    }
+
+    /// All wall clocks are put right, or wrong, at the same time. Whatever waits for a time to pass goes on to wait for as long.
+    fn jump(&mut self) {
+        let mut world = self.shared.world();
+        let seconds = world.seconds(5, 7_200);
+        let by = if world.dice.once_in(2) { seconds } else { -seconds };
+        simulated::put(by);
+        world.tell(format!("the clocks are put by {} s", by.as_secs()));
+        world.shift(by);
+        drop(world);
+        let shift = |at: &mut Timestamp| *at += by;
+        self.operators.iter_mut().for_each(|operator| shift(&mut operator.due));
+        self.faults.iter_mut().for_each(|(at, _)| shift(at));
+        self.restarts_at.iter_mut().for_each(shift);
+        shift(&mut self.released_at);
+        shift(&mut self.ends);
     }
 
     fn end(self) -> Walked {

@@ -1,14 +1,16 @@
 //! Edge (writes). The world that a walk drives: one server in a small Kubernetes, its node, its volume and its players.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use fixtures::dice::Dice;
 use jiff::{SignedDuration, Timestamp};
+use scheduler::seen::Revision;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::game::Marks;
+use super::node::Node;
 use super::objects::{Key, Objects};
 use super::pod::Pod;
 use super::rules::Ledger;
@@ -30,6 +32,22 @@ pub(super) fn identity(fence: u64) -> String {
 pub(super) enum Written {
     Changed,
     Deleted,
+}
+
+/// An operator sleeps for long before one request of an update.
+#[derive(Debug)]
+pub(super) struct Sleeps {
+    /// So many requests come first. More than none in the end: there were not so many.
+    pub(super) before: u32,
+    /// The template of the update is written, and the door is not open yet: they count.
+    pub(super) counts: bool,
+    pub(super) has_slept: bool,
+}
+
+impl Sleeps {
+    pub(super) fn before(request: u32) -> Self {
+        Self { before: request, counts: false, has_slept: false }
+    }
 }
 
 /// Where the volumes of the server lie.
@@ -72,16 +90,22 @@ pub(super) struct World {
     pub(super) dice: Dice,
     /// The pod that the kubelet is at.
     pub(super) pod: Option<Pod>,
+    pub(super) node: Node,
     pub(super) marks: Marks,
     pub(super) ledger: Ledger,
+    /// Of the templates that the controller has seen, by the names of their entries: a name stands for one template, also when history is lost.
+    pub(super) revisions: BTreeMap<String, Revision>,
     /// So many are on.
     pub(super) players: u32,
+    /// Since when nobody is on. None: somebody is.
+    pub(super) empty_since: Option<Timestamp>,
     pub(super) next_players: Timestamp,
     pub(super) controller_at: Option<Timestamp>,
     /// An object that operators watch has changed.
     pub(super) news: bool,
     /// Changes that operators have made.
     pub(super) writes: u32,
+    pub(super) sleeps: Option<Sleeps>,
     /// Requests that may still meet a mishap.
     mishaps: usize,
     /// Those that have.
@@ -99,13 +123,17 @@ impl World {
             disks: Disks::new(),
             dice,
             pod: None,
+            node: Node::default(),
             marks: Marks::default(),
             ledger: Ledger::default(),
+            revisions: BTreeMap::new(),
             players: 0,
+            empty_since: Some(now()),
             next_players: now(),
             controller_at: None,
             news: true,
             writes: 0,
+            sleeps: None,
             mishaps,
             met: 0,
             story: Vec::new(),
@@ -180,12 +208,15 @@ impl World {
         }
         if *key == Self::key_of_pod() && written == Written::Deleted {
             self.tell("the operator deletes the pod");
-            self.check_stop("deleted by the operator");
+            self.check_restart();
         }
     }
 
     /// What becomes of a request: a mishap, and until when whoever has sent it sleeps first.
     pub(super) fn draw_mishap(&mut self, writes: bool) -> (Option<Mishap>, Option<Timestamp>) {
+        if let Some(until) = self.sleeps_until(writes) {
+            return (None, Some(until));
+        }
         if self.mishaps == 0 || !self.dice.once_in(self.scenario.requests_for_a_mishap) {
             return (None, None);
         }
@@ -206,15 +237,37 @@ impl World {
         }
     }
 
+    /// Until when whoever sends this request sleeps, where that is what the walk is about.
+    fn sleeps_until(&mut self, writes: bool) -> Option<Timestamp> {
+        let sleeps = self.sleeps.as_mut().filter(|sleeps| sleeps.counts)?;
+        let comes_later = sleeps.before > 0;
+        sleeps.before = sleeps.before.saturating_sub(1);
+        sleeps.counts = comes_later;
+        // Nothing but a request lies between a look and a write.
+        if comes_later || writes {
+            return None;
+        }
+        sleeps.has_slept = true;
+        self.tell("the operator sleeps for half an hour");
+        Some(now() + SignedDuration::from_mins(30))
+    }
+
     fn meets(&mut self, mishap: Mishap) -> (Option<Mishap>, Option<Timestamp>) {
         self.tell(format!("of a request: {mishap:?}"));
         (Some(mishap), None)
     }
 
+    /// The clocks are put by this: what comes after a while still comes after that while.
+    pub(super) fn shift(&mut self, by: SignedDuration) {
+        let of_pod = self.pod.as_mut().map(Pod::waits_for).into_iter().flatten();
+        let all = [&mut self.controller_at, &mut self.node.evicts_at].into_iter().flatten().chain(of_pod);
+        all.chain([&mut self.next_players]).for_each(|at| *at += by);
+    }
+
     /// When something happens next by itself.
     pub(super) fn next(&self) -> Timestamp {
         let of_pod = self.pod.as_ref().and_then(Pod::next);
-        self.controller_at.into_iter().chain(of_pod).fold(self.next_players, Timestamp::min)
+        self.controller_at.into_iter().chain(of_pod).chain(self.node.evicts_at).fold(self.next_players, Timestamp::min)
     }
 
     /// The facts on the `StatefulSet`.

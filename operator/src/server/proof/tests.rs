@@ -78,7 +78,7 @@ fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
     let settle = SignedDuration::from_secs(60);
     let stays =
         Expected { files: &files, before: None, baseline: &known, settle, began: at(90), process: Process::Stays };
-    let ends = Expected { process: Process::Ends, ..stays };
+    let ends = Expected { process: Process::Ends { times: 3 }, ..stays };
     let over = at(90) + ENDS_WITHIN;
     assert_eq!(prove(None, &stays, over).verdict, Verdict::Unproven);
     assert_eq!(prove(None, &ends, over).verdict, Verdict::Failed);
@@ -112,6 +112,29 @@ fn without_names(mut report: Report) -> Report {
         *plugins = None;
     }
     report
+}
+
+#[test]
+fn a_set_whose_process_has_ended_five_times_has_failed_without_waiting_any_longer() {
+    let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
+    let after = |times| Expected {
+        files: &files,
+        before: None,
+        baseline: &known,
+        settle: SignedDuration::from_secs(60),
+        began: at(90),
+        process: Process::Ends { times },
+    };
+    let absent = Report { server: Server::Absent, ..report(&[]) };
+    for said in [Some(&absent), None] {
+        let until = at(90) + ENDS_WITHIN;
+        assert_eq!(prove(said, &after(4), at(200)).verdict, Verdict::Pending { until });
+        let failed = prove(said, &after(5), at(200));
+        assert_eq!(
+            (failed.verdict, failed.problem.as_str()),
+            (Verdict::Failed, "the server's process has ended 5 times")
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! Edge (writes). The node of the server: marked and emptied, lost and back. What evictions, the scheduler and the node controller do was measured
+//! or read (`kubernetes-notes.md` of the design, K14).
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1;
+use serde_json::{Value, json};
+
+use super::objects::Key;
+use super::pod::Phase;
+use super::world::{SERVER, World};
+use crate::clock::now;
+
+/// `kubectl drain` asks again this often.
+const ASKS_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+/// A node that has said nothing for so long is not ready, and neither are its pods.
+const UNHEARD: SignedDuration = SignedDuration::from_secs(40);
+/// And then its pods are deleted, which nobody there carries out: `tolerationSeconds` of every pod that says nothing else.
+const TOLERATED: SignedDuration = SignedDuration::from_mins(5);
+
+/// The node that pods of the server are placed on.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// Those before were lost for ever.
+    number: u32,
+    is_cordoned: bool,
+    pub(super) is_lost: bool,
+    /// When whoever empties it asks for an eviction again.
+    pub(super) evicts_at: Option<Timestamp>,
+}
+
+impl Node {
+    /// As it stands in the API.
+    pub(super) fn object(&self) -> v1::Node {
+        let object = json!({"metadata": {"name": self.name()}, "spec": {"unschedulable": self.is_cordoned}});
+        serde_json::from_value(object).expect("a node")
+    }
+
+    fn name(&self) -> String {
+        format!("node-{}", self.number)
+    }
+}
+
+impl World {
+    /// The node for a new pod. None: the one that there is takes none.
+    pub(super) fn place(&mut self) -> Option<String> {
+        if self.node.is_lost {
+            // The pod of before was taken away by a person, who knew that the machine is off.
+            self.node = Node { number: self.node.number + 1, ..Node::default() };
+        }
+        (!self.node.is_cordoned).then(|| self.node.name())
+    }
+
+    /// `kubectl drain`
+    pub(super) fn drain(&mut self) {
+        if !self.node.is_lost {
+            (self.node.is_cordoned, self.node.evicts_at) = (true, Some(now()));
+            self.news = true;
+        }
+    }
+
+    /// `kubectl uncordon`
+    pub(super) fn uncordon(&mut self) {
+        (self.node.is_cordoned, self.node.evicts_at) = (false, None);
+        self.news = true;
+        let name = self.node.name();
+        let soon = now() + self.seconds(1, 4);
+        if let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Pending) {
+            (pod.phase, pod.due) = (Phase::Preparing, Some(soon));
+            self.objects.change(&Self::key_of_pod(), now(), |pod| pod["spec"]["nodeName"] = json!(name));
+            self.write_status();
+            self.changed();
+        }
+    }
+
+    /// Whoever empties the node asks for the pod's eviction.
+    pub(super) fn ask_for_eviction(&mut self) {
+        if self.node.evicts_at.is_none_or(|at| now() < at) {
+            return;
+        }
+        self.node.evicts_at = Some(now() + ASKS_AGAIN);
+        let Ok(pod) = self.objects.get(&Self::key_of_pod()) else { return };
+        let is_on_it = pod["spec"]["nodeName"] == self.node.name().as_str();
+        let is_stopping = pod["metadata"].get("deletionTimestamp").is_some();
+        let is_ready = is_ready(pod);
+        let budget = self.objects.get(&Key::new("poddisruptionbudgets", SERVER)).ok();
+        let is_refused = is_ready && budget.is_some_and(|budget| budget["spec"]["maxUnavailable"] == 0);
+        let is_announced = budget.is_some();
+        if !is_on_it || is_stopping || is_refused {
+            return;
+        }
+        if is_ready {
+            self.must(self.scenario.eviction != Some("Never"), "a server is evicted whose owner said never");
+            if is_announced {
+                self.check_stop(&["drain/"]);
+            }
+        }
+        self.end_pod("the pod is evicted");
+    }
+
+    /// The machine is off at once.
+    pub(super) fn lose_node(&mut self) {
+        self.node.is_lost = true;
+        self.lose_unsaved();
+        if let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase != Phase::Pending) {
+            (pod.phase, pod.due, pod.hangs_until) = (Phase::Lost, Some(now() + UNHEARD), None);
+            pod.agent.vanish();
+        }
+    }
+
+    /// Nothing is heard of the node.
+    pub(super) fn miss_node(&mut self) {
+        let is_ready = self.objects.get(&Self::key_of_pod()).is_ok_and(is_ready);
+        if is_ready {
+            self.tell("the node is not ready any more");
+            self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"]["conditions"] = conditions(false));
+            self.changed();
+        } else {
+            self.end_pod("the pod of the lost node is to go, and does not");
+        }
+        let pod = self.pod.as_mut().expect("it is on that node");
+        pod.due = is_ready.then(|| now() + TOLERATED);
+    }
+
+    /// The machine is on again: what was to go goes, and what was not starts.
+    pub(super) fn find_node(&mut self) {
+        if !std::mem::take(&mut self.node.is_lost) {
+            return;
+        }
+        let soon = now() + self.seconds(1, 10);
+        let ends = |pod: &Value| pod["metadata"].get("deletionTimestamp").is_some();
+        let ends = self.objects.get(&Self::key_of_pod()).is_ok_and(ends);
+        let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Lost) else { return };
+        pod.prepare_again(soon);
+        if ends {
+            pod.phase = Phase::Stopping;
+        }
+        self.write_status();
+        self.changed();
+    }
+
+    /// `kubectl delete pod --force`: the object is gone at once, and the process soon.
+    pub(super) fn force_pod(&mut self) {
+        self.lose_unsaved();
+        self.objects.remove(&Self::key_of_pod());
+        self.pod = None;
+        self.changed();
+    }
+}
+
+/// Whether a pod is Ready, as the controllers of Kubernetes read it.
+pub(super) fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+/// The conditions of a pod that is Ready, or is not.
+pub(super) fn conditions(ready: bool) -> Value {
+    json!([{"type": "Ready", "status": if ready { "True" } else { "False" }}])
+}

@@ -1,0 +1,73 @@
+//! Edge (writes). What people ask for in the middle of all, and take back: by the spec and by annotations.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::world::World;
+use crate::clock::now;
+use crate::k8s::labels::APPLY_NOW;
+use crds::approval::{PREVIOUS, ROLLBACK_TO};
+
+/// `nightshift.dev/apply-now` counts for so long.
+const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);
+
+/// What somebody wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// No server, and one again.
+    Down,
+    Up,
+    /// Another heap: another template of the pod.
+    AnotherHeap,
+    /// `nightshift.dev/apply-now`
+    Now,
+    /// `nightshift.dev/rollback-to: previous`, and without it.
+    Back,
+    On,
+    /// `spec.suspend`, and without it.
+    Rest,
+    NoRest,
+}
+
+impl World {
+    /// Somebody writes it.
+    pub(super) fn write(&mut self, wish: Wish) {
+        match wish {
+            Wish::Down => self.spec("replicas", &json!(0)),
+            Wish::Up => self.spec("replicas", &json!(1)),
+            Wish::AnotherHeap => self.spec("jvm", &json!({"heap": "2Gi"})),
+            Wish::Now => {
+                self.ledger.asked_until = Some(now() + ASKED_FOR);
+                self.annotate(APPLY_NOW, Some(&now().as_second().to_string()));
+            }
+            Wish::Back => {
+                self.note_taken_back();
+                self.annotate(ROLLBACK_TO, Some(PREVIOUS));
+            }
+            Wish::On => self.annotate(ROLLBACK_TO, None),
+            Wish::Rest => {
+                self.ledger.suspended_since = Some(now());
+                self.spec("suspend", &json!(true));
+            }
+            Wish::NoRest => {
+                self.ledger.suspended_since = None;
+                self.spec("suspend", &json!(false));
+            }
+        }
+        self.news = true;
+    }
+
+    fn spec(&mut self, field: &str, value: &Value) {
+        self.objects.change(&Self::key_of_server(), now(), |server| server["spec"][field] = value.clone());
+    }
+
+    fn annotate(&mut self, name: &str, value: Option<&str>) {
+        self.objects.change(&Self::key_of_server(), now(), |server| {
+            let annotations = &mut server["metadata"]["annotations"];
+            match value {
+                Some(value) => annotations[name] = json!(value),
+                None => drop(annotations.as_object_mut().and_then(|annotations| annotations.remove(name))),
+            }
+        });
+    }
+}
