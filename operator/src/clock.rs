@@ -52,31 +52,30 @@ fn ahead() -> SignedDuration {
     *AHEAD
 }
 
-/// A stretch of time that a changed wall clock cannot bend: a process that slept must not carry out an old decision.
+/// A stretch of time since a look, by both clocks: a process that slept must not carry out an old decision. Someone who puts the wall clock back
+/// does not make it younger, and the other clock stands still while a machine is suspended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
     started: Duration,
-    decided_at: Timestamp,
+    started_at: Timestamp,
 }
 
 impl Stopwatch {
-    /// Starts with a decision made at `decided_at`, which is now.
-    pub(crate) fn start(decided_at: Timestamp) -> Self {
-        Self { started: monotonic(), decided_at }
+    /// Starts now.
+    pub(crate) fn start() -> Self {
+        Self { started: monotonic(), started_at: now() }
     }
 
-    /// When it was decided, by the wall clock.
-    pub(crate) fn decided_at(self) -> Timestamp {
-        self.decided_at
+    /// When it was started, by the wall clock.
+    pub(crate) fn started_at(self) -> Timestamp {
+        self.started_at
     }
 
-    /// Whether `instant` has passed, by the monotonic clock since the decision.
+    /// Whether `instant` has passed, by either clock.
     pub(crate) fn is_past(self, instant: Timestamp) -> bool {
-        let allowed = instant.duration_since(self.decided_at);
-        match Duration::try_from(allowed) {
-            Ok(allowed) => monotonic().saturating_sub(self.started) >= allowed,
-            Err(_) => true,
-        }
+        let allowed = Duration::try_from(instant.duration_since(self.started_at));
+        let has_elapsed = allowed.is_ok_and(|allowed| monotonic().saturating_sub(self.started) >= allowed);
+        has_elapsed || instant <= now()
     }
 }
 
@@ -85,10 +84,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_before_the_decision_is_past_and_one_far_after_it_is_not() {
-        let decided: Timestamp = "2026-03-29T02:00:00Z".parse().unwrap();
-        let watch = Stopwatch::start(decided);
-        assert!(watch.is_past(decided - SignedDuration::from_secs(1)));
-        assert!(!watch.is_past(decided + SignedDuration::from_hours(1)));
+    fn an_instant_is_past_when_either_clock_says_so() {
+        let began: Timestamp = "2026-03-29T02:00:00Z".parse().unwrap();
+        let minute = |minute| began + SignedDuration::from_mins(minute);
+        let _clocks = simulated::start(began);
+        let watch = Stopwatch::start();
+        assert!(watch.is_past(minute(0)) && !watch.is_past(minute(1)));
+        // Somebody puts the clock back, and a minute goes by.
+        simulated::put(SignedDuration::from_hours(-1));
+        simulated::pass_until(minute(-59));
+        assert!(watch.is_past(minute(1)) && !watch.is_past(minute(2)));
+        // The machine was suspended: only the wall clock went on.
+        simulated::put(SignedDuration::from_mins(62));
+        assert!(watch.is_past(minute(3)) && !watch.is_past(minute(4)));
     }
 }

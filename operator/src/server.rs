@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use resolver::lock::Lock;
 use scheduler::gate::Gate;
-use scheduler::rollout::{Step, WaitingOn};
+use scheduler::rollout::{DECISION_COUNTS, Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::chain::Chain;
@@ -72,8 +72,9 @@ use scope::Alone;
 use scope::early::Early;
 use undo::Undo;
 
-/// How old what was seen may be when a step is decided upon it.
-const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(10);
+/// How old what was seen may be when a step is decided upon it. Longer than an agent is waited for that takes a request and never answers: its
+/// server would be looked at for ever.
+const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(20);
 
 /// What a person reads who has not accepted the EULA.
 const NO_EULA: &str =
@@ -107,7 +108,7 @@ pub(crate) async fn look(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Outco
                 outcome
             }
             Err(PassError::Act { step, source }) if source.is_of_an_old_look() => {
-                info!(step, "somebody was faster: it is looked at again");
+                info!(step, why = %Chain(&source), "what was seen is old by now: it is looked at again");
                 Outcome::Acted
             }
             Err(error) if error.is_of_a_deposed() => {
@@ -164,8 +165,8 @@ pub(crate) fn forget(ctx: &Context, namespace: &str, name: &str, uid: Option<&st
 }
 
 async fn pass(server: &PaperMCServer, ctx: &Context, ahead: &Ahead<'_>) -> Result<Outcome, PassError> {
-    let looked = Stopwatch::start(now());
-    let at = looked.decided_at();
+    let looked = Stopwatch::start();
+    let at = looked.started_at();
     let seen = observe::observe(server, ctx, at).await?;
     let has_to_end = trial::has_to_end(&seen, &status_before(ctx, server));
     let keeps_its_turn = turn::is_needed(&seen, at);
@@ -195,14 +196,14 @@ async fn go_all_the_way(
         Ok(read) => read,
         Err(trouble) => return unread(ctx, server, in_trouble(trouble)).await,
     };
-    if let Some(until) = plan::too_young(server, &seen, looked.decided_at()) {
+    if let Some(until) = plan::too_young(server, &seen, looked.started_at()) {
         return Ok(Outcome::Under { until: Some(until) });
     }
     // Something else is asked for by now: it is looked at again.
     let Some(start) = start_line::stand(ctx, server, &checked, &seen, looked).await else {
         return Ok(Outcome::Acted);
     };
-    let at = start.decided.decided_at();
+    let at = start.decided.started_at();
     let plugins = plugins_beside(ctx, server);
     let runs = WhatRuns::of(&seen);
     let before = status_before(ctx, server);
@@ -280,6 +281,10 @@ async fn go_all_the_way(
         return Ok(Outcome::Acted);
     }
     apply::apply_children_before(step, ctx, &checked, &bundle).await?;
+    if start.decided.is_past(at + DECISION_COUNTS) {
+        // Whoever empties the node would be let through upon it.
+        return Ok(Outcome::Acted);
+    }
     apply::apply_budget(ctx, &checked, plan.drain.budget(step)).await?;
     let hand = Hand::of(ctx, &checked, &seen, &plan, ahead, start.decided);
     let done = act(&hand, &plan, step).await?;
@@ -485,6 +490,6 @@ async fn trouble(
     if !what.is_over_in_a_moment() {
         turn::give_up(ctx, server);
     }
-    report::report_trouble(ctx, server, seen, &what, looked.decided_at()).await.map_err(PassError::Report)?;
+    report::report_trouble(ctx, server, seen, &what, looked.started_at()).await.map_err(PassError::Report)?;
     Ok(what.outcome())
 }

@@ -29,9 +29,10 @@ use clearance::{Clearance, clear_to_stop};
 /// in trouble a minute.
 const LATEST_START: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long a decision may be carried out. resourceVersion fences what changed; only a clock fences a process that slept
-/// while nothing changed but the hour. Longer than a slow API server needs for one write.
-const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(30);
+/// How long after the look at a server what is decided upon it may be carried out. resourceVersion fences what changed; only a clock fences a
+/// process that slept while nothing changed but the hour. Longer than a pass needs with an agent that never answers (10 s) and a slow API
+/// server, and shorter than the minute that is left of a window at least, so that it is still open after the write.
+pub const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(45);
 
 /// The next safe step from what is seen towards the goal. Total: any combination has an answer.
 pub fn next_step(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
@@ -236,7 +237,12 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
     let known_good = settled.is_some_and(|settled| settled.revision == trial);
     let condemned = seen.facts.failed.contains(&trial) && !known_good;
     match pod.life {
-        Life::Starting { gives_up_at } if now < gives_up_at => Step::Wait(WaitingOn::Start { until: gives_up_at }),
+        Life::Starting { gives_up_at } if now < gives_up_at => {
+            let way_back = condemned.then(|| go_back(goal, seen, pod, now));
+            // The kubelet has started it again: what a person has to decide is the same before, in and after each start.
+            let is_decided = |step: &Step| matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
+            way_back.filter(is_decided).unwrap_or(Step::Wait(WaitingOn::Start { until: gives_up_at }))
+        }
         Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
         Life::Refused if known_good && seen.copy_asked => Step::OrderRestore { to: trial, asked: true },
         Life::Refused if known_good => Step::Wait(WaitingOn::WorldRefused),

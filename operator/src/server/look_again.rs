@@ -53,6 +53,8 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             | WaitingOn::NoBackup
             | WaitingOn::UndoWouldLose
             | WaitingOn::FirstStartFailed
+            | WaitingOn::NodeLost
+            | WaitingOn::ServerDown
             | WaitingOn::WorldRefused => Outcome::Waiting { until: None },
             WaitingOn::Countdown { ends: until } | WaitingOn::Players { until } => Outcome::Counting { until },
             WaitingOn::Agent { .. }
@@ -61,9 +63,7 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             | WaitingOn::PodStopping { .. }
             | WaitingOn::Start { .. }
             | WaitingOn::Proof { .. }
-            | WaitingOn::NodeLost
-            | WaitingOn::SaveRefused { .. }
-            | WaitingOn::ServerDown => Outcome::Under { until: waiting.until() },
+            | WaitingOn::SaveRefused { .. } => Outcome::Under { until: waiting.until() },
         },
         Step::Create { .. }
         | Step::Stage
@@ -88,6 +88,16 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_for_a_person_for_days_is_not_looked_at_every_moment() {
+        for waiting in [WaitingOn::ServerDown, WaitingOn::NodeLost, WaitingOn::NoBackup, WaitingOn::WorldRefused] {
+            assert_eq!(outcome_of(Step::Wait(waiting), false), Outcome::Waiting { until: None });
+        }
+        let until = Timestamp::from_second(30).unwrap();
+        let refused = Step::Wait(WaitingOn::SaveRefused { again: until });
+        assert_eq!(outcome_of(refused, false), Outcome::Under { until: Some(until) }, "it is asked again by itself");
+    }
 
     #[test]
     fn what_is_too_late_for_an_opening_is_looked_at_again_when_that_is_over() {

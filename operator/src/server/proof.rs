@@ -18,9 +18,11 @@ const READ_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 /// How long a proof may take in all, from its beginning: a server that crash-loops after its first Ready has no
 /// start deadline any more.
 const ENDS_WITHIN: SignedDuration = SignedDuration::from_mins(15);
-/// A process that has ended so often in its pod ends the proof. The pauses of the kubelet before the last start are 70 seconds by then, beside
-/// what the starts themselves take: what only was not there for a moment (a name server, a port) is there again.
+/// A process that has ended so often in its pod (with the last of these ends an error, and none that a person asked for within the time below) has
+/// no more to show.
 const ENDS_AFTER: u32 = 5;
+/// And not before: a database or a name server that is only being moved is there again by then, whatever pauses the kubelet makes.
+const ENDS_SOONEST: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the proof is measured against.
 pub(crate) struct Expected<'a> {
@@ -60,8 +62,10 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     let failed = |problem: String| Proof { verdict: Verdict::Failed, problem };
     let unproven = |problem: &str| Proof { verdict: Verdict::Unproven, problem: problem.to_owned() };
 
-    if let Process::Ends { times } = expected.process
+    // A first start has nothing to go back to, and would be settled as it is.
+    if let (Process::Ends { times }, Some(_)) = (expected.process, expected.before)
         && times >= ENDS_AFTER
+        && expected.began + ENDS_SOONEST <= now
     {
         return failed(format!("the server's process has ended {times} times"));
     }

@@ -9,9 +9,8 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch};
-use scheduler::countdown::places::has_languages;
-use scheduler::protocol::{Announce, CallOff, FileSet, RestoreOrder, Save, in_the_chat};
-use scheduler::rollout::{Occasion, Step};
+use scheduler::protocol::{CallOff, FileSet, RestoreOrder, Save};
+use scheduler::rollout::{DECISION_COUNTS, Occasion, Step};
 use scheduler::seen::{
     Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
 };
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use super::apply::delete_exactly;
 use super::build::orders::{Orders, orders_map_name};
 use super::build::stateful_set::{build_stateful_set, partition};
-use super::check::{Announcement, CheckedServer};
+use super::check::CheckedServer;
 use super::copies::{data_order, restore_order};
 use super::observe::Observed;
 use super::plan::Plan;
@@ -38,6 +37,7 @@ use crate::rush::Ahead;
 
 mod error;
 mod save;
+mod words;
 
 pub(crate) use error::ActError;
 
@@ -115,7 +115,7 @@ pub(crate) struct Hand<'a> {
     pub(crate) restore: Option<&'a DueRestore>,
     /// The update is for an empty server, and called off when somebody joins.
     pub(crate) only_empty: bool,
-    /// When the server was looked at, upon which all of it was decided.
+    /// Since the look that all of it is decided upon, or since the window opened before which that was.
     pub(crate) decided: Stopwatch,
     /// The pass among all that are under way.
     pub(crate) ahead: &'a Ahead<'a>,
@@ -172,6 +172,7 @@ impl Hand<'_> {
                 self.fresh("write the template", not_after)?;
                 self.end_order().await?;
                 let template = self.template(revision).await?;
+                self.fresh("write the template", not_after)?;
                 self.write(
                     "write the template of",
                     &self.seen.facts,
@@ -210,11 +211,7 @@ impl Hand<'_> {
             }
             Step::RollBack { to, asked, unasked, not_after } => {
                 self.fresh("roll back", not_after)?;
-                let template = self.template(to).await?;
-                // The order first: without it what comes could not open the worlds.
-                let restarted = if asked { self.order_copy().await? } else { None };
-                let facts = Facts { restarted, ..self.seen.facts.clone() };
-                self.write("roll back", &facts, vec![replace_template(&template), set_door(Door::Open)]).await?;
+                self.roll_back(to, asked, not_after).await?;
                 Ok(Done::RolledBack { unasked })
             }
             Step::Close { settled } => self.close(settled).await,
@@ -248,6 +245,15 @@ impl Hand<'_> {
             }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
+    }
+
+    async fn roll_back(&self, to: Revision, asked: bool, not_after: Timestamp) -> Result<(), ActError> {
+        let template = self.template(to).await?;
+        // The order first: without it what comes could not open the worlds.
+        let restarted = if asked { self.order_copy().await? } else { None };
+        let facts = Facts { restarted, ..self.seen.facts.clone() };
+        self.fresh("roll back", not_after)?;
+        self.write("roll back", &facts, vec![replace_template(&template), set_door(Door::Open)]).await
     }
 
     /// Said first, recorded then: the other way round a crash in between stops players nobody told. After such a crash nothing is said again.
@@ -288,22 +294,6 @@ impl Hand<'_> {
         self.restore.filter(|restore| restore.restart.due == due)
     }
 
-    /// What players read before this act, and where.
-    fn announcement(&self, act: Act, ends: Timestamp) -> Announce {
-        let announcement = match (act, &self.server.restart) {
-            (Act::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
-            (Act::Drain { .. }, _) => &self.server.drain_announcement,
-            (Act::Restart { .. } | Act::Update { .. } | Act::RollBack { .. }, _) => &self.server.announcement,
-        };
-        let Announcement { text, short } = announcement.clone();
-        let show = self.server.show.clone();
-        // Only who shows it elsewhere than in the chat is asked for something that older agents do not know.
-        let short = (show != in_the_chat()).then_some(short);
-        let only_empty = self.only_empty && matches!(act, Act::Update { .. });
-        let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
-        Announce { act: act.to_string(), ends, text, short, show, only_empty, in_languages }
-    }
-
     /// Players who were told that the server may go are told that it stays. An agent that cannot be asked keeps nobody from ending it.
     async fn end_drain(&self) -> Result<(), ActError> {
         let of_it = |act: Act| matches!(act, Act::Drain { .. });
@@ -338,6 +328,8 @@ impl Hand<'_> {
         let template = self.template(revision).await?;
         let set = build_stateful_set(self.server, template, door, &self.seen.facts);
         let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        // No version fences what was not there.
+        self.fresh("create", self.counts_until())?;
         self.ctx.metrics.api_writes.inc();
         Writer::SERVER_CHILDREN.apply(&api, &set).await.map_err(|source| ActError::Write {
             intent: "create",
@@ -349,6 +341,7 @@ impl Hand<'_> {
 
     async fn order_back(&self, order: Option<RestoreOrder>, to: Revision) -> Result<(), ActError> {
         let order = order.ok_or(ActError::NoTemplate { revision: to })?;
+        self.fresh("give an order", self.counts_until())?;
         give_orders(self.ctx, self.server, &Orders { back: Some(order), asked: None }).await
     }
 
@@ -358,6 +351,7 @@ impl Hand<'_> {
         let Some(DueRestore { restart, order }) = self.restore else { return Ok(None) };
         // With all that the copy holds come the plugins' data of that day.
         let back = self.seen.orders.back.clone().filter(|_| !order.everything);
+        self.fresh("give an order", self.counts_until())?;
         give_orders(self.ctx, self.server, &Orders { back, asked: Some(order.clone()) }).await?;
         Ok(self.seen.pod_uid().map(|pod| Restarted { due: restart.due, pod }))
     }
@@ -452,6 +446,11 @@ impl Hand<'_> {
 
     fn agent(&self) -> Result<crate::agent_client::Agent<'_>, ActError> {
         self.seen.agent(self.ctx).ok_or(ActError::NoAgent)
+    }
+
+    /// How long a step counts that says nothing of it.
+    fn counts_until(&self) -> Timestamp {
+        self.decided.started_at() + DECISION_COUNTS
     }
 
     /// resourceVersion fences what changed; only a clock fences a process that slept while nothing changed but the hour.

@@ -16,25 +16,27 @@ use crate::context::Context;
 use crate::controllers::what_is_asked;
 use crate::requeue::AT_THE_LINE;
 
-/// What is decided in a pass, and by which look at the server. Both count from then: a pass may sleep between any two of its requests.
+/// Since when a pass knows what it decides upon: it may sleep between any two of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Start {
-    /// When it is decided.
+    /// Since the look; of one that stood at the line, since its window opened. A step counts from then.
     pub(super) decided: Stopwatch,
-    /// When the server was looked at.
+    /// Since the look.
     looked: Stopwatch,
+    /// It stood at the line.
+    stood: bool,
 }
 
 impl Start {
     /// Whether a step may rest upon a look that is as old as this one. A warning may: its agent refuses what is meant for another pod. What
     /// touches the server is decided upon a new look.
     pub(super) fn allows(self, step: Step) -> bool {
-        self.decided.decided_at() == self.looked.decided_at() || matches!(step, Step::Announce { .. } | Step::Wait(_))
+        !self.stood || matches!(step, Step::Announce { .. } | Step::Wait(_))
     }
 
     /// Whether what was seen is too old by now to decide anything upon it.
     pub(super) fn is_too_old(self, counts: SignedDuration) -> bool {
-        self.looked.is_past(self.looked.decided_at() + counts)
+        self.looked.is_past(self.looked.started_at() + counts)
     }
 }
 
@@ -47,11 +49,11 @@ pub(super) async fn stand(
     seen: &Observed,
     looked: Stopwatch,
 ) -> Option<Start> {
-    let looked_at = looked.decided_at();
+    let looked_at = looked.started_at();
     let is_planned = status_before(ctx, server).available_update.is_some();
     let opens = checked.windows.next_opening(looked_at).filter(|_| is_planned);
     let Some((opens, _place)) = waits_for(opens, seen, looked_at).zip(ctx.rush.place_at_the_line()) else {
-        return Some(Start { decided: looked, looked });
+        return Some(Start { decided: looked, looked, stood: false });
     };
     let mut at = now();
     while at < opens {
@@ -67,7 +69,7 @@ pub(super) async fn stand(
     let is_the_same = asked_now.is_some_and(|asked| {
         asked.metadata.uid == server.metadata.uid && what_is_asked(&*asked) == what_is_asked(server)
     });
-    is_the_same.then(|| Start { decided: Stopwatch::start(at), looked })
+    is_the_same.then(|| Start { decided: Stopwatch::start(), looked, stood: true })
 }
 
 /// The instant that is waited for. Not where something is on its way already, and not where nobody would be warned.
@@ -141,11 +143,10 @@ mod tests {
     fn what_was_seen_before_the_wait_is_enough_for_a_warning_and_for_nothing_that_touches_the_server() {
         let announce = Step::Announce { act: update(), pod: PodUid(7), notice: SignedDuration::ZERO, not_after: at(9) };
         let write = Step::WriteTemplate { revision: Revision(2), not_after: at(9) };
-        let start =
-            |decided, looked| Start { decided: Stopwatch::start(at(decided)), looked: Stopwatch::start(at(looked)) };
-        let waited = start(5, 1);
+        let start = |stood| Start { decided: Stopwatch::start(), looked: Stopwatch::start(), stood };
+        let waited = start(true);
         assert!(waited.allows(announce) && !waited.allows(write) && !waited.allows(Step::Settled));
-        let at_once = start(5, 5);
+        let at_once = start(false);
         assert!(at_once.allows(announce) && at_once.allows(write));
     }
 }

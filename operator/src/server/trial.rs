@@ -23,7 +23,7 @@ use super::restart::Restarts;
 use super::rollout::Hand;
 use super::{act, look_again, observe, turn};
 use crate::chain::Chain;
-use crate::clock::{Stopwatch, now};
+use crate::clock::Stopwatch;
 use crate::context::Context;
 use crate::memory::Rendered;
 use crate::requeue::Outcome;
@@ -38,7 +38,7 @@ pub(super) async fn see_through(
     ahead: &Ahead<'_>,
     looked: Stopwatch,
 ) -> Result<Option<Outcome>, PassError> {
-    let at = looked.decided_at();
+    let at = looked.started_at();
     let before = status_before(ctx, server);
     if !is_under_way(seen, &before) {
         return Ok(None);
@@ -63,8 +63,8 @@ pub(super) async fn see_through_after(
     error: PassError,
     ahead: &Ahead<'_>,
 ) -> Result<Outcome, PassError> {
-    let looked = Stopwatch::start(now());
-    let seen = observe::observe(server, ctx, looked.decided_at()).await?;
+    let looked = Stopwatch::start();
+    let seen = observe::observe(server, ctx, looked.started_at()).await?;
     let why = InTheWay::failure(&Chain(&error).to_string());
     match see_through(ctx, server, &seen, why, ahead, looked).await? {
         Some(outcome) => {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
@@ -30,6 +30,9 @@ use super::shared::{Mishap, Shared};
 use super::world::World;
 use crate::clock::{now, simulated};
 
+/// An operator waits for so long at most.
+const WAITED_FOR: SignedDuration = SignedDuration::from_secs(10);
+
 /// What the agent of a pod has in memory, and what players have heard from it.
 #[derive(Debug)]
 pub(super) struct Mind {
@@ -38,6 +41,8 @@ pub(super) struct Mind {
     witness: Witness,
     /// It answers from then on; None: it has not been started.
     pub(super) answers_from: Option<Timestamp>,
+    /// Until then requests are taken, and never answered.
+    pub(super) hangs: bool,
     /// When an answer of it arrived last.
     pub(super) answered_at: Option<Timestamp>,
     announced: Option<Announce>,
@@ -66,6 +71,7 @@ impl Mind {
             guard: Guard::new(now()),
             witness: Witness::new(now()),
             answers_from: None,
+            hangs: false,
             answered_at: None,
             announced: None,
             staged: Vec::new(),
@@ -88,6 +94,7 @@ impl Mind {
     /// A process of the agent begins, and knows nothing but what lies on the volume.
     pub(super) fn begin(&mut self, at: Timestamp) {
         (self.guard, self.witness, self.answers_from) = (Guard::new(at), Witness::new(at), Some(at));
+        self.hangs = false;
         (self.announced, self.staging) = (None, None);
     }
 }
@@ -117,7 +124,8 @@ struct Silence;
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Silence> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Silence)?.to_bytes();
-    let mishap = shared.meet(parts.method != Method::GET).await;
+    // What is signed counts for half a minute, however long it was under way.
+    let mishap = shared.meet(false).await;
     if mishap == Some(Mishap::RequestLost) {
         return Err(Silence);
     }
@@ -170,6 +178,10 @@ impl World {
     ) -> Result<Result<(), Refused>, Silence> {
         let pod = self.pod.as_mut().ok_or(Silence)?;
         if !pod.agent.answers() {
+            if pod.agent.hangs {
+                // The operator hangs up.
+                simulated::pass_until(now() + WAITED_FOR);
+            }
             return Err(Silence);
         }
         let received = Received { method, path, body, headers };

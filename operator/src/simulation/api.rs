@@ -34,11 +34,11 @@ pub(super) fn client(shared: &Arc<Shared>) -> Client {
 async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, tower::BoxError> {
     let (parts, body) = request.into_parts();
     let body = body.collect_bytes().await?;
-    let mishap = shared.meet(parts.method != Method::GET).await;
+    let asked = Asked::read(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
+    let mishap = shared.meet(asked.stops_servers()).await;
     if mishap == Some(Mishap::RequestLost) {
         return Err(Lost.into());
     }
-    let asked = Asked::read(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
     let outcome = {
         let mut world = shared.world();
         let before = asked.looks_at(&world.objects);
@@ -135,6 +135,12 @@ impl Asked {
             Verb::Create(_) | Verb::Patch { dry: false, .. } => Some(Written::Changed),
             Verb::Delete { .. } => Some(Written::Deleted),
         }
+    }
+
+    /// Whether a server may be stopped by it: between the last look at a clock and this nothing lies but the request itself.
+    fn stops_servers(&self) -> bool {
+        let stops = ["statefulsets", "pods", "poddisruptionbudgets"].contains(&self.key.plural.as_str());
+        stops && self.writes().is_some()
     }
 
     fn carry_out(&self, objects: &mut Objects) -> Result<Value, Refused> {

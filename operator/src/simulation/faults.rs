@@ -117,11 +117,13 @@ impl World {
         match blow {
             Blow::AgentDies | Blow::AgentSilent => {
                 let takes = if blow == Blow::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
+                let hangs = self.dice.once_in(2);
                 let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers_from.is_some()) else { return };
                 if blow == Blow::AgentDies {
                     pod.agent.begin(now() + takes);
                 } else {
                     pod.agent.answers_from = Some(now() + takes);
+                    pod.agent.hangs = hangs;
                 }
             }
             Blow::ServerCrashes if matches!(phase, Some(Phase::Up | Phase::Booting)) => {
@@ -133,11 +135,11 @@ impl World {
             }
             Blow::ServerCrashesOn => {
                 let until = now() + self.seconds(60, 1_500);
-                self.ledger.crashed_on = true;
                 if let Some(pod) = &mut self.pod {
                     pod.crashes_until = Some(until);
                 }
                 if matches!(phase, Some(Phase::Up | Phase::Booting)) {
+                    self.ledger.crashed_on = true;
                     self.crash("the server's process dies");
                 }
             }

@@ -62,6 +62,14 @@ impl World {
     pub(super) fn uncordon(&mut self) {
         (self.node.is_cordoned, self.node.evicts_at) = (false, None);
         self.news = true;
+        self.place_pending();
+    }
+
+    /// A pod that waits for a node gets this one, if it takes any.
+    fn place_pending(&mut self) {
+        if self.node.is_lost || self.node.is_cordoned {
+            return;
+        }
         let name = self.node.name();
         let soon = now() + self.seconds(1, 4);
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Pending) {
@@ -109,16 +117,15 @@ impl World {
 
     /// Nothing is heard of the node.
     pub(super) fn miss_node(&mut self) {
-        let is_ready = self.objects.get(&Self::key_of_pod()).is_ok_and(is_ready);
-        if is_ready {
-            self.tell("the node is not ready any more");
-            self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"]["conditions"] = conditions(false));
-            self.changed();
-        } else {
-            self.end_pod("the pod of the lost node is to go, and does not");
-        }
         let pod = self.pod.as_mut().expect("it is on that node");
-        pod.due = is_ready.then(|| now() + TOLERATED);
+        if std::mem::replace(&mut pod.is_missed, true) {
+            pod.due = None;
+            return self.end_pod("the pod of the lost node is to go, and does not");
+        }
+        pod.due = Some(now() + TOLERATED);
+        self.tell("the node is not ready any more");
+        self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"]["conditions"] = conditions(false));
+        self.changed();
     }
 
     /// The machine is on again: what was to go goes, and what was not starts.
@@ -126,6 +133,7 @@ impl World {
         if !std::mem::take(&mut self.node.is_lost) {
             return;
         }
+        self.place_pending();
         let soon = now() + self.seconds(1, 10);
         let ends = |pod: &Value| pod["metadata"].get("deletionTimestamp").is_some();
         let ends = self.objects.get(&Self::key_of_pod()).is_ok_and(ends);

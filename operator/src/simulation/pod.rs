@@ -68,6 +68,8 @@ pub(super) struct Pod {
     pub(super) starts: u32,
     tries: u32,
     last_end: Option<Timestamp>,
+    /// Its node is off, and counts as not ready.
+    pub(super) is_missed: bool,
     /// Each start of its process ends with an error until then.
     pub(super) crashes_until: Option<Timestamp>,
     /// The server answers nobody until then.
@@ -92,9 +94,13 @@ impl Pod {
         self.hangs_until.is_some_and(|until| now() < until)
     }
 
-    /// Its node was off, and is on again: all of it is done anew.
+    /// Its node was off, and is on again: all of it is done anew, and what ran there has ended with an error.
     pub(super) fn prepare_again(&mut self, at: Timestamp) {
         (self.phase, self.due, self.prepared_at, self.tries) = (Phase::Preparing, Some(at), None, 0);
+        self.is_missed = false;
+        if self.starts > 0 {
+            self.last_end = Some(now());
+        }
     }
 
     fn backoff(tries: u32) -> SignedDuration {
@@ -172,6 +178,7 @@ impl World {
             starts: 0,
             tries: 0,
             last_end: None,
+            is_missed: false,
             crashes_until: None,
             hangs_until: None,
             agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret")),
@@ -301,6 +308,7 @@ impl World {
     fn end_boot(&mut self) {
         let fate = self.pod.as_ref().map(|pod| pod.fate);
         let crashes_on = self.pod.as_ref().and_then(|pod| pod.crashes_until).is_some_and(|until| now() < until);
+        self.ledger.crashed_on |= crashes_on;
         if crashes_on || fate == Some(Fate::Crashes) {
             return self.crash("the server's process ends in its start");
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::rollout::DECISION_COUNTS;
 use scheduler::seen::Revision;
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ pub(super) struct Ledger {
     /// The first start came after the release.
     pub(super) began_with_the_newest: bool,
     /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
-    disturbed: bool,
+    pub(super) disturbed: bool,
 }
 
 pub(super) fn revision(template: &Value) -> Revision {
@@ -112,7 +113,7 @@ impl World {
     fn may_begin(&self) -> bool {
         let before = now() - ON_ITS_WAY;
         let is_asked_for = self.ledger.asked_until.is_some_and(|until| before < until);
-        let is_suspended = self.ledger.suspended_since.is_some_and(|since| since < before);
+        let is_suspended = self.ledger.suspended_since.is_some_and(|since| since + DECISION_COUNTS < before);
         let is_open = Scenario::is_open(before) || Scenario::is_open(now());
         is_asked_for || !is_suspended && (is_open || self.minds_nobody(before))
     }
@@ -133,7 +134,8 @@ impl World {
             return self.must(false, "a server is restarted that has no restarts by the clock");
         };
         self.must(started_at + EVERY / 2 <= due, "a server is restarted by the clock that has just started");
-        let is_suspended = self.ledger.suspended_since.is_some_and(|since| since + ON_ITS_WAY < now());
+        let is_suspended =
+            self.ledger.suspended_since.is_some_and(|since| since + DECISION_COUNTS + ON_ITS_WAY < now());
         self.must(!is_suspended, "a server is restarted by the clock that is suspended");
         let stops = self.ledger.restarts.entry(due).or_default();
         *stops += 1;
@@ -264,7 +266,7 @@ impl World {
             "WorldRefused" => true,
             "StoppedByCrashes" => return self.judge_stopped(),
             // What cannot be gone back from, and starts for the next time.
-            "Starting" | "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
+            "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
             _ => false,
         };
         let is_an_end = is_an_end && self.scenario.one_way && !is_good || (disturbed && why == "ServerDown");

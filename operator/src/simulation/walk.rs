@@ -32,6 +32,8 @@ pub(super) struct Walked {
     pub(super) broken: Vec<String>,
     pub(super) passes: u32,
     pub(super) faults: u32,
+    /// Nothing went wrong while a set was on trial: what becomes of it was judged.
+    pub(super) is_judged: bool,
     /// Where it ended, in words of a small set.
     pub(super) end: String,
 }
@@ -40,7 +42,7 @@ impl Walked {
     /// One that did not end.
     pub(super) fn panicked() -> Self {
         let (story, broken) = (Vec::new(), vec!["it panicked, as told above".to_owned()]);
-        Self { story, broken, passes: 0, faults: 0, end: "panic".to_owned() }
+        Self { story, broken, passes: 0, faults: 0, is_judged: false, end: "panic".to_owned() }
     }
 }
 
@@ -93,6 +95,22 @@ pub(super) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Slee
     walk.go_until(begins + EVERY * 2).await;
     let sleeps = walk.shared.world().sleeps.take().expect("it was put there");
     (sleeps, walk.end())
+}
+
+/// The agent takes requests and never answers one, from before the window on, and the pod stays as it is.
+pub(super) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> Walked {
+    let begins = beginning();
+    let _clocks = simulated::start(begins);
+    let mut dice = Dice::new(1);
+    let drawn = Scenario::draw(&mut dice, Releases::get(), address);
+    let scenario = Scenario { fate: Fate::Good, policy: "Announce", ..drawn }.undisturbed();
+    let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
+    walk.go_until(begins + EVERY / 2).await;
+    if let Some(pod) = &mut walk.shared.world().pod {
+        (pod.agent.answers_from, pod.agent.hangs) = (Some(begins + EVERY * 100), true);
+    }
+    walk.go_until(begins + EVERY).await;
+    walk.end()
 }
 
 /// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed
@@ -303,6 +321,7 @@ impl Walk {
             broken: std::mem::take(&mut world.broken).into_iter().collect(),
             passes: self.passes,
             faults: self.met + world.met,
+            is_judged: !world.ledger.disturbed,
             end,
         }
     }

@@ -35,12 +35,15 @@ pub struct Loaded {
 pub enum AtStart {
     /// It was opened.
     Opened,
-    /// It lies on the volume and was not opened. Whether every start opens it nobody knows: a plugin may choose another map each time.
-    NotOpened,
-    /// The same, and at least three starts in a row had opened it before, the last of them with another set, and nobody closed it until its stop.
+    /// It lies on the volume and was not opened, and at least three starts in a row had opened it before, the last of them with another set, and
+    /// nobody closed it until its stop.
     NotAnyMore,
     /// Nor was it opened by this start; but somebody had closed it before while the server ran, and no start has opened it since.
     ClosedBefore,
+    /// It lies on the volume and was not opened. Whether every start opens it nobody knows: a plugin may choose another map each time. The same is
+    /// what an operator makes of a word that only newer agents know: the rest of the report counts.
+    #[serde(other)]
+    NotOpened,
 }
 
 /// Whether a world that had the name `before` may be the one that is called `now`. Before 26.1 the folder of a world says nothing of the
@@ -65,5 +68,13 @@ mod tests {
         assert_eq!(serde_json::from_str::<Loaded>("{}").unwrap(), Loaded::default());
         let loaded: Loaded = serde_json::from_str(r#"{"worlds": {"creative": "closedBefore"}, "more": 1}"#).unwrap();
         assert_eq!(loaded.worlds.unwrap()["creative"], AtStart::ClosedBefore);
+    }
+
+    #[test]
+    fn a_word_of_a_newer_agent_spoils_no_report_and_proves_nothing() {
+        let loaded: Loaded =
+            serde_json::from_str(r#"{"worlds": {"creative": "halfOpen", "lobby": "opened"}}"#).unwrap();
+        let worlds = loaded.worlds.unwrap();
+        assert_eq!((worlds["creative"], worlds["lobby"]), (AtStart::NotOpened, AtStart::Opened));
     }
 }

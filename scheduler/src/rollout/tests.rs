@@ -266,11 +266,16 @@ fn going_back_over_a_changed_world_needs_a_copy_that_nobody_has_built_on_and_an_
     seen.players = Players::Nobody;
     seen.world.floor = DataVersion(2);
     let next = |seen: &Seen| next_step(&GOAL, seen, shut(), at(0));
+    let until = at(600);
+    let again = |seen: &Seen| next(&Seen { pod: on_trial(Life::Starting { gives_up_at: until }).pod, ..seen.clone() });
     assert_eq!(next(&seen), Step::Wait(WaitingOn::NoBackup));
+    assert_eq!(again(&seen), Step::Wait(WaitingOn::NoBackup), "the kubelet starts it again, which decides nothing");
     seen.world.backup = Some(DataVersion(1));
     seen.world.played_since = true;
     assert_eq!(next(&seen), Step::Wait(WaitingOn::UndoWouldLose));
+    assert_eq!(again(&seen), Step::Wait(WaitingOn::UndoWouldLose));
     seen.world.played_since = false;
+    assert_eq!(again(&seen), Step::Wait(WaitingOn::Start { until }), "nothing ends a start");
     assert_eq!(next(&seen), Step::OrderRestore { to: OLD, asked: false });
     seen.world.restore_ordered = true;
     assert!(matches!(next(&seen), Step::RollBack { to: OLD, unasked: false, .. }));

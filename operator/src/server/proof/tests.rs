@@ -115,11 +115,11 @@ fn without_names(mut report: Report) -> Report {
 }
 
 #[test]
-fn a_set_whose_process_has_ended_five_times_has_failed_without_waiting_any_longer() {
+fn a_set_whose_process_has_ended_five_times_has_failed_after_five_minutes_and_no_first_start_has() {
     let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
-    let after = |times| Expected {
+    let after = |times, before| Expected {
         files: &files,
-        before: None,
+        before,
         baseline: &known,
         settle: SignedDuration::from_secs(60),
         began: at(90),
@@ -127,9 +127,12 @@ fn a_set_whose_process_has_ended_five_times_has_failed_without_waiting_any_longe
     };
     let absent = Report { server: Server::Absent, ..report(&[]) };
     for said in [Some(&absent), None] {
-        let until = at(90) + ENDS_WITHIN;
-        assert_eq!(prove(said, &after(4), at(200)).verdict, Verdict::Pending { until });
-        let failed = prove(said, &after(5), at(200));
+        let waits = Verdict::Pending { until: at(90) + ENDS_WITHIN };
+        let (soonest, before) = (at(90) + ENDS_SOONEST, Some(&files));
+        assert_eq!(prove(said, &after(4, before), soonest).verdict, waits);
+        assert_eq!(prove(said, &after(5, before), soonest - SignedDuration::from_secs(1)).verdict, waits);
+        assert_eq!(prove(said, &after(5, None), soonest).verdict, waits, "there is nothing to go back to");
+        let failed = prove(said, &after(5, before), soonest);
         assert_eq!(
             (failed.verdict, failed.problem.as_str()),
             (Verdict::Failed, "the server's process has ended 5 times")
