@@ -1,12 +1,12 @@
 //! Edge (writes). What people ask for in the middle of all, and take back: by the spec and by annotations.
 
+use crds::approval::{PREVIOUS, ROLLBACK_TO};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::World;
 use crate::clock::now;
 use crate::k8s::labels::APPLY_NOW;
-use crds::approval::{PREVIOUS, ROLLBACK_TO};
 
 /// `nightshift.dev/apply-now` counts for so long.
 const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);

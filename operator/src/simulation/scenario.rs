@@ -84,9 +84,17 @@ impl Scenario {
         }
     }
 
-    /// The same where no request meets a mishap, and nothing but the window lets an update begin.
+    /// The same where no request meets a mishap, nothing but the window lets an update begin, the update is good, and players are told of it.
     pub(super) fn undisturbed(self) -> Self {
-        Self { requests_for_a_mishap: usize::MAX, opportunistic: false, restarts: None, ..self }
+        Self {
+            fate: Fate::Good,
+            policy: "Announce",
+            most_players: 3,
+            requests_for_a_mishap: usize::MAX,
+            opportunistic: false,
+            restarts: None,
+            ..self
+        }
     }
 
     /// What becomes of the set with these files.

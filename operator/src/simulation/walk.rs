@@ -12,10 +12,11 @@ use super::faults::{Fault, plan_faults};
 use super::operator::{Operator, Pass};
 use super::pod::step;
 use super::releases::Releases;
-use super::scenario::{EVERY, Fate, Scenario};
+use super::scenario::{EVERY, Scenario};
 use super::shared::{Shared, Struck};
 use super::world::{Sleeps, World};
-use crate::clock::{now, simulated};
+use crate::clock::now;
+use crate::clock::simulated::{self, Simulated};
 
 /// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
 pub(super) const WINDOWS: i32 = 4;
@@ -82,15 +83,21 @@ pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
     walk.end()
 }
 
+/// A walk in which nothing goes wrong by itself: half an hour after it began upstreams release a good update. With its beginning, and what its
+/// clocks live by.
+async fn begin_undisturbed(number: u64, address: Ipv4Addr) -> (Walk, Timestamp, Simulated) {
+    let begins = beginning();
+    let clocks = simulated::start(begins);
+    let mut dice = Dice::new(number);
+    let scenario = Scenario::draw(&mut dice, Releases::get(), address).undisturbed();
+    let walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
+    (walk, begins, clocks)
+}
+
 /// An operator sleeps for half an hour before the request with this number, counted from the instant at which it has written the template of an
 /// update. With what became of that.
 pub(super) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Sleeps, Walked) {
-    let begins = beginning();
-    let _clocks = simulated::start(begins);
-    let mut dice = Dice::new(3);
-    let drawn = Scenario::draw(&mut dice, Releases::get(), address);
-    let scenario = Scenario { fate: Fate::Good, policy: "Announce", most_players: 3, ..drawn }.undisturbed();
-    let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
+    let (mut walk, begins, _clocks) = begin_undisturbed(3, address).await;
     walk.shared.world().sleeps = Some(Sleeps::before(request));
     walk.go_until(begins + EVERY * 2).await;
     let sleeps = walk.shared.world().sleeps.take().expect("it was put there");
@@ -99,12 +106,7 @@ pub(super) async fn walk_asleep_before(request: u32, address: Ipv4Addr) -> (Slee
 
 /// The agent takes requests and never answers one, from before the window on, and the pod stays as it is.
 pub(super) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> Walked {
-    let begins = beginning();
-    let _clocks = simulated::start(begins);
-    let mut dice = Dice::new(1);
-    let drawn = Scenario::draw(&mut dice, Releases::get(), address);
-    let scenario = Scenario { fate: Fate::Good, policy: "Announce", ..drawn }.undisturbed();
-    let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
+    let (mut walk, begins, _clocks) = begin_undisturbed(1, address).await;
     walk.go_until(begins + EVERY / 2).await;
     if let Some(pod) = &mut walk.shared.world().pod {
         (pod.agent.answers_from, pod.agent.hangs) = (Some(begins + EVERY * 100), true);
@@ -116,13 +118,8 @@ pub(super) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> Walked {
 /// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed
 /// anything.
 pub(super) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, u32) {
-    let begins = beginning();
-    let _clocks = simulated::start(begins);
-    let mut dice = Dice::new(0);
-    let drawn = Scenario::draw(&mut dice, Releases::get(), address);
-    let scenario = Scenario { fate: Fate::Good, policy: "Announce", ..drawn }.undisturbed();
-    let mut walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 3).await;
-    walk.go_until(begins + EVERY / 6).await;
+    let (mut walk, begins, _clocks) = begin_undisturbed(0, address).await;
+    walk.go_until(begins + EVERY / 10).await;
     walk.start_operator().await;
     walk.pass(1).await;
     // It is gone at once. Its Lease is not.
