@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A report or a small request is answered at once; a longer silence is "does not answer".
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// What a save takes besides the server's own time: a command that is under way is waited for, the console is opened, the answer comes back. Given
 /// up sooner than the agent does, a save that was refused would be a silence, and asked for again at once.
 const AROUND_A_SAVE: Duration = Duration::from_secs(30);

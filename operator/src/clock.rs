@@ -71,6 +71,11 @@ impl Stopwatch {
         self.started_at
     }
 
+    /// Whether more than this has gone by since the start, by either clock.
+    pub(crate) fn is_older_than(self, age: SignedDuration) -> bool {
+        self.is_past(self.started_at + age)
+    }
+
     /// Whether `instant` has passed, by either clock.
     pub(crate) fn is_past(self, instant: Timestamp) -> bool {
         let allowed = Duration::try_from(instant.duration_since(self.started_at));

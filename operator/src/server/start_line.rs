@@ -36,7 +36,7 @@ impl Start {
 
     /// Whether what was seen is too old by now to decide anything upon it.
     pub(super) fn is_too_old(self, counts: SignedDuration) -> bool {
-        self.looked.is_past(self.looked.started_at() + counts)
+        self.looked.is_older_than(counts)
     }
 }
 

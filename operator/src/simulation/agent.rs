@@ -28,10 +28,8 @@ use super::pod::{Phase, Pod};
 use super::scenario::Fate;
 use super::shared::{Mishap, Shared};
 use super::world::World;
+use crate::agent_client::ANSWER_WITHIN;
 use crate::clock::{now, simulated};
-
-/// An operator waits for so long at most.
-const WAITED_FOR: SignedDuration = SignedDuration::from_secs(10);
 
 /// What the agent of a pod has in memory, and what players have heard from it.
 #[derive(Debug)]
@@ -180,7 +178,7 @@ impl World {
         if !pod.agent.answers() {
             if pod.agent.hangs {
                 // The operator hangs up.
-                simulated::pass_until(now() + WAITED_FOR);
+                simulated::pass_until(now() + ANSWER_WITHIN);
             }
             return Err(Silence);
         }

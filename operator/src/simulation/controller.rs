@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::node::is_ready;
-use super::objects::Key;
+use super::objects::{Key, is_stopping};
 use super::rules::revision;
 use super::world::{SERVER, World};
 use crate::clock::now;
@@ -20,7 +20,6 @@ impl World {
         let asleep = set["spec"]["replicas"] == 0;
         let is_open = set["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().unwrap_or(0) == 0;
         let pod = self.objects.get(&Self::key_of_pod()).ok().cloned();
-        let is_stopping = |pod: &Value| pod["metadata"].get("deletionTimestamp").is_some();
         let of =
             |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"].as_str().unwrap_or_default().to_owned();
         let is_ready = pod.as_ref().is_some_and(is_ready);

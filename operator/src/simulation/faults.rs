@@ -113,7 +113,7 @@ pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp
 impl World {
     /// What goes wrong with all but operators.
     pub(super) fn strike(&mut self, blow: Blow) {
-        let phase = self.pod.as_ref().map(|pod| pod.phase.clone());
+        let has_process = self.pod.as_ref().is_some_and(|pod| matches!(pod.phase, Phase::Up | Phase::Booting));
         match blow {
             Blow::AgentDies | Blow::AgentSilent => {
                 let takes = if blow == Blow::AgentDies { self.seconds(1, 15) } else { self.seconds(30, 1_500) };
@@ -126,7 +126,7 @@ impl World {
                     pod.agent.hangs = hangs;
                 }
             }
-            Blow::ServerCrashes if matches!(phase, Some(Phase::Up | Phase::Booting)) => {
+            Blow::ServerCrashes if has_process => {
                 self.crash("the server's process dies");
             }
             Blow::ServerHangs => {
@@ -138,13 +138,14 @@ impl World {
                 if let Some(pod) = &mut self.pod {
                     pod.crashes_until = Some(until);
                 }
-                if matches!(phase, Some(Phase::Up | Phase::Booting)) {
+                if has_process {
                     self.ledger.crashed_on = true;
                     self.crash("the server's process dies");
                 }
             }
             Blow::PodDeleted => self.end_pod("somebody deletes the pod"),
-            Blow::PodForced => self.force_pod(),
+            // Its process is gone at once, too.
+            Blow::PodForced => self.pod_is_gone(),
             Blow::NodeDrained => self.drain(),
             Blow::NodeUncordoned => self.uncordon(),
             Blow::NodeLost => self.lose_node(),

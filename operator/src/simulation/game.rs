@@ -74,16 +74,14 @@ impl World {
         }
         if self.players > 0 {
             self.empty_since = None;
-        } else {
-            self.nobody_is_on();
-        }
-        if self.players > 0 {
             self.marks.last += 1;
             self.marks.in_memory.push(self.marks.last);
             // By the agent, if there is one.
             if self.pod.as_ref().is_some_and(|pod| pod.agent.answers()) {
                 note_players(&Volume::new(self.disks.data())).expect("a record on the volume");
             }
+        } else {
+            self.nobody_is_on();
         }
         // Minecraft saves by itself every five minutes.
         if self.dice.once_in(3) {

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1;
 use serde_json::{Value, json};
 
-use super::objects::Key;
+use super::objects::{Key, is_stopping};
 use super::pod::Phase;
 use super::world::{SERVER, World};
 use crate::clock::now;
@@ -88,12 +88,11 @@ impl World {
         self.node.evicts_at = Some(now() + ASKS_AGAIN);
         let Ok(pod) = self.objects.get(&Self::key_of_pod()) else { return };
         let is_on_it = pod["spec"]["nodeName"] == self.node.name().as_str();
-        let is_stopping = pod["metadata"].get("deletionTimestamp").is_some();
         let is_ready = is_ready(pod);
         let budget = self.objects.get(&Key::new("poddisruptionbudgets", SERVER)).ok();
         let is_refused = is_ready && budget.is_some_and(|budget| budget["spec"]["maxUnavailable"] == 0);
         let is_announced = budget.is_some();
-        if !is_on_it || is_stopping || is_refused {
+        if !is_on_it || is_stopping(pod) || is_refused {
             return;
         }
         if is_ready {
@@ -135,22 +134,13 @@ impl World {
         }
         self.place_pending();
         let soon = now() + self.seconds(1, 10);
-        let ends = |pod: &Value| pod["metadata"].get("deletionTimestamp").is_some();
-        let ends = self.objects.get(&Self::key_of_pod()).is_ok_and(ends);
+        let ends = self.objects.get(&Self::key_of_pod()).is_ok_and(is_stopping);
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Lost) else { return };
         pod.prepare_again(soon);
         if ends {
             pod.phase = Phase::Stopping;
         }
         self.write_status();
-        self.changed();
-    }
-
-    /// `kubectl delete pod --force`: the object is gone at once, and the process soon.
-    pub(super) fn force_pod(&mut self) {
-        self.lose_unsaved();
-        self.objects.remove(&Self::key_of_pod());
-        self.pod = None;
         self.changed();
     }
 }

@@ -156,7 +156,7 @@ impl Objects {
         }
         if key.plural != "pods" || object["spec"].get("nodeName").is_none() {
             self.remove(key);
-        } else if object["metadata"].get("deletionTimestamp").is_none() {
+        } else if !is_stopping(&object) {
             let grace = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
             let ends = now + jiff::SignedDuration::from_secs(grace);
             self.change(key, now, |pod| pod["metadata"]["deletionTimestamp"] = json!(ends.to_string()));
@@ -202,6 +202,11 @@ impl Objects {
         self.all.insert(key.clone(), new);
         &self.all[key]
     }
+}
+
+/// Whether an object is being deleted.
+pub(super) fn is_stopping(object: &Value) -> bool {
+    object["metadata"].get("deletionTimestamp").is_some()
 }
 
 fn set(object: &mut Value, name: &str, value: Option<Value>) {

@@ -362,7 +362,8 @@ impl World {
         }
     }
 
-    fn pod_is_gone(&mut self) {
+    /// The object and the process are gone, with all that was not saved.
+    pub(super) fn pod_is_gone(&mut self) {
         self.pod = None;
         self.lose_unsaved();
         self.objects.remove(&Self::key_of_pod());

@@ -58,6 +58,10 @@ pub(super) fn revision(template: &Value) -> Revision {
     revision_of(&template)
 }
 
+fn is_asleep(object: &Value) -> bool {
+    object["spec"]["replicas"] == 0
+}
+
 fn is_open(set: &Value) -> bool {
     set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
 }
@@ -76,12 +80,8 @@ impl World {
             (true, false) => "the door is closed",
             (true, true) | (false, false) => "facts are written",
         };
-        let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
-        let was_asleep = before.is_some_and(|before| before["spec"]["replicas"] == 0);
-        let is_wanted = self.objects.get(&Self::key_of_server()).is_ok_and(|server| server["spec"]["replicas"] != 0);
-        if set["spec"]["replicas"] == 0 && !was_asleep && is_wanted {
-            self.tell("the operator stops the server");
-            self.must(!is_up && self.scenario.stops_in_a_loop, "a server that is up is put to sleep");
+        if is_asleep(&set) && !before.is_some_and(is_asleep) {
+            self.check_put_to_sleep();
         }
         self.tell(format!("{says}: {stands}"));
         let is_update = self.is_update(stands);
@@ -109,13 +109,27 @@ impl World {
         }
     }
 
+    /// No pod is wanted any more: by a person, or for the crashes of a process that does not run.
+    fn check_put_to_sleep(&mut self) {
+        let is_wanted = self.objects.get(&Self::key_of_server()).is_ok_and(|server| !is_asleep(server));
+        if is_wanted {
+            let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
+            self.tell("the operator stops the server");
+            self.must(!is_up && self.scenario.stops_in_a_loop, "a server that is up is put to sleep");
+        }
+    }
+
+    /// Whether a person wants nothing to begin by itself, and has for longer than it takes to carry out what was decided before.
+    fn is_suspended(&self) -> bool {
+        self.ledger.suspended_since.is_some_and(|since| since + DECISION_COUNTS + ON_ITS_WAY < now())
+    }
+
     /// Whether something new may begin, or could a moment ago.
     fn may_begin(&self) -> bool {
         let before = now() - ON_ITS_WAY;
         let is_asked_for = self.ledger.asked_until.is_some_and(|until| before < until);
-        let is_suspended = self.ledger.suspended_since.is_some_and(|since| since + DECISION_COUNTS < before);
         let is_open = Scenario::is_open(before) || Scenario::is_open(now());
-        is_asked_for || !is_suspended && (is_open || self.minds_nobody(before))
+        is_asked_for || !self.is_suspended() && (is_open || self.minds_nobody(before))
     }
 
     /// Whether an update may come outside of windows: nobody has been on for long enough, or the server restarts anyway.
@@ -134,9 +148,7 @@ impl World {
             return self.must(false, "a server is restarted that has no restarts by the clock");
         };
         self.must(started_at + EVERY / 2 <= due, "a server is restarted by the clock that has just started");
-        let is_suspended =
-            self.ledger.suspended_since.is_some_and(|since| since + DECISION_COUNTS + ON_ITS_WAY < now());
-        self.must(!is_suspended, "a server is restarted by the clock that is suspended");
+        self.must(!self.is_suspended(), "a server is restarted by the clock that is suspended");
         let stops = self.ledger.restarts.entry(due).or_default();
         *stops += 1;
         let is_once = *stops == 1;

@@ -192,11 +192,11 @@ impl Walk {
         } else if let Some(at) = self.operators.iter().position(|operator| operator.due <= now()) {
             self.pass(at).await;
         }
-        let (news, node) = {
-            let mut world = self.shared.world();
-            (std::mem::take(&mut world.news), world.node.object())
-        };
-        for operator in self.operators.iter_mut().filter(|_| news) {
+        if !std::mem::take(&mut self.shared.world().news) {
+            return;
+        }
+        let node = self.shared.world().node.object();
+        for operator in &mut self.operators {
             operator.sees(node.clone());
             let heard = now() + self.shared.world().seconds(0, 2);
             operator.hears(heard);
