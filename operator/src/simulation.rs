@@ -9,6 +9,7 @@
 mod agent;
 mod api;
 mod controller;
+mod copies;
 mod faults;
 mod game;
 mod node;
@@ -31,7 +32,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
-use walk::{Walked, walk, walk_asleep_before, walk_on_a_hanging_agent, walk_on_replaced};
+use walk::{
+    Walked, walk, walk_asleep_before, walk_on_a_hanging_agent, walk_on_replaced, walk_suspended_in_a_countdown,
+};
 
 /// All walks together.
 #[derive(Default)]
@@ -39,6 +42,7 @@ struct Found {
     passes: u32,
     faults: u32,
     judged: u32,
+    restored: u32,
     ends: BTreeMap<String, u32>,
     /// What broke, with the first walk that shows it.
     broken: BTreeMap<String, (u64, Vec<String>)>,
@@ -46,11 +50,12 @@ struct Found {
 
 impl Found {
     fn add(&mut self, number: u64, walked: Walked) {
-        let Walked { story, broken, passes, faults, is_judged, end } = walked;
+        let Walked { story, broken, passes, faults, is_judged, is_restored, end } = walked;
         println!("{number}: {passes} passes, {faults} faults, {end}");
         self.passes += passes;
         self.faults += faults;
         self.judged += u32::from(is_judged);
+        self.restored += u32::from(is_restored);
         *self.ends.entry(end).or_default() += 1;
         for what in broken {
             let first = self.broken.entry(what).or_insert_with(|| (number, story.clone()));
@@ -96,7 +101,8 @@ fn walk_all(numbers: Range<u64>) -> Found {
         }
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{} passes, {} faults, {} judged; {:?}", found.passes, found.faults, found.judged, found.ends);
+    let Found { passes, faults, judged, restored, ends, broken: _ } = &found;
+    println!("{passes} passes, {faults} faults, {judged} judged, {restored} restored; {ends:?}");
     for (what, (number, story)) in &found.broken {
         println!("BROKEN in walk {number}: {what}\n    {}", story.join("\n    "));
     }
@@ -118,7 +124,11 @@ fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
     let found = walk_all(0..60);
     // Walks in which nothing happens prove nothing.
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
-    assert!(!is_all || (found.faults > 200 && found.judged > 20), "{} faults, {} judged", found.faults, found.judged);
+    let Found { faults, judged, restored, .. } = found;
+    assert!(
+        !is_all || (faults > 200 && judged > 20 && restored > 5),
+        "{faults} faults, {judged} judged, {restored} restored"
+    );
 }
 
 #[test]
@@ -132,6 +142,15 @@ fn an_operator_that_was_replaced_changes_nothing_any_more_whatever_there_is_to_d
 fn an_agent_that_takes_requests_and_never_answers_keeps_no_update_waiting() {
     let Walked { broken, story, end, .. } = on_this_thread(walk_on_a_hanging_agent(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
+}
+
+#[test]
+fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_come() {
+    let Walked { broken, story, end, .. } = on_this_thread(walk_suspended_in_a_countdown(address()));
+    assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
+    let told: Vec<_> = story.iter().filter(|line| line.contains("players are told")).collect();
+    let [first, last] = told[..] else { panic!("{told:?}") };
+    assert!(first.contains("update/") && last.contains("called off"), "{told:?}");
 }
 
 #[test]

@@ -32,11 +32,15 @@ enum Place {
     Rests,
 }
 
-/// Not yet: so many are at it, and so many come before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Not yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotYet {
+    /// So many are at it.
     pub(crate) at_it: usize,
-    pub(crate) before: usize,
+    /// There is room for more of them, and none on its node, where so many are.
+    pub(crate) on_its_node: Option<usize>,
+    /// Those come before, the next one first.
+    pub(crate) before: Vec<Key>,
 }
 
 /// Who is at it, and who waits. One for the process.
@@ -96,11 +100,14 @@ impl Turns {
         }
         let (mut taken, queue) = Taken::of(places.iter().filter(|(other, _)| *other != server));
         let before: Vec<_> = queue.into_iter().filter(|waiting| (waiting.0, waiting.1) < (since, server)).collect();
-        let not_yet = NotYet { at_it: taken.together, before: before.len() };
-        for (_, _, theirs) in before {
-            taken.let_in(self.limits, theirs);
+        let at_it = taken.together;
+        for (_, _, theirs) in &before {
+            taken.let_in(self.limits, *theirs);
         }
+        let on_its_node = taken.fits_together(self.limits).then(|| taken.here(node));
         let fits = taken.let_in(self.limits, node);
+        let before = before.into_iter().map(|(_, server, _)| server.clone()).collect();
+        let not_yet = NotYet { at_it, on_its_node, before };
         let node = node.map(str::to_owned);
         let place = if fits { Place::AtIt { node } } else { Place::Queues { since, node } };
         places.insert(server.clone(), place);
@@ -164,12 +171,18 @@ impl<'a> Taken<'a> {
         }
     }
 
+    fn fits_together(&self, limits: Limits) -> bool {
+        limits.together.is_none_or(|limit| self.together < limit)
+    }
+
+    fn here(&self, node: Option<&str>) -> usize {
+        node.and_then(|node| self.on.get(node)).copied().unwrap_or(0)
+    }
+
     /// Counts one more, if there is room. Who finds none, because its node is full, keeps nobody behind it waiting. A server
     /// without a node, which is asleep, is a load on none.
     fn let_in(&mut self, limits: Limits, node: Option<&'a str>) -> bool {
-        let fits = |limit: Option<usize>, taken: usize| limit.is_none_or(|limit| taken < limit);
-        let here = node.and_then(|node| self.on.get(node)).copied().unwrap_or(0);
-        let fits = fits(limits.together, self.together) && fits(limits.on_a_node, here);
+        let fits = self.fits_together(limits) && limits.on_a_node.is_none_or(|limit| self.here(node) < limit);
         if fits {
             self.add(node);
         }

@@ -15,6 +15,7 @@ pub mod fetch;
 mod hot_copy;
 mod http;
 pub mod init;
+mod keeping;
 mod loaded;
 mod log;
 mod new_volume;

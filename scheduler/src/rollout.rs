@@ -9,6 +9,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+mod call_off;
 mod clearance;
 mod crash_loop;
 mod drain;
@@ -27,7 +28,7 @@ use clearance::{Clearance, clear_to_stop};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
 /// in trouble a minute.
-const LATEST_START: SignedDuration = SignedDuration::from_secs(60);
+pub const LATEST_START: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long after the look at a server what is decided upon it may be carried out. resourceVersion fences what changed; only a clock fences a
 /// process that slept while nothing changed but the hour. Longer than a pass needs with an agent that never answers (10 s) and a slow API
@@ -36,7 +37,8 @@ pub const DECISION_COUNTS: SignedDuration = SignedDuration::from_secs(45);
 
 /// The next safe step from what is seen towards the goal. Total: any combination has an answer.
 pub fn next_step(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Step {
-    drain::before_an_eviction(goal, seen, towards_the_goal(goal, seen, gate, now), now)
+    let step = drain::before_an_eviction(goal, seen, towards_the_goal(goal, seen, gate, now), now);
+    call_off::before_rest(seen, step, now)
 }
 
 /// The same, on a node that stays.
@@ -99,6 +101,10 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         }
     };
     let not_after = later(now, DECISION_COUNTS);
+    let is_whole = set.template == settled.revision && set.current == settled.revision;
+    // Files that never come, or players who never leave, keep no restart by the clock away for ever.
+    let or_restart =
+        |step| once_more(goal, seen, step, now).filter(|_| life == Some(Life::Up) && is_whole).unwrap_or(step);
     let unasked = match life {
         None if set.asleep => false,
         None => return Step::Wait(WaitingOn::PodMissing),
@@ -106,7 +112,7 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
             return Step::Wait(WaitingOn::Start { until: gives_up_at });
         }
         Some(life @ (Life::Stopping { .. } | Life::Refused)) => return Step::Wait(not_up(life, now)),
-        Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => return Step::Stage,
+        Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => return or_restart(Step::Stage),
         Some(Life::Starting { .. } | Life::Up | Life::Down) if seen.images == Images::OnTheirWay => {
             return Step::Wait(WaitingOn::Images);
         }
@@ -126,6 +132,7 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
                 {
                     return rest(Step::Wait(WaitingOn::Window { opens: None }));
                 }
+                Clearance::NotYet(step @ Step::Wait(WaitingOn::Players { .. })) => return or_restart(step),
                 Clearance::NotYet(step) => return step,
             }
         }
@@ -186,10 +193,12 @@ fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<St
     }
     let act = Act::Restart { due };
     let is_told = seen.told(act).is_some_and(|told| !told.is_long_ago(now));
-    if let Step::Wait(WaitingOn::Window { opens }) = quiet
-        && !is_told
-        && is_the_restart(goal, seen, opens, gives_way_until)
-    {
+    let gives_way = if let Step::Wait(WaitingOn::Window { opens }) = quiet {
+        is_the_restart(goal, seen, opens, gives_way_until)
+    } else {
+        matches!(quiet, Step::Stage | Step::Wait(WaitingOn::Players { .. })) && now < gives_way_until
+    };
+    if gives_way && !is_told {
         return None;
     }
     if only_empty && !is_told && seen.players != Players::Nobody {

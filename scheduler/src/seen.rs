@@ -241,6 +241,8 @@ pub enum Players {
     Nobody,
     /// The server says this many, at least one.
     Some(u32),
+    /// The server answers, and its ping does not say how many. Counts as somebody.
+    Hidden,
 }
 
 impl From<protocol::Players> for Players {

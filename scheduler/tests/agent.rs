@@ -23,6 +23,8 @@ mod paper;
 mod plugin_data;
 #[path = "agent/pod.rs"]
 mod pod;
+#[path = "agent/room.rs"]
+mod room;
 #[path = "agent/stand_in.rs"]
 mod stand_in;
 #[path = "agent/volume.rs"]

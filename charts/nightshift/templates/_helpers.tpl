@@ -23,7 +23,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ and .Values.admissionWarnings (not .Values.watchNamespace) }}
 {{- end -}}
 {{/* What the operator may do where servers are. No pods/exec. For an update the StatefulSet controller deletes the pod; the operator
-     does it for a restart by the clock only (docs/adr/0020). It makes pods that have a node pull images, and deletes them
+     does it for a restart by the clock and for a restore that a person asks for (docs/adr/0020, 0023). It makes pods that have a node pull images, and deletes them
      (docs/adr/0038). */}}
 {{- define "nightshift.rules" -}}
 - apiGroups: [nightshift.dev]

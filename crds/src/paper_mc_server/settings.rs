@@ -132,12 +132,13 @@ pub struct PlayersPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub kick_text: Option<String>,
-    /// What they read before a stop that nobody announced: `kubectl delete pod`, an eviction with `spec.eviction: Always`, a scale to zero.
+    /// What they read before a stop that nobody announced, or that comes before its time: `kubectl delete pod`, an eviction with
+    /// `spec.eviction: Always`, a scale to zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub stop_text: Option<String>,
-    /// What they read when what they were told of does not come: an update for an empty server that somebody has joined, or a drain whose
-    /// node stays.
+    /// What they read when what they were told of does not come: somebody has joined an empty server, a blackout begins, the server is suspended,
+    /// the goal is another one, the node stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub called_off_text: Option<String>,

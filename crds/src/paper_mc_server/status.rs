@@ -225,14 +225,14 @@ pub struct PlannedPlugin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LastUpdate {
-    /// When it was proven or kept unproven, or rolled back.
+    /// When it was proven or kept unproven, rolled back, or failed.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub applied_at: Timestamp,
-    /// What ran before, `1.21.9-122`.
+    /// What ran before, `1.21.9-122`. Of one that went back: what was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
     pub previous_version: Option<String>,
-    /// What runs since, `1.21.10-130`.
+    /// What runs since, `1.21.10-130`. Of one that failed: what was tried, until it goes back.
     #[schemars(schema_with = "schema::text64")]
     pub version: String,
     /// Whether it was kept.
@@ -240,7 +240,7 @@ pub struct LastUpdate {
     /// It was kept, and is not proven: the message says what could not be read, or is not as it should be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
-    /// It was not kept, and what ran before is not up again yet.
+    /// It was not kept, and what ran before is not up again yet. False while a set that failed waits for a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub going_back: bool,
     /// What happened, in words.

@@ -128,6 +128,7 @@ fn makes_a_pod(step: Step) -> bool {
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
+        | Step::CallOff { .. }
         | Step::Settled
         | Step::Wait(_) => false,
     }

@@ -62,9 +62,10 @@ fn step_back(seen: &Observed, can: fn(&PodTemplateSpec) -> bool) -> Option<(Stri
     (to != failed).then_some((to, failed))
 }
 
-/// What the agent says of the copies, or said last.
+/// What the agent says of the copies, or said last. A look that could not read them says nothing: who takes it for "there is none, and nobody
+/// has played" goes back where somebody may have.
 fn last_of_copies(seen: &Observed) -> Option<&BackupsSeen> {
-    seen.last_report()?.backups.as_ref()
+    seen.last_report()?.backups.as_ref().filter(|copies| copies.problem.is_none())
 }
 
 /// What the agent says of the copies.
@@ -86,9 +87,9 @@ pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
 /// obey. Then a world that was not touched opens as it is, and init refuses any other.
 pub(crate) fn restore_order(seen: &Observed) -> Option<RestoreOrder> {
     let (to, failed) = step_back(seen, has_copies)?;
-    // A silent agent has said neither that the world was touched nor who was on. And a world that nobody has touched yet may be touched
-    // while its server is stopped, with all that was built in it.
-    let unless_played = copies(seen).is_none_or(|copies| copies.played_since);
+    // A silent agent has said neither that the world was touched nor who was on, and one that cannot read the copies does not know since when
+    // that counts. And a world that nobody has touched yet may be touched while its server is stopped, with all that was built in it.
+    let unless_played = copies(seen).is_none_or(|copies| copies.problem.is_some() || copies.played_since);
     Some(RestoreOrder { to, failed, unless_played, worlds: true })
 }
 

@@ -81,7 +81,8 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
-        | Step::EndDrain => Outcome::Acted,
+        | Step::EndDrain
+        | Step::CallOff { .. } => Outcome::Acted,
     }
 }
 

@@ -33,8 +33,10 @@ use crate::leader::{LEASE, Standing};
 use crate::memory::{Heard, HistoryEntry, KnownKey, was_lately};
 use crate::revision::{revision_of, template_of};
 
+mod players;
 mod start;
 
+use players::players_of;
 use start::counts_from;
 
 /// The agent's init container exits with this when it will not open the world.
@@ -277,15 +279,6 @@ fn life_of(pod: &Pod, report: Option<&Report>, start_within: SignedDuration) -> 
             };
             Life::Starting { gives_up_at: moved_at + start_within }
         }
-    }
-}
-
-/// An agent does not count where there is no process, but nobody can be on what is not there.
-fn players_of(report: Option<&Report>, silent_since: Timestamp) -> Players {
-    match report.map(|report| (report.players, &report.server)) {
-        Some((protocol::Players::Unknown { since: _ }, protocol::Server::Absent)) => Players::Nobody,
-        Some((players, _)) => players.into(),
-        None => Players::Unknown { since: silent_since },
     }
 }
 

@@ -4,9 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 use scheduler::countdown::in_words;
 use scheduler::gate::Gate;
-use scheduler::protocol::Players;
-use scheduler::rollout::{Occasion, Step, opportunity};
-use scheduler::seen::Act;
+use scheduler::rollout::{Occasion, Step, WaitingOn, opportunity};
+use scheduler::seen::{Act, Players};
 use tracing::info;
 
 use super::change::Change;
@@ -135,30 +134,54 @@ pub(crate) async fn next_step(
 ) -> Step {
     let step = turn::next_in_turn(ctx, server, seen, plan, by_hand, now);
     let is_alone = plan.opportunistic.occasion == Some(Occasion::Empty);
-    if !is_alone || !rests_on_nobody(step) || list_is_empty(ctx, seen).await {
+    if is_alone && rests_on_nobody(step) {
+        if list(ctx, seen).await == Some(Players::Nobody) {
+            return step;
+        }
+        plan.gate = plan.opportunistic.otherwise;
+        plan.opportunistic.occasion = None;
+    } else if rests_on_the_count(step, plan.seen.players)
+        && let Some(listed) = list(ctx, seen).await
+    {
+        plan.seen.players = listed;
+    } else {
         return step;
     }
-    plan.gate = plan.opportunistic.otherwise;
-    plan.opportunistic.occasion = None;
     turn::next_in_turn(ctx, server, seen, plan, by_hand, now)
+}
+
+/// What would be another one if somebody were on whom the ping hides, or nobody were.
+fn rests_on_the_count(step: Step, players: Players) -> bool {
+    match players {
+        Players::Nobody => matches!(step, Step::Announce { .. }),
+        Players::Hidden => matches!(step, Step::Announce { .. } | Step::Wait(WaitingOn::Players { .. })),
+        Players::Some(_) | Players::Unknown { .. } => false,
+    }
 }
 
 /// What players would be told, or stopped by.
 fn rests_on_nobody(step: Step) -> bool {
-    matches!(step, Step::Announce { act: Act::Update { .. }, .. } | Step::Commit { .. })
+    let tells = matches!(
+        step,
+        Step::Announce { act: Act::Update { .. }, .. } | Step::TellAgain { act: Act::Update { .. }, .. }
+    );
+    tells || matches!(step, Step::Commit { .. })
 }
 
-async fn list_is_empty(ctx: &Context, seen: &Observed) -> bool {
-    let Some(agent) = seen.agent(ctx) else { return false };
-    match agent.players().await {
-        Ok(Players::Nobody) => true,
-        Ok(players @ (Players::Some { .. } | Players::Unknown { .. })) => {
-            info!(?players, "the ping says that nobody is on, and the list does not");
-            false
+/// Who is on by the server's own list. None: nobody could say.
+async fn list(ctx: &Context, seen: &Observed) -> Option<Players> {
+    match seen.agent(ctx)?.players().await.map(Players::from) {
+        Ok(listed @ (Players::Nobody | Players::Some(_))) => {
+            info!(?listed, "the server's own list was asked");
+            Some(listed)
+        }
+        Ok(Players::Unknown { .. } | Players::Hidden) => {
+            info!("the server's own list does not say who is on");
+            None
         }
         Err(error) => {
             info!(error = %Chain(&error), "nobody could say who is on");
-            false
+            None
         }
     }
 }

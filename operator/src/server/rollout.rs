@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch};
-use scheduler::protocol::{CallOff, FileSet, RestoreOrder, Save};
+use kube::api::{Api, DeleteParams, Patch, Preconditions};
+use scheduler::protocol::{FileSet, RestoreOrder, Save};
 use scheduler::rollout::{DECISION_COUNTS, Occasion, Step};
 use scheduler::seen::{
     Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
@@ -35,14 +35,12 @@ use crate::memory::Rendered;
 use crate::revision::{revision_of, template_of};
 use crate::rush::Ahead;
 
+mod call_off;
 mod error;
 mod save;
 mod words;
 
 pub(crate) use error::ActError;
-
-/// What players read whose server may not go after all.
-const STAYS: &str = "The move is called off: the server stays where it is.";
 
 /// What the goal is made of.
 pub(crate) struct GoalParts<'a> {
@@ -89,6 +87,7 @@ pub(crate) enum Done {
     Restarted,
     DrainBegun,
     DrainEnded,
+    CalledOff,
     Nothing,
 }
 
@@ -216,17 +215,7 @@ impl Hand<'_> {
             }
             Step::Close { settled } => self.close(settled).await,
             Step::Restart { due, pod, unasked, not_after } => {
-                self.fresh("restart", not_after)?;
-                if let Some(restore) = self.restore_at(due) {
-                    let orders = Orders { back: None, asked: Some(restore.order.clone()) };
-                    give_orders(self.ctx, self.server, &orders).await?;
-                }
-                // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
-                // the pod would come back as something else.
-                let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.seen.facts.clone() };
-                self.write("record the restart on", &facts, Vec::new()).await?;
-                self.fresh("restart", not_after)?;
-                self.delete_pod(pod).await?;
+                self.restart(due, pod, not_after).await?;
                 Ok(Done::Restarting { due, unasked })
             }
             Step::EndRestart => {
@@ -243,8 +232,27 @@ impl Hand<'_> {
                 self.end_drain().await?;
                 Ok(Done::DrainEnded)
             }
+            Step::CallOff { act, not_after } => {
+                self.fresh("call off", not_after)?;
+                self.call_off(act).await?;
+                Ok(Done::CalledOff)
+            }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
+    }
+
+    async fn restart(&self, due: Timestamp, pod: PodUid, not_after: Timestamp) -> Result<(), ActError> {
+        self.fresh("restart", not_after)?;
+        if let Some(restore) = self.restore_at(due) {
+            let orders = Orders { back: None, asked: Some(restore.order.clone()) };
+            give_orders(self.ctx, self.server, &orders).await?;
+        }
+        // The record first: this write is refused when anything about the StatefulSet is not as it was seen, and then
+        // the pod would come back as something else.
+        let facts = Facts { restarted: Some(Restarted { due, pod }), ..self.seen.facts.clone() };
+        self.write("record the restart on", &facts, Vec::new()).await?;
+        self.fresh("restart", not_after)?;
+        self.delete_pod(pod).await
     }
 
     async fn roll_back(&self, to: Revision, asked: bool, not_after: Timestamp) -> Result<(), ActError> {
@@ -294,27 +302,6 @@ impl Hand<'_> {
         self.restore.filter(|restore| restore.restart.due == due)
     }
 
-    /// Players who were told that the server may go are told that it stays. An agent that cannot be asked keeps nobody from ending it.
-    async fn end_drain(&self) -> Result<(), ActError> {
-        let of_it = |act: Act| matches!(act, Act::Drain { .. });
-        let facts = &self.seen.facts;
-        let told = facts.announced.filter(|told| of_it(told.act));
-        if let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) {
-            let text = self.server.texts.called_off.as_deref().unwrap_or(STAYS);
-            let call_off = CallOff { act: told.act.to_string(), text: text.to_owned() };
-            if let Err(error) = agent.call_off(&call_off).await {
-                tracing::info!(error = %Chain(&error), "players were not told that the server stays");
-            }
-        }
-        let facts = Facts {
-            draining: None,
-            announced: facts.announced.filter(|told| !of_it(told.act)),
-            saved: facts.saved.filter(|saved| !of_it(saved.act)),
-            ..facts.clone()
-        };
-        self.write("record the end of the drain on", &facts, Vec::new()).await
-    }
-
     /// This pod and no other, with its whole grace period: its stop hook saves once more.
     async fn delete_pod(&self, pod: PodUid) -> Result<(), ActError> {
         let api: Api<Pod> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
@@ -357,15 +344,21 @@ impl Hand<'_> {
     }
 
     /// An order that was found weeks later would be a disaster. It goes before the write that makes it old, whether one was seen or not:
-    /// where what settled runs again nobody looks for one.
+    /// where what settled runs again nobody looks for one. Exactly the one that is there now, and only while the decision counts: one that another
+    /// operator has given since is what a server waits for.
     async fn end_order(&self) -> Result<(), ActError> {
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         let name = orders_map_name(&self.server.name);
+        let failed = |intent, source| ActError::Order { intent, name: name.clone(), source };
+        let there = api.get_metadata_opt(&name).await.map_err(|source| failed("read", source))?;
+        let Some(there) = there else { return Ok(()) };
+        self.fresh("end an order", self.counts_until())?;
+        let exactly = Preconditions { uid: there.metadata.uid, resource_version: there.metadata.resource_version };
         self.ctx.metrics.api_writes.inc();
-        match api.delete(&name, &DeleteParams::default()).await {
+        match api.delete(&name, &DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() }).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(source) => Err(ActError::Order { intent: "delete", name, source }),
+            Err(source) => Err(failed("delete", source)),
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) async fn stand(
 
 /// The instant that is waited for. Not where something is on its way already, and not where nobody would be warned.
 fn waits_for(opens: Option<Timestamp>, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
-    let somebody_is_on = matches!(seen.players(), Players::Some(_));
+    let somebody_is_on = matches!(seen.players(), Players::Some(_) | Players::Hidden);
     let is_near = |opens: &Timestamp| (SignedDuration::ZERO..=AT_THE_LINE).contains(&opens.duration_since(now));
     let is_at_rest = !Plan::is_on_trial(seen) && seen.facts.announced.is_none() && seen.facts.draining.is_none();
     opens.filter(is_near).filter(|_| somebody_is_on && is_at_rest)

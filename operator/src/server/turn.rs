@@ -103,6 +103,7 @@ fn begins(step: Step) -> bool {
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
+        | Step::CallOff { .. }
         | Step::Settled
         | Step::Wait(_) => false,
     }

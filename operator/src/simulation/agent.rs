@@ -16,7 +16,8 @@ use scheduler::ping::Answer;
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
 use scheduler::protocol::{
-    Announce, CallOff, File, FileSet, PORT, Players, PluginSeen, Report, Save, Saved, Server, Staging,
+    Announce, BackupsSeen, CallOff, File, FileSet, HotCopy, HotCopyOutcome, HotCopySeen, PORT, Players, PluginSeen,
+    Report, Save, Saved, Server, Staging,
 };
 use scheduler::staging::Volume;
 use scheduler::staging::hash::Known;
@@ -25,7 +26,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::pod::{Phase, Pod};
-use super::scenario::Fate;
+use super::scenario::{Fate, Ping};
 use super::shared::{Mishap, Shared};
 use super::world::World;
 use crate::agent_client::ANSWER_WITHIN;
@@ -50,6 +51,8 @@ pub(super) struct Mind {
     pub(super) told: Vec<Told>,
     /// When a save was confirmed last.
     pub(super) saved_at: Option<Timestamp>,
+    /// The last copy of the running server, and until when it is under way.
+    hot: Option<(HotCopySeen, Timestamp)>,
 }
 
 /// Players were told of a stop.
@@ -76,6 +79,7 @@ impl Mind {
             staging: None,
             told: Vec::new(),
             saved_at: None,
+            hot: None,
         }
     }
 
@@ -128,17 +132,22 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         return Err(Silence);
     }
     let headers = Headers::collect(|name| parts.headers.get(name)?.to_str().ok()).ok_or(Silence)?;
-    let (status, body) = {
+    let arrives = || {
         let mut world = shared.world();
-        match world.check_signature(parts.method.as_str(), parts.uri.path(), &body, &headers)? {
+        world.check_signature(parts.method.as_str(), parts.uri.path(), &body, &headers).map(|checked| match checked {
             Ok(()) => world.obey(parts.uri.path(), &body),
+            Err(refused @ (Refused::Fenced { .. } | Refused::Replayed)) => json(StatusCode::CONFLICT, &refused.told()),
             Err(refused) => json(StatusCode::UNAUTHORIZED, &refused.told()),
-        }
+        })
     };
+    let (mut status, mut body) = arrives()?;
+    if mishap == Some(Mishap::Twice) {
+        (status, body) = arrives()?;
+    }
     match mishap {
         Some(Mishap::DeathAfter) => shared.die().await,
         Some(Mishap::AnswerLost) => return Err(Silence),
-        Some(Mishap::RequestLost | Mishap::DeathBefore) | None => {}
+        Some(Mishap::RequestLost | Mishap::DeathBefore | Mishap::Twice) | None => {}
     }
     if let Some(pod) = &mut shared.world().pod {
         pod.agent.answered_at = Some(now());
@@ -204,15 +213,23 @@ impl World {
             "/v1/call-off" => {
                 let CallOff { act, text: _ } = serde_json::from_slice(body).expect("a call");
                 let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+                agent.told.retain(|told| told.act != act);
                 agent.announced.take_if(|known| known.act == act);
+                self.tell("players are told that it is called off");
             }
             "/v1/save" => {
                 let Save { timeout_seconds } = serde_json::from_slice(body).expect("a save");
                 return json(StatusCode::OK, &self.save(timeout_seconds));
             }
+            "/v1/backup" => {
+                let asked: HotCopy = serde_json::from_slice(body).expect("a copy");
+                let Some(taken) = self.copy_running(&asked) else { return (StatusCode::CONFLICT, b"not now".to_vec()) };
+                let until = now() + self.seconds(5, 200);
+                self.pod.as_mut().expect("it was asked").agent.hot = Some((taken, until));
+            }
             "/v1/players" => {
                 self.agent_looks();
-                return json(StatusCode::OK, &self.who_is_on());
+                return json(StatusCode::OK, &self.list());
             }
             other => self.must(false, &format!("nobody asks for {other}")),
         }
@@ -222,6 +239,7 @@ impl World {
     fn announce(&mut self, announce: Announce) {
         let players = self.players;
         self.tell(format!("{players} players are told: {} at {}", announce.act, announce.ends));
+        self.check_announcement(&announce);
         let agent = &mut self.pod.as_mut().expect("it was asked").agent;
         let told = Told { act: announce.act.clone(), at: now(), ends: announce.ends, players };
         let is_said = |known: &Told| (&known.act, known.ends) == (&told.act, told.ends);
@@ -232,8 +250,7 @@ impl World {
     }
 
     fn save(&mut self, within: u32) -> Saved {
-        let (is_up, hangs) = self.pod.as_ref().map_or((false, false), |pod| (pod.phase == Phase::Up, pod.hangs()));
-        if is_up && !hangs {
+        if self.pod.as_ref().is_some_and(Pod::obeys) {
             let takes = self.seconds(0, 4);
             simulated::pass_until(now() + takes);
             self.save_world();
@@ -248,14 +265,18 @@ impl World {
 
     /// The agent looks at the server's process, by ping and by the lock on the world.
     pub(super) fn agent_looks(&mut self) {
-        let players = self.players;
+        let (players, ping) = (self.players, self.scenario.ping);
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let runs = matches!(pod.phase, Phase::Booting | Phase::Up | Phase::Stopping);
         let pinged = match pod.phase {
             Phase::Up if pod.hangs() => Pinged::Silent,
             Phase::Up => Pinged::Answered(Answer {
                 minecraft: pod.files.minecraft.clone(),
-                online: Some(players),
+                online: match ping {
+                    Ping::Counts => Some(players),
+                    Ping::Hides => None,
+                    Ping::SaysNobody => Some(0),
+                },
                 max: Some(20),
             }),
             Phase::Pending
@@ -275,6 +296,20 @@ impl World {
         }
     }
 
+    /// By the server's own list, and by its ping where that cannot be had.
+    fn list(&mut self) -> Players {
+        let players = self.players;
+        let pod = self.pod.as_mut().expect("it was asked");
+        if pod.obeys() {
+            pod.agent.witness.listed(players);
+            return if players == 0 { Players::Nobody } else { Players::Some { count: players } };
+        }
+        match self.who_is_on() {
+            Players::Nobody => Players::Unknown { since: now() },
+            said @ (Players::Some { .. } | Players::Unknown { .. }) => said,
+        }
+    }
+
     fn who_is_on(&self) -> Players {
         self.pod.as_ref().expect("it was asked").agent.witness.players(now())
     }
@@ -282,9 +317,10 @@ impl World {
     fn report(&mut self) -> Report {
         self.agent_looks();
         let pod = self.pod.as_ref().expect("it was asked");
-        let backups = self.objects.get(&Self::key_of_pod()).ok().and_then(copies_of);
-        let backups = backups.map(|below| self.disks.copies().join(below));
-        let found = OnVolume::read(&Volume::new(self.disks.data()), backups.as_deref()).expect("a volume");
+        let found = OnVolume::read(&Volume::new(self.disks.data()), self.shelf().as_deref()).expect("a volume");
+        let hot = pod.agent.hot.clone().map(|(taken, until)| {
+            if now() < until { HotCopySeen { outcome: HotCopyOutcome::Running, ..taken } } else { taken }
+        });
         let staging = pod.agent.staging.as_ref();
         Report {
             at: now(),
@@ -309,7 +345,7 @@ impl World {
             last_stop: None,
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),
-            backups: found.backups,
+            backups: found.backups.map(|backups| BackupsSeen { hot, ..backups }),
             plugin_data: found.plugin_data,
             new_volume: found.new_volume,
         }
@@ -333,13 +369,4 @@ impl World {
             other @ (Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) => other,
         }
     }
-}
-
-/// Where the agent of a pod looks for copies, below their volume.
-fn copies_of(pod: &serde_json::Value) -> Option<String> {
-    let containers = pod["spec"]["initContainers"].as_array()?;
-    let variables = containers.iter().flat_map(|container| container["env"].as_array().into_iter().flatten());
-    let mut backups = variables.filter(|variable| variable["name"] == "NIGHTSHIFT_BACKUPS");
-    let path = backups.next()?["value"].as_str()?;
-    path.trim_start_matches('/').split_once('/').map(|(_, below)| below.to_owned())
 }

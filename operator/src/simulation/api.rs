@@ -39,22 +39,14 @@ async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response
     if mishap == Some(Mishap::RequestLost) {
         return Err(Lost.into());
     }
-    let outcome = {
-        let mut world = shared.world();
-        let before = asked.looks_at(&world.objects);
-        let outcome = asked.carry_out(&mut world.objects);
-        if let (Ok(_), Some(writes)) = (&outcome, asked.writes()) {
-            // What changes nothing is no news to anybody.
-            if asked.looks_at(&world.objects) != before {
-                world.notice(&asked.key, writes, before.as_ref());
-            }
-        }
-        outcome
-    };
+    let mut outcome = carry_out(shared, &asked);
+    if mishap == Some(Mishap::Twice) {
+        outcome = carry_out(shared, &asked);
+    }
     match mishap {
         Some(Mishap::DeathAfter) => shared.die().await,
         Some(Mishap::AnswerLost) => return Err(Lost.into()),
-        Some(Mishap::RequestLost | Mishap::DeathBefore) | None => {}
+        Some(Mishap::RequestLost | Mishap::DeathBefore | Mishap::Twice) | None => {}
     }
     let (code, answer) = match outcome {
         Ok(answer) => (200, answer),
@@ -69,6 +61,19 @@ async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response
     Ok(Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()))?)
 }
 
+fn carry_out(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
+    let mut world = shared.world();
+    let before = asked.looks_at(&world.objects);
+    let outcome = asked.carry_out(&mut world.objects);
+    if let (Ok(_), Some(writes)) = (&outcome, asked.writes()) {
+        // What changes nothing is no news to anybody.
+        if asked.looks_at(&world.objects) != before {
+            world.notice(&asked.key, writes, before.as_ref());
+        }
+    }
+    outcome
+}
+
 /// A request, read.
 struct Asked {
     key: Key,
@@ -80,7 +85,7 @@ enum Verb {
     List { labels: Vec<(String, String)> },
     Create(Value),
     Patch { patch: Patch, of_status: bool, dry: bool },
-    Delete { uid: Option<String> },
+    Delete { uid: Option<String>, version: Option<String> },
 }
 
 impl Asked {
@@ -117,7 +122,8 @@ impl Asked {
             }
             Method::DELETE => {
                 let options: Value = serde_json::from_slice(body).unwrap_or_default();
-                Verb::Delete { uid: options["preconditions"]["uid"].as_str().map(str::to_owned) }
+                let only = |what: &str| options["preconditions"][what].as_str().map(str::to_owned);
+                Verb::Delete { uid: only("uid"), version: only("resourceVersion") }
             }
             ref other => panic!("nobody sends {other}"),
         };
@@ -154,7 +160,7 @@ impl Asked {
             }
             Verb::Create(object) => objects.create(&key.plural, object.clone(), now()).cloned(),
             Verb::Patch { patch, of_status, dry } => objects.patch(key, *of_status, patch, *dry, now()),
-            Verb::Delete { uid } => objects.delete(key, uid.as_deref(), now()),
+            Verb::Delete { uid, version } => objects.delete(key, (uid.as_deref(), version.as_deref()), now()),
         }
     }
 }

@@ -94,6 +94,7 @@ impl World {
             self.note_disturbance();
         }
         self.tell(format!("the controller creates a pod of {revision}"));
+        self.check_created(revision);
         self.objects.create("pods", pod, now()).expect("there was none");
         self.changed();
         self.begin_pod();
@@ -103,7 +104,7 @@ impl World {
     pub(super) fn end_pod(&mut self, why: &str) {
         self.tell(why);
         // If it is there.
-        let _ = self.objects.delete(&Self::key_of_pod(), None, now());
+        let _ = self.objects.delete(&Self::key_of_pod(), (None, None), now());
         self.changed();
     }
 }

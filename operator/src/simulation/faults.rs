@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::person::Wish;
 use super::pod::Phase;
-use super::scenario::{EVERY, OPEN_FOR};
+use super::scenario::{EVERY, Extra, OPEN_FOR, Scenario};
 use super::walk::WINDOWS_WITH_FAULTS;
 use super::world::World;
 use crate::clock::now;
@@ -21,6 +21,9 @@ pub(super) enum Fault {
     OneLeads,
     /// All clocks are put forward, or back.
     ClocksJump,
+    /// Upstreams take back what they have released, and release it again.
+    Withdrawn,
+    ReleasedAgain,
     World(Blow),
     Person(Wish),
 }
@@ -36,6 +39,8 @@ pub(super) enum Blow {
     ServerCrashes,
     /// The server's main thread stands still for a while.
     ServerHangs,
+    /// It obeys no command for a while.
+    CommandsRefused,
     /// It dies again and again, for a while.
     ServerCrashesOn,
     /// Somebody deletes the pod.
@@ -52,15 +57,17 @@ pub(super) enum Blow {
     SetDeleted,
 }
 
-const ALL: [Fault; 18] = [
+const ALL: [Fault; 22] = [
     Fault::OperatorDies,
     Fault::OperatorDies,
     Fault::AnotherLeads,
     Fault::ClocksJump,
+    Fault::Withdrawn,
     Fault::World(Blow::AgentDies),
     Fault::World(Blow::AgentSilent),
     Fault::World(Blow::ServerCrashes),
     Fault::World(Blow::ServerHangs),
+    Fault::World(Blow::CommandsRefused),
     Fault::World(Blow::ServerCrashesOn),
     Fault::World(Blow::PodDeleted),
     Fault::World(Blow::PodForced),
@@ -71,11 +78,14 @@ const ALL: [Fault; 18] = [
     Fault::Person(Wish::Now),
     Fault::Person(Wish::Back),
     Fault::Person(Wish::Rest),
+    Fault::Person(Wish::Copy),
+    Fault::Person(Wish::Restore),
 ];
 
 /// What is over after a while, and by what.
-const PASSES: [(Fault, Fault); 6] = [
+const PASSES: [(Fault, Fault); 7] = [
     (Fault::AnotherLeads, Fault::OneLeads),
+    (Fault::Withdrawn, Fault::ReleasedAgain),
     (Fault::World(Blow::NodeDrained), Fault::World(Blow::NodeUncordoned)),
     (Fault::World(Blow::NodeLost), Fault::World(Blow::NodeFound)),
     (Fault::Person(Wish::Down), Fault::Person(Wish::Up)),
@@ -84,7 +94,11 @@ const PASSES: [(Fault, Fault); 6] = [
 ];
 
 /// When what goes wrong, and when upstreams release something newer.
-pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp, Fault)>, Timestamp) {
+pub(super) fn plan_faults(
+    dice: &mut Dice,
+    scenario: &Scenario,
+    begins: Timestamp,
+) -> (Vec<(Timestamp, Fault)>, Timestamp) {
     let whole = EVERY.as_secs();
     let seconds = |seconds: i64| SignedDuration::from_secs(seconds);
     // The first opening after the walk began.
@@ -105,8 +119,18 @@ pub(super) fn plan_faults(dice: &mut Dice, begins: Timestamp) -> (Vec<(Timestamp
         let at = opening + seconds(i64::try_from(dice.below(3_600)).expect("an hour"));
         faults.push((at, Fault::Person(Wish::AnotherHeap)));
     }
+    if scenario.has(Extra::Approval) && !dice.once_in(4) {
+        let at = opening + seconds(i64::try_from(dice.below(9_000)).expect("hours"));
+        faults.push((at, Fault::Person(Wish::Approve)));
+    }
+    if scenario.copies.is_some() && dice.once_in(2) {
+        let first = i64::try_from(dice.below(12_000)).expect("hours");
+        let between = i64::try_from(60 + dice.below(6_000)).expect("hours");
+        faults.push((opening + seconds(first), Fault::Person(Wish::Copy)));
+        faults.push((opening + seconds(first + between), Fault::Person(Wish::Restore)));
+    }
     faults.sort_by_key(|(at, _)| *at);
-    let released_at = begins + seconds(300 + i64::try_from(dice.below(6_000)).expect("hours"));
+    let released_at = begins + seconds(300 + i64::try_from(dice.below(14_000)).expect("hours"));
     (faults, released_at)
 }
 
@@ -132,6 +156,12 @@ impl World {
             Blow::ServerHangs => {
                 let takes = self.seconds(20, 1_200);
                 self.hang(takes);
+            }
+            Blow::CommandsRefused => {
+                let until = now() + self.seconds(60, 1_500);
+                if let Some(pod) = &mut self.pod {
+                    pod.refuses_until = Some(until);
+                }
             }
             Blow::ServerCrashesOn => {
                 let until = now() + self.seconds(60, 1_500);

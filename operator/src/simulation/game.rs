@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use resolver::jar::Hash;
 use scheduler::agent::on_volume::note_players;
 use scheduler::protocol::{File, FileSet};
@@ -28,6 +28,8 @@ pub(super) struct Marks {
     in_memory: Vec<u64>,
     /// What must never be lost: it was on the disk once.
     saved: Vec<u64>,
+    /// A process writes to the worlds.
+    is_open: bool,
 }
 
 impl World {
@@ -43,12 +45,16 @@ impl World {
         let is_older = floor.is_some_and(|floor| Some(floor.data_version) > files.data_version);
         self.must(!is_older, "a world is opened by an older Minecraft");
         let on_disk = read_marks(&data);
+        if self.check_found() {
+            // What was built since that copy is what they gave away for it.
+            self.marks.saved.clone_from(&on_disk);
+        }
         let lost: Vec<_> = self.marks.saved.iter().filter(|mark| !on_disk.contains(mark)).collect();
         let lost = (!lost.is_empty()).then(|| format!("a start finds {} blocks less than were saved", lost.len()));
         if let Some(lost) = lost {
             self.must(false, &lost);
         }
-        self.marks.in_memory = on_disk;
+        (self.marks.in_memory, self.marks.is_open) = (on_disk, true);
         write_world(&data, &files, &self.marks.in_memory);
     }
 
@@ -74,6 +80,7 @@ impl World {
         }
         if self.players > 0 {
             self.empty_since = None;
+            self.played_since.get_or_insert_with(now);
             self.marks.last += 1;
             self.marks.in_memory.push(self.marks.last);
             // By the agent, if there is one.
@@ -89,6 +96,12 @@ impl World {
         }
     }
 
+    /// So many join, and stay until then.
+    pub(super) fn join(&mut self, players: u32, until: Timestamp) {
+        (self.players, self.next_players) = (players, until);
+        (self.empty_since, self.played_since) = (None, Some(now()));
+    }
+
     /// All that is in memory goes to the disk.
     pub(super) fn save_world(&mut self) {
         let Some(pod) = &self.pod else { return };
@@ -100,11 +113,15 @@ impl World {
     pub(super) fn lose_unsaved(&mut self) {
         self.nobody_is_on();
         self.marks.in_memory.clear();
+        if std::mem::take(&mut self.marks.is_open) {
+            self.note_left();
+        }
     }
 
     fn nobody_is_on(&mut self) {
         self.players = 0;
         self.empty_since.get_or_insert_with(now);
+        self.played_since = None;
     }
 
     /// For how long the server answers nobody.
@@ -152,6 +169,10 @@ fn write_world(data: &Path, files: &FileSet, marks: &[u64]) {
             fs::write(player, text).expect("a player's file");
         }
     }
+    // Each Minecraft adds files that those before do not know.
+    let added = data.join("world/data").join(&files.minecraft);
+    fs::create_dir_all(added.parent().expect("a folder")).expect("a folder");
+    fs::write(added, b"").expect("a file of this Minecraft");
     let format = files.data_version.expect("the stand-in for Paper says its format");
     fs::write(data.join("world/level.dat"), level_dat(format, &files.minecraft)).expect("level.dat");
 }

@@ -26,6 +26,8 @@ pub(super) struct Node {
     pub(super) is_lost: bool,
     /// When whoever empties it asks for an eviction again.
     pub(super) evicts_at: Option<Timestamp>,
+    /// Since when it is to be emptied.
+    pub(super) drained_at: Option<Timestamp>,
 }
 
 impl Node {
@@ -54,6 +56,7 @@ impl World {
     pub(super) fn drain(&mut self) {
         if !self.node.is_lost {
             (self.node.is_cordoned, self.node.evicts_at) = (true, Some(now()));
+            self.node.drained_at = Some(now());
             self.news = true;
         }
     }
@@ -91,13 +94,12 @@ impl World {
         let is_ready = is_ready(pod);
         let budget = self.objects.get(&Key::new("poddisruptionbudgets", SERVER)).ok();
         let is_refused = is_ready && budget.is_some_and(|budget| budget["spec"]["maxUnavailable"] == 0);
-        let is_announced = budget.is_some();
         if !is_on_it || is_stopping(pod) || is_refused {
             return;
         }
         if is_ready {
             self.must(self.scenario.eviction != Some("Never"), "a server is evicted whose owner said never");
-            if is_announced {
+            if self.scenario.announces_evictions() {
                 self.check_stop(&["drain/"]);
             }
         }

@@ -149,10 +149,18 @@ impl Objects {
     }
 
     /// Deletes an object; of a pod that is on a node only marks that it is to end.
-    pub(super) fn delete(&mut self, key: &Key, uid: Option<&str>, now: Timestamp) -> Result<Value, Refused> {
+    /// Only of this UID and version, if they are named.
+    pub(super) fn delete(
+        &mut self,
+        key: &Key,
+        (uid, version): (Option<&str>, Option<&str>),
+        now: Timestamp,
+    ) -> Result<Value, Refused> {
         let object = self.get(key)?.clone();
-        if uid.is_some_and(|uid| object["metadata"]["uid"] != uid) {
-            return Err(Refused::conflict(key, "the UID in the precondition does not match"));
+        for (name, named) in [("uid", uid), ("resourceVersion", version)] {
+            if named.is_some_and(|named| object["metadata"][name] != named) {
+                return Err(Refused::conflict(key, &format!("the {name} in the precondition does not match")));
+            }
         }
         if key.plural != "pods" || object["spec"].get("nodeName").is_none() {
             self.remove(key);

@@ -1,15 +1,15 @@
 //! Edge (writes). What people ask for in the middle of all, and take back: by the spec and by annotations.
 
-use crds::approval::{PREVIOUS, ROLLBACK_TO};
+use crds::approval::{APPROVE, PREVIOUS, RESTORE_FROM, ROLLBACK_TO};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::World;
 use crate::clock::now;
-use crate::k8s::labels::APPLY_NOW;
+use crate::k8s::labels::{APPLY_NOW, BACKUP_NOW};
 
-/// `nightshift.dev/apply-now` counts for so long.
-const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);
+/// What a person asks for now is begun within so long.
+pub(super) const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 /// What somebody wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,12 @@ pub(super) enum Wish {
     /// `spec.suspend`, and without it.
     Rest,
     NoRest,
+    /// `nightshift.dev/approve`: whatever is planned.
+    Approve,
+    /// `nightshift.dev/backup-now`
+    Copy,
+    /// `nightshift.dev/restore-from`: one of the copies that there are.
+    Restore,
 }
 
 impl World {
@@ -48,6 +54,20 @@ impl World {
             Wish::Rest => {
                 self.ledger.suspended_since = Some(now());
                 self.spec("suspend", &json!(true));
+            }
+            Wish::Approve => {
+                let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it");
+                let planned = server["status"]["availableUpdate"]["digest"].as_str().map(str::to_owned);
+                if let Some(planned) = planned {
+                    self.annotate(APPROVE, Some(&planned));
+                    self.ledger.approved.insert(planned);
+                }
+            }
+            Wish::Copy => self.annotate(BACKUP_NOW, Some(&now().as_second().to_string())),
+            Wish::Restore => {
+                if let Some(copy) = self.choose_copy() {
+                    self.annotate(RESTORE_FROM, Some(&copy));
+                }
             }
             Wish::NoRest => {
                 self.ledger.suspended_since = None;

@@ -74,6 +74,8 @@ pub(super) struct Pod {
     pub(super) crashes_until: Option<Timestamp>,
     /// The server answers nobody until then.
     pub(super) hangs_until: Option<Timestamp>,
+    /// It obeys no command until then.
+    pub(super) refuses_until: Option<Timestamp>,
     pub(super) agent: Mind,
 }
 
@@ -86,12 +88,18 @@ impl Pod {
     /// Whatever it waits for.
     pub(super) fn waits_for(&mut self) -> impl Iterator<Item = &mut Timestamp> {
         let staged_at = self.agent.staging.as_mut().map(|(_, at)| at);
-        let all = [&mut self.due, &mut self.crashes_until, &mut self.hangs_until, &mut self.agent.answers_from];
-        all.into_iter().flatten().chain(staged_at)
+        let of_server = [&mut self.crashes_until, &mut self.hangs_until, &mut self.refuses_until];
+        let all = [&mut self.due, &mut self.agent.answers_from].into_iter().chain(of_server);
+        all.flatten().chain(staged_at)
     }
 
     pub(super) fn hangs(&self) -> bool {
         self.hangs_until.is_some_and(|until| now() < until)
+    }
+
+    /// Whether its server does what its console is told.
+    pub(super) fn obeys(&self) -> bool {
+        self.phase == Phase::Up && !self.hangs() && self.refuses_until.is_none_or(|until| until <= now())
     }
 
     /// Its node was off, and is on again: all of it is done anew, and what ran there has ended with an error.
@@ -147,7 +155,9 @@ pub(super) async fn step(shared: &Shared) {
     };
     if let Some(settings) = prepares {
         let outcome = tokio::time::timeout(PREPARES_WITHIN, init::run(&settings)).await;
-        shared.world().prepared(outcome.ok());
+        let mut world = shared.world();
+        world.note_cold_copies();
+        world.prepared(outcome.ok());
     }
     if let Some((set, _)) = stages {
         super::agent::stage(shared, &set).await;
@@ -181,6 +191,7 @@ impl World {
             is_missed: false,
             crashes_until: None,
             hangs_until: None,
+            refuses_until: None,
             agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret")),
         });
         self.write_status();

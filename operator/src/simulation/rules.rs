@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use scheduler::protocol::Announce;
 use scheduler::rollout::DECISION_COUNTS;
 use scheduler::seen::Revision;
 use serde_json::Value;
 
+use super::person::ASKED_FOR;
 use super::pod::Phase;
-use super::scenario::{EMPTY_FOR, EVERY, Fate, Scenario};
+use super::scenario::{DEADLINE, EMPTY_FOR, EVERY, Extra, Fate, Scenario};
 use super::world::World;
 use crate::clock::now;
+use crate::k8s::labels::LOCK_DIGEST;
 use crate::revision::revision_of;
 
 /// What is between a decision and its write at most, where nothing fences it: a request under way.
@@ -20,11 +23,15 @@ const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
 /// How long after the end of a countdown a server may still be stopped for it, and how old its save may be.
 const COUNTS: SignedDuration = SignedDuration::from_mins(11);
 /// The notice that the spec gives to players.
-const NOTICE: SignedDuration = SignedDuration::from_mins(5);
+pub(super) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 /// `--start-seconds`, and three times that for a newer Minecraft.
 const START: SignedDuration = SignedDuration::from_mins(10);
 /// `gracefulShutdown.timeout`: an agent that is silent for so long keeps nobody waiting any more.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
+/// For so long after its instant a restart by the clock may begin.
+const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
+/// Whoever has joined so lately may not have been seen yet.
+const JUST_JOINED: SignedDuration = SignedDuration::from_secs(75);
 /// `--settle-seconds`.
 const SETTLES: SignedDuration = SignedDuration::from_mins(1);
 
@@ -47,6 +54,10 @@ pub(super) struct Ledger {
     pub(super) asked_until: Option<Timestamp>,
     /// Since when a person wants nothing to begin by itself.
     pub(super) suspended_since: Option<Timestamp>,
+    /// Revisions that somebody may have been stopped for: nothing kept them when their door was opened.
+    opened_for: BTreeSet<Revision>,
+    /// Sets that a person has approved.
+    pub(super) approved: BTreeSet<String>,
     /// The first start came after the release.
     pub(super) began_with_the_newest: bool,
     /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
@@ -98,6 +109,8 @@ impl World {
             self.must(!is_update || may_begin, "an update begins when none may");
             let was_left = self.ledger.left.contains(&stands);
             self.must(!was_left, "what was gone back from is brought in again");
+            self.check_approved(&set);
+            self.ledger.opened_for.insert(stands);
             if runs.is_some_and(|runs| runs != stands) {
                 // To what was proven it goes back by itself, or because somebody wants it.
                 let acts: &[&str] = if is_update { &["update/"] } else { &["roll-back/", "update/"] };
@@ -109,13 +122,25 @@ impl World {
         }
     }
 
+    /// Another set than the one that runs, or ran first, comes only with a person's word where that is required.
+    fn check_approved(&mut self, set: &Value) {
+        let Some(runs) = self.pod.as_ref().map(|pod| pod.files.lock.clone()) else { return };
+        let comes = set["spec"]["template"]["metadata"]["annotations"][LOCK_DIGEST].as_str().unwrap_or_default();
+        let is_known = comes == runs || self.scenario.first.get().is_some_and(|first| comes == first);
+        let is_approved = self.ledger.approved.contains(comes);
+        self.must(
+            !self.scenario.has(Extra::Approval) || is_known || is_approved,
+            "a set comes that nobody has approved",
+        );
+    }
+
     /// No pod is wanted any more: by a person, or for the crashes of a process that does not run.
     fn check_put_to_sleep(&mut self) {
         let is_wanted = self.objects.get(&Self::key_of_server()).is_ok_and(|server| !is_asleep(server));
         if is_wanted {
             let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
             self.tell("the operator stops the server");
-            self.must(!is_up && self.scenario.stops_in_a_loop, "a server that is up is put to sleep");
+            self.must(!is_up && self.scenario.has(Extra::StopInALoop), "a server that is up is put to sleep");
         }
     }
 
@@ -136,19 +161,24 @@ impl World {
     fn minds_nobody(&self, before: Timestamp) -> bool {
         let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
         let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
-        self.scenario.opportunistic && !self.scenario.one_way && (is_empty || restarts)
+        self.scenario.has(Extra::Opportunistic) && !self.scenario.one_way && (is_empty || restarts)
     }
 
     /// The operator deletes the pod: a server that is up is restarted by the clock, once, when it has run for long enough.
     pub(super) fn check_restart(&mut self) {
         self.check_stop(&["restart/"]);
         let Some(pod) = self.pod.as_ref().filter(|pod| pod.phase == Phase::Up && !pod.hangs()) else { return };
+        if self.waits_for_copy() {
+            return;
+        }
         let started_at = pod.started_at;
         let Some(due) = self.scenario.restart_due(now()) else {
             return self.must(false, "a server is restarted that has no restarts by the clock");
         };
         self.must(started_at + EVERY / 2 <= due, "a server is restarted by the clock that has just started");
         self.must(!self.is_suspended(), "a server is restarted by the clock that is suspended");
+        let is_late = due + BEGUN_WITHIN + NOTICE + DEADLINE + ON_ITS_WAY < now();
+        self.must(!is_late, "a server is restarted by the clock hours after its instant");
         let stops = self.ledger.restarts.entry(due).or_default();
         *stops += 1;
         let is_once = *stops == 1;
@@ -197,6 +227,24 @@ impl World {
         self.revisions.get(entry).copied()
     }
 
+    /// A pod is made where there was none: what it runs is proven, or something that could have been stopped for.
+    pub(super) fn check_created(&mut self, entry: &str) {
+        let Some(of) = self.revision_of_entry(entry) else { return };
+        let may_run = !self.is_update(of) || self.ledger.opened_for.contains(&of);
+        self.must(may_run, "a pod comes back as something that nobody let in");
+    }
+
+    /// Players are told of a stop: not while they are waited for, if that is what their server promises.
+    pub(super) fn check_announcement(&mut self, announce: &Announce) {
+        let waits = self.scenario.policy == "WaitForEmpty" && !announce.act.starts_with("roll-back/");
+        let is_played = self.played_since.is_some_and(|since| since + JUST_JOINED < now());
+        let asked_at = self.ledger.asked_until.map(|until| until - ASKED_FOR);
+        let began =
+            [Some(Scenario::opened_at(now())), self.scenario.restart_due(now()), asked_at, self.node.drained_at];
+        let is_over = began.into_iter().flatten().any(|began| began + DEADLINE <= now() + ON_ITS_WAY);
+        self.must(!waits || !is_played || is_over, "players are told of a stop that was to wait for them");
+    }
+
     /// The controller replaces the pod by what stands behind the open door.
     pub(super) fn check_replaced(&mut self, entry: &str) {
         let Some(to) = self.revision_of_entry(entry) else { return };
@@ -220,7 +268,8 @@ impl World {
         let is_starting = matches!(pod.phase, Phase::Preparing | Phase::Booting);
         let may_be_given_up = match pod.fate {
             Fate::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
-            Fate::Crashes | Fate::DiesLater => true,
+            // Once is bad luck.
+            Fate::Crashes | Fate::DiesLater => pod.starts > 1 || gives_up_at <= now() + ON_ITS_WAY,
             Fate::Good | Fate::Red => false,
         };
         let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs());
@@ -262,10 +311,14 @@ impl World {
         for condition in &conditions {
             self.tell(format!("{} {}: {}", condition["type"], condition["reason"], condition["message"]));
         }
+        self.judge_restore();
         let (is_good, disturbed) = (self.scenario.fate == Fate::Good, self.ledger.disturbed);
+        let may_come = self.ledger.suspended_since.is_none()
+            && (!self.scenario.has(Extra::Approval) || !self.ledger.approved.is_empty());
+        let is_wanted = is_good && may_come;
         if !is_open(&set) && self.settled() == Some(stands) && is_up {
             let is_newest = self.ledger.began_with_the_newest;
-            self.must(!is_good || !runs_first || is_newest || disturbed, "a good update is applied in the end");
+            self.must(!is_wanted || !runs_first || is_newest || disturbed, "a good update is applied in the end");
             self.must(is_good || runs_first || disturbed, "a bad update does not stay");
             return if runs_first { "rests on what ran".to_owned() } else { "rests on the update".to_owned() };
         }
@@ -275,7 +328,7 @@ impl World {
         let is_an_end = match why.as_str() {
             "NoBackup" => self.scenario.copies.is_none() || disturbed,
             "UndoWouldLose" => self.scenario.most_players > 0,
-            "WorldRefused" => true,
+            "WorldRefused" => self.scenario.copies.is_none() || self.scenario.most_players > 0 || disturbed,
             "StoppedByCrashes" => return self.judge_stopped(),
             // What cannot be gone back from, and starts for the next time.
             "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
@@ -288,7 +341,7 @@ impl World {
 
     /// It was up, crashed again and again, and its owner wants an end of that.
     fn judge_stopped(&mut self) -> String {
-        let is_right = self.scenario.stops_in_a_loop && self.pod.is_none() && self.ledger.crashed_on;
+        let is_right = self.scenario.has(Extra::StopInALoop) && self.pod.is_none() && self.ledger.crashed_on;
         self.must(is_right, "a server is stopped for crashes that there were not, or not wanted to be stopped");
         "stopped in a loop of crashes".to_owned()
     }

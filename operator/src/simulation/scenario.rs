@@ -1,5 +1,6 @@
 //! Pure. What a walk is about, drawn by its number.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ use crate::catalog_keeper::Snapshot;
 /// Windows open this often, and are open for so long.
 pub(super) const EVERY: SignedDuration = SignedDuration::from_hours(3);
 pub(super) const OPEN_FOR: SignedDuration = SignedDuration::from_mins(40);
+
+/// `players.deadline`: for how long an update waits for players under `WaitForEmpty`.
+pub(super) const DEADLINE: SignedDuration = SignedDuration::from_mins(15);
 
 /// `opportunistic.emptyFor`
 pub(super) const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
@@ -33,6 +37,32 @@ pub(super) enum Fate {
     DiesLater,
 }
 
+/// What the server's ping says of who is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ping {
+    /// How many.
+    Counts,
+    /// Not how many.
+    Hides,
+    /// That nobody is, whoever is.
+    SaysNobody,
+}
+
+/// What a spec may say beside all that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extra {
+    /// `updateSchedule.opportunistic`: nobody is on for [`EMPTY_FOR`].
+    Opportunistic,
+    /// `onCrashLoop: Stop`
+    StopInALoop,
+    /// `approval: Required`
+    Approval,
+    /// `backup.schedule`, where there are copies.
+    HotCopies,
+}
+
+const EXTRAS: [Extra; 4] = [Extra::Opportunistic, Extra::StopInALoop, Extra::Approval, Extra::HotCopies];
+
 /// One walk.
 pub(super) struct Scenario {
     pub(super) address: Ipv4Addr,
@@ -46,14 +76,12 @@ pub(super) struct Scenario {
     /// `spec.backup.beforeUpdate`; None: no copies.
     pub(super) copies: Option<&'static str>,
     pub(super) most_players: u32,
+    pub(super) ping: Ping,
     /// `spec.eviction`; None: what follows from the policy.
     pub(super) eviction: Option<&'static str>,
     /// Restarts by the clock are due so long after a window opens; None: there are none.
     pub(super) restarts: Option<SignedDuration>,
-    /// `spec.updateSchedule.opportunistic`: nobody is on for [`EMPTY_FOR`].
-    pub(super) opportunistic: bool,
-    /// `spec.onCrashLoop: Stop`
-    pub(super) stops_in_a_loop: bool,
+    pub(super) extras: BTreeSet<Extra>,
     /// One request of so many meets a mishap, while there are any left.
     pub(super) requests_for_a_mishap: usize,
     /// The digest of the lock that the server ran first.
@@ -74,11 +102,11 @@ impl Scenario {
             policy: dice.one_of(&["Announce", "Announce", "WaitForEmpty", "Ignore"]),
             copies: dice.one_of(&[None, Some("OneWay"), Some("Always")]),
             most_players: dice.one_of(&[0, 1, 3]),
+            ping: dice.one_of(&[Ping::Counts, Ping::Counts, Ping::Counts, Ping::Hides, Ping::SaysNobody]),
             eviction: dice.one_of(&[None, None, Some("OnUpgrade"), Some("Never")]),
             // In the window, or an hour after it.
             restarts: dice.one_of(&[None, None, Some(20), Some(100)]).map(SignedDuration::from_mins),
-            opportunistic: dice.once_in(3),
-            stops_in_a_loop: dice.once_in(3),
+            extras: EXTRAS.into_iter().filter(|_| dice.once_in(3)).collect(),
             requests_for_a_mishap: dice.one_of(&[30, 100, 300]),
             first: std::cell::OnceCell::new(),
         }
@@ -90,11 +118,16 @@ impl Scenario {
             fate: Fate::Good,
             policy: "Announce",
             most_players: 3,
+            ping: Ping::Counts,
             requests_for_a_mishap: usize::MAX,
-            opportunistic: false,
             restarts: None,
+            extras: BTreeSet::new(),
             ..self
         }
+    }
+
+    pub(super) fn has(&self, extra: Extra) -> bool {
+        self.extras.contains(&extra)
     }
 
     /// What becomes of the set with these files.
@@ -106,6 +139,19 @@ impl Scenario {
     /// Whether windows are open.
     pub(super) fn is_open(at: Timestamp) -> bool {
         at.as_second() % EVERY.as_secs() < OPEN_FOR.as_secs()
+    }
+
+    /// Whether players are told before an eviction of their server is let through.
+    pub(super) fn announces_evictions(&self) -> bool {
+        match self.eviction {
+            Some(eviction) => eviction == "OnUpgrade",
+            None => self.policy == "WaitForEmpty",
+        }
+    }
+
+    /// When the window opened that is open, or was open last.
+    pub(super) fn opened_at(at: Timestamp) -> Timestamp {
+        Timestamp::from_second(at.as_second().div_euclid(EVERY.as_secs()) * EVERY.as_secs()).expect("a time soon")
     }
 
     /// The instant of the restart by the clock that came last before this one.
@@ -120,7 +166,7 @@ impl Scenario {
         let mut spec = json!({
             "eula": "Accepted", "updateStrategy": "auto",
             "updateSchedule": {"maintenanceWindow": {"cron": "0 */3 * * *", "duration": "40m", "timeZone": "UTC"}},
-            "players": {"policy": self.policy, "notice": "5m"},
+            "players": {"policy": self.policy, "notice": "5m", "deadline": format!("{}m", DEADLINE.as_mins())},
             "gracefulShutdown": {"timeout": "60s"},
             "storage": {"size": "1Gi"},
         });
@@ -131,14 +177,20 @@ impl Scenario {
         if let Some(eviction) = self.eviction {
             spec["eviction"] = json!(eviction);
         }
-        if self.opportunistic {
+        if self.has(Extra::Opportunistic) {
             spec["updateSchedule"]["opportunistic"] = json!({"emptyFor": EMPTY_FOR.as_secs().to_string() + "s"});
         }
-        if self.stops_in_a_loop {
+        if self.has(Extra::StopInALoop) {
             spec["onCrashLoop"] = json!("Stop");
+        }
+        if self.has(Extra::Approval) {
+            spec["approval"] = json!("Required");
         }
         if let Some(before) = self.copies {
             spec["backup"] = json!({"beforeUpdate": before, "storage": {"size": "1Gi"}});
+            if self.has(Extra::HotCopies) {
+                spec["backup"]["schedule"] = json!({"cron": "*/50 * * * *"});
+            }
         }
         json!({
             "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",

@@ -14,6 +14,8 @@ pub(super) enum Mishap {
     RequestLost,
     /// It is carried out, and nobody learns it.
     AnswerLost,
+    /// It arrives again; the second answer counts.
+    Twice,
     /// Whoever has sent it dies before it arrives, or after.
     DeathBefore,
     DeathAfter,

@@ -4,12 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use fixtures::dice::Dice;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc;
 
 use super::agent;
 use super::faults::{Fault, plan_faults};
 use super::operator::{Operator, Pass};
+use super::person::Wish;
 use super::pod::step;
 use super::releases::Releases;
 use super::scenario::{EVERY, Scenario};
@@ -35,6 +36,8 @@ pub(super) struct Walked {
     pub(super) faults: u32,
     /// Nothing went wrong while a set was on trial: what becomes of it was judged.
     pub(super) is_judged: bool,
+    /// A copy that a person asked for was put in place of other worlds.
+    pub(super) is_restored: bool,
     /// Where it ended, in words of a small set.
     pub(super) end: String,
 }
@@ -43,7 +46,7 @@ impl Walked {
     /// One that did not end.
     pub(super) fn panicked() -> Self {
         let (story, broken) = (Vec::new(), vec!["it panicked, as told above".to_owned()]);
-        Self { story, broken, passes: 0, faults: 0, is_judged: false, end: "panic".to_owned() }
+        Self { story, broken, passes: 0, faults: 0, is_judged: false, is_restored: false, end: "panic".to_owned() }
     }
 }
 
@@ -58,6 +61,8 @@ struct Walk {
     faults: Vec<(Timestamp, Fault)>,
     released_at: Timestamp,
     released: bool,
+    /// What was released was taken back.
+    withdrawn: bool,
     ends: Timestamp,
     passes: u32,
     met: u32,
@@ -77,7 +82,7 @@ pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
     let _clocks = simulated::start(begins);
     let mut dice = Dice::new(number);
     let scenario = Scenario::draw(&mut dice, Releases::get(), address);
-    let (faults, released_at) = plan_faults(&mut dice, begins);
+    let (faults, released_at) = plan_faults(&mut dice, &scenario, begins);
     let mut walk = Walk::begin(scenario, dice, faults, released_at).await;
     walk.go_until(begins + EVERY * WINDOWS).await;
     walk.end()
@@ -115,6 +120,18 @@ pub(super) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> Walked {
     walk.end()
 }
 
+/// A person suspends the server while its players count down to an update.
+pub(super) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
+    let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
+    let opens = Scenario::opened_at(begins) + EVERY;
+    walk.go_until(opens - SignedDuration::from_mins(1)).await;
+    walk.shared.world().join(2, opens + SignedDuration::from_mins(20));
+    walk.go_until(opens + SignedDuration::from_mins(2)).await;
+    walk.shared.world().write(Wish::Rest);
+    walk.go_until(opens + EVERY / 2).await;
+    walk.end()
+}
+
 /// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed
 /// anything.
 pub(super) async fn walk_on_replaced(address: Ipv4Addr) -> (u32, u32) {
@@ -143,6 +160,7 @@ impl Walk {
             faults,
             released_at,
             released: false,
+            withdrawn: false,
             ends: now(),
             passes: 0,
             met: 0,
@@ -176,12 +194,8 @@ impl Walk {
             step(&self.shared).await;
         } else if !self.released && self.released_at <= now() {
             self.released = true;
-            let after = self.snapshot();
             self.shared.world().note_release();
-            for operator in &mut self.operators {
-                operator.read(&after);
-                operator.due = operator.due.min(now());
-            }
+            self.publish();
         } else if self.faults.first().is_some_and(|(at, _)| *at <= now()) {
             let (_, fault) = self.faults.remove(0);
             self.met += 1;
@@ -203,9 +217,18 @@ impl Walk {
         }
     }
 
+    /// Operators read what upstreams have released by now.
+    fn publish(&mut self) {
+        let snapshot = self.snapshot();
+        for operator in &mut self.operators {
+            operator.read(&snapshot);
+            operator.due = operator.due.min(now());
+        }
+    }
+
     fn snapshot(&self) -> Arc<crate::catalog_keeper::Snapshot> {
         let world = self.shared.world();
-        if self.released { world.scenario.after.clone() } else { world.scenario.before.clone() }
+        if self.released && !self.withdrawn { world.scenario.after.clone() } else { world.scenario.before.clone() }
     }
 
     async fn start_operator(&mut self) {
@@ -276,6 +299,11 @@ impl Walk {
                 let last = self.operators.pop();
                 self.operators = last.into_iter().collect();
             }
+            Fault::Withdrawn | Fault::ReleasedAgain => {
+                self.withdrawn = fault == Fault::Withdrawn;
+                self.shared.world().note_disturbance();
+                self.publish();
+            }
             Fault::ClocksJump => {
                 self.shared.world().note_disturbance();
                 self.jump();
@@ -319,6 +347,7 @@ impl Walk {
             passes: self.passes,
             faults: self.met + world.met,
             is_judged: !world.ledger.disturbed,
+            is_restored: world.is_put_in_place(),
             end,
         }
     }

@@ -9,6 +9,7 @@ use scheduler::seen::Revision;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::copies::Copies;
 use super::game::Marks;
 use super::node::Node;
 use super::objects::{Key, Objects};
@@ -92,6 +93,7 @@ pub(super) struct World {
     pub(super) pod: Option<Pod>,
     pub(super) node: Node,
     pub(super) marks: Marks,
+    pub(super) copies: Copies,
     pub(super) ledger: Ledger,
     /// Of the templates that the controller has seen, by the names of their entries: a name stands for one template, also when history is lost.
     pub(super) revisions: BTreeMap<String, Revision>,
@@ -99,6 +101,8 @@ pub(super) struct World {
     pub(super) players: u32,
     /// Since when nobody is on. None: somebody is.
     pub(super) empty_since: Option<Timestamp>,
+    /// Since when somebody is on.
+    pub(super) played_since: Option<Timestamp>,
     pub(super) next_players: Timestamp,
     pub(super) controller_at: Option<Timestamp>,
     /// An object that operators watch has changed.
@@ -125,10 +129,12 @@ impl World {
             pod: None,
             node: Node::default(),
             marks: Marks::default(),
+            copies: Copies::default(),
             ledger: Ledger::default(),
             revisions: BTreeMap::new(),
             players: 0,
             empty_since: Some(now()),
+            played_since: None,
             next_players: now(),
             controller_at: None,
             news: true,
@@ -223,14 +229,15 @@ impl World {
         self.mishaps -= 1;
         self.met += 1;
         self.note_disturbance();
-        match self.dice.below(6) {
+        match self.dice.below(7) {
             0 => self.meets(Mishap::RequestLost),
             1 => self.meets(Mishap::AnswerLost),
             2 => self.meets(Mishap::DeathBefore),
             3 => self.meets(Mishap::DeathAfter),
+            4 => self.meets(Mishap::Twice),
             long => {
                 // Between a look and the write that it leads to nothing but a request lies, and that is not under way for minutes.
-                let nap = if writes || long == 4 { self.seconds(1, 9) } else { self.seconds(10, 3_000) };
+                let nap = if writes || long == 5 { self.seconds(1, 9) } else { self.seconds(10, 3_000) };
                 self.tell(format!("the operator sleeps for {} s", nap.as_secs()));
                 (None, Some(now() + nap))
             }

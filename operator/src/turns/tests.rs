@@ -16,6 +16,11 @@ fn nobody() -> impl Iterator<Item = Key> {
     std::iter::empty()
 }
 
+/// So many are at it, and those come before.
+fn not_yet(at_it: usize, before: &[&str]) -> Result<(), NotYet> {
+    Err(NotYet { at_it, on_its_node: None, before: before.iter().map(|name| key(name)).collect() })
+}
+
 #[test]
 fn without_a_bound_everybody_begins_at_once() {
     let turns = turns(None, None);
@@ -42,13 +47,13 @@ fn a_server_whose_passes_fail_for_long_keeps_nobody_waiting_whether_it_was_at_it
 fn who_waited_longest_is_next_and_of_those_of_one_window_the_first_by_name() {
     let turns = turns(Some(1), None);
     assert_eq!(turns.begin(&key("c"), None, at(5), nobody()), Ok(()));
-    assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), Err(NotYet { at_it: 1, before: 0 }));
-    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Err(NotYet { at_it: 1, before: 0 }));
-    assert_eq!(turns.begin(&key("z"), None, at(1), nobody()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), not_yet(1, &[]));
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), not_yet(1, &[]));
+    assert_eq!(turns.begin(&key("z"), None, at(1), nobody()), not_yet(1, &[]));
     assert_eq!(turns.rests(&key("c")), [key("z")], "it is woken, and nobody else");
     assert_eq!(turns.rests(&key("c")), [], "nothing has changed");
-    assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), Err(NotYet { at_it: 0, before: 2 }));
-    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Err(NotYet { at_it: 0, before: 1 }));
+    assert_eq!(turns.begin(&key("b"), None, at(5), nobody()), not_yet(0, &["z", "a"]));
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), not_yet(0, &["z"]));
     assert_eq!(turns.begin(&key("z"), None, at(1), nobody()), Ok(()));
     assert_eq!(turns.forget(&key("z")), [key("a")]);
     assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
@@ -66,14 +71,18 @@ fn whoever_asks_again_with_its_turn_keeps_it() {
 #[test]
 fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
     let turns = turns(Some(3), Some(1));
+    let full_node = Err(NotYet { at_it: 1, on_its_node: Some(1), before: Vec::new() });
     assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
-    assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), full_node);
     // b comes before, and could not begin all the same.
     assert_eq!(turns.begin(&key("c"), Some("n2"), at(0), nobody()), Ok(()));
-    assert_eq!(turns.begin(&key("d"), Some("n2"), at(0), nobody()), Err(NotYet { at_it: 2, before: 1 }));
+    assert_eq!(
+        turns.begin(&key("d"), Some("n2"), at(0), nobody()),
+        Err(NotYet { at_it: 2, on_its_node: Some(1), before: vec![key("b")] })
+    );
     assert_eq!(turns.begin(&key("e"), None, at(0), nobody()), Ok(()), "a server without a node harms none");
     assert_eq!(turns.rests(&key("a")), [key("b")]);
-    assert_eq!(turns.begin(&key("d"), Some("n2"), at(0), nobody()), Err(NotYet { at_it: 2, before: 1 }));
+    assert_eq!(turns.begin(&key("d"), Some("n2"), at(0), nobody()), not_yet(2, &["b"]));
     assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), Ok(()));
 }
 
@@ -81,7 +90,7 @@ fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
 fn a_new_leader_counts_those_that_it_has_not_looked_at_until_it_has() {
     let turns = turns(Some(1), None);
     let unseen = || [key("b")].into_iter();
-    assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), Err(NotYet { at_it: 1, before: 0 }));
+    assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), not_yet(1, &[]));
     assert_eq!(turns.rests(&key("b")), [key("a")]);
     assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), Ok(()), "its status is older than our look");
 }

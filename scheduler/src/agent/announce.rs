@@ -117,6 +117,8 @@ async fn somebody_is_on(shared: &Shared, act: &Act) -> bool {
 /// Ends a countdown that is for an empty server only. Who joined may have read a line of it.
 async fn call_off(shared: &Shared, act: &Act, announce: &Announce, was_begun: bool) {
     info!("somebody joined: {} is called off", announce.act);
+    // Whoever calls it off as well says nothing more.
+    shared.state().announced.take_if(|known| known.act == announce.act);
     let text = &shared.settings.called_off_text;
     if was_begun && let Err(error) = act.console().await.tellraw_all(text, LINE).await {
         warn!("nobody was told that it is called off: {}", Chain(&error));

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::copies::{RestoreError, opens};
@@ -82,11 +83,22 @@ pub(super) fn restore_if_asked(
 
 /// The order that stands there, unless it is for another set or something has come of it already.
 fn to_obey(order: &Path, volume: &Volume, set: &FileSet) -> Result<Option<AskedRestore>, RecordError> {
-    let Some(order) = read_record::<AskedRestore>(order)?.filter(|order| order.to == set.lock) else { return Ok(None) };
+    Ok(standing(order, volume)?.filter(|order| order.to == set.lock))
+}
+
+/// The order that stands there, for whatever set, unless something has come of it already.
+fn standing(order: &Path, volume: &Volume) -> Result<Option<AskedRestore>, RecordError> {
+    let Some(order) = read_record::<AskedRestore>(order)? else { return Ok(None) };
     let restored = read_record::<Restored>(&volume.restored_path())?.and_then(|restored| restored.request);
     let refused = read_record::<RestoreRefused>(&volume.restore_refused_path())?.map(|refused| refused.request);
     let is_over = [restored, refused].into_iter().flatten().any(|request| request == order.request);
     Ok((!is_over).then_some(order))
+}
+
+/// The copy that an order names of which nothing has come yet. `orders` is where the order to go back is mounted, with that of a person beside it.
+pub(super) fn awaited(orders: &Path, volume: &Volume, now: Timestamp) -> Result<Option<String>, RecordError> {
+    let order = standing(&orders.with_file_name(ASKED_ORDER), volume)?;
+    Ok(order.filter(|order| now < order.not_after).map(|order| order.copy))
 }
 
 fn obey(

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use walkdir::WalkDir;
 
+use super::keeping::Keeping;
 use super::{Chain, asked_restore, clock, damage, new_volume, settings};
 use crate::backup::due::due;
 use crate::backup::restore::{self, Part, Wish, finish, restore};
-use crate::backup::retention::Retention;
 use crate::backup::shelf::{self, Shelf, Shelved};
 use crate::backup::take::{self, Order, take};
 use crate::backup::{Backup, Reading, Trigger};
@@ -117,8 +117,11 @@ pub(super) fn copy_if_due(
     if contents.has_worlds() && !worlds.whole() {
         return Err(Error::HalfMoved);
     }
-    info!("taking a copy of the {contents:?} before this update; it is read back before anything is changed");
+    let keeping = Keeping::of_init(settings, volume);
     let mut disk = Disk::new(Unhindered);
+    // A volume that is full of copies which nobody wants any more would have no room for another one, ever.
+    keeping.prune(&shelf, None, &mut disk);
+    info!("taking a copy of the {contents:?} before this update; it is read back before anything is changed");
     let order = Order {
         data: volume.root(),
         worlds,
@@ -137,22 +140,8 @@ pub(super) fn copy_if_due(
     for name in &backup.left_out {
         warn!("{name} is not in it: neither a file nor a directory");
     }
-    prune(&shelf, retention(settings.backup_max_count, settings.backup_max_age), &backup.id);
+    keeping.prune(&shelf, Some(&backup.id), &mut disk);
     Ok(())
-}
-
-/// As the containers are told it: a number, and an age in seconds.
-pub(super) fn retention(max_count: u32, max_age: Option<u32>) -> Retention {
-    Retention { max_count, max_age: max_age.map(|seconds| jiff::SignedDuration::from_secs(i64::from(seconds))) }
-}
-
-/// Removes what is not kept beside the copy that was just taken.
-pub(super) fn prune(shelf: &Shelf, retention: Retention, taken: &str) {
-    match shelf.prune(retention, &[taken], clock::now(), &mut Disk::new(Unhindered)) {
-        Ok(removed) => removed.iter().for_each(|id| info!("removed the copy {id}: `spec.backup.retention`")),
-        // A copy too many harms nobody.
-        Err(error) => warn!("old copies stay: {}", Chain(&error)),
-    }
 }
 
 /// Puts the worlds back if that is ordered for `set`: the newest copy that was taken before the lock that failed and that `set` can open. It
@@ -273,10 +262,16 @@ pub(super) fn note_failure(volume: &Volume, set: &FileSet, why: String) {
 /// What lies there. `backups` is the server's own directory.
 pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
     let failed = read_record(&volume.copy_failed_path()).unwrap_or(None);
+    let restored = read_record(&volume.restored_path()).unwrap_or(None);
+    let restore_refused = read_record(&volume.restore_refused_path()).unwrap_or(None);
     let listed = match Shelf::new(backups).list() {
         Ok(listed) => listed,
         Err(error) => {
-            return BackupsSeen { failed, problem: Some(Chain(&error).to_string()), ..BackupsSeen::default() };
+            let problem = Some(Chain(&error).to_string());
+            // Since when somebody would have played nobody knows.
+            let played_since = true;
+            // What came of an order stands on the server's own volume.
+            return BackupsSeen { failed, played_since, restored, restore_refused, problem, ..BackupsSeen::default() };
         }
     };
     let count = |good: bool| listed.iter().filter(|copy| copy.state.is_ok() == good).count();
@@ -303,8 +298,8 @@ pub(super) fn look(backups: &Path, volume: &Volume) -> BackupsSeen {
         // Of the agent that is asked, not of the shelf.
         hot: None,
         sizes: None,
-        restored: read_record(&volume.restored_path()).unwrap_or(None),
-        restore_refused: read_record(&volume.restore_refused_path()).unwrap_or(None),
+        restored,
+        restore_refused,
         listed: Some(asked_restore::listed(&listed)),
         puts_back_everything: true,
         good: u32::try_from(count(true)).unwrap_or(u32::MAX),

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::shared::{Shared, StartFacts, StopSent};
+use super::shared::{Shared, StopSent};
 use super::watch::{Change, Look, Pinged};
 use super::{Chain, clock, copies, damage, hot_copy, loaded, log, sizes};
 use crate::ping::{self, ping};
@@ -122,7 +122,10 @@ async fn look(shared: &Arc<Shared>) -> Look {
 
 fn began(shared: &Arc<Shared>) {
     info!("the server answers");
-    shared.state().start = StartFacts::default();
+    {
+        let mut state = shared.state();
+        state.start = state.start.left();
+    }
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
         tokio::join!(hot_copy::server_began(&shared), read_start(&shared));
@@ -133,20 +136,7 @@ fn began(shared: &Arc<Shared>) {
 
 async fn read_start(shared: &Arc<Shared>) {
     let began = Instant::now();
-    let volume = shared.volume.clone();
-    let drift = tokio::task::spawn_blocking(move || match volume.manifest() {
-        Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| Chain(&error).to_string()),
-        Ok(None) => Ok(Drift::default()),
-        Err(error) => Err(Chain(&error).to_string()),
-    });
-    let drift = drift.await.unwrap_or_else(|error| Err(error.to_string())).unwrap_or_else(|error| {
-        warn!("could not compare the files with the manifest: {error}");
-        // Nobody knows, so it is not called settled.
-        Drift { changed: vec![format!("unknown: {error}")], unmanaged: vec![] }
-    });
-    for path in &drift.changed {
-        warn!("{path} is not what the lock says");
-    }
+    let drift = find_drift(shared).await;
     let rcon_exposed = rcon_answers_outside(shared).await;
     if rcon_exposed {
         warn!("RCON answers on {}: `rcon.ip` has no effect on this server", shared.settings.pod_ip);
@@ -182,6 +172,46 @@ async fn read_start(shared: &Arc<Shared>) {
             return;
         }
     }
+}
+
+/// How the files differ from the manifest now.
+async fn find_drift(shared: &Shared) -> Drift {
+    let volume = shared.volume.clone();
+    let drift = tokio::task::spawn_blocking(move || match volume.manifest() {
+        Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| Chain(&error).to_string()),
+        Ok(None) => Ok(Drift::default()),
+        Err(error) => Err(Chain(&error).to_string()),
+    });
+    let drift = drift.await.unwrap_or_else(|error| Err(error.to_string())).unwrap_or_else(|error| {
+        warn!("could not compare the files with the manifest: {error}");
+        // Nobody knows, so it is not called settled.
+        Drift { changed: vec![format!("unknown: {error}")], unmanaged: vec![] }
+    });
+    for path in &drift.changed {
+        warn!("{path} is not what the lock says");
+    }
+    drift
+}
+
+/// Looks at the files of a server that is down: a start that dies before its first answer is not read.
+fn look_at_files_left(shared: &Arc<Shared>) {
+    let life = {
+        let state = shared.state();
+        // What has answered since is read by itself.
+        if !state.witness.is_absent() {
+            return;
+        }
+        state.life
+    };
+    let shared = Arc::clone(shared);
+    // Beside the looks: to hash all JARs takes longer than one may.
+    tokio::spawn(async move {
+        let drift = find_drift(&shared).await;
+        let mut state = shared.state();
+        if state.life == life {
+            state.start.drift = drift;
+        }
+    });
 }
 
 /// Build and plugins by the server's own words: versions from its log, which are enabled by RCON, or by the log where there is none.
@@ -236,17 +266,18 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
     // First: its next start, which may be under way, puts the log away.
     damage::read_to_the_end(shared).await;
     let log_says_saved = !shared.settings.rcon_enabled && log_says_saved(shared).await;
-    let record = {
+    let (record, is_asked) = {
         let mut state = shared.state();
-        state.start = StartFacts::default();
+        state.start = state.start.left();
         let stop = state.stop.take();
+        let is_asked = stop.is_some();
         let (saved, why, players) = if let Some(StopSent { saved, why, players }) = stop {
             (saved || log_says_saved, why, players)
         } else {
             let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
             (false, why, None)
         };
-        LastStop { at: look.at, saved, why, players }
+        (LastStop { at: look.at, saved, why, players }, is_asked)
     };
     info!("the server is gone, saved: {}: {}", record.saved, record.why);
     let (path, content) = (shared.volume.last_stop_path(), record.clone());
@@ -259,4 +290,8 @@ async fn ended(shared: &Arc<Shared>, look: &Look) {
     // Reported when it is on the disk, not before.
     shared.state().last_stop = Some(record);
     hot_copy::server_ended(shared).await;
+    // With a stop that was asked for the pod ends, mostly, and must not wait for this; the next one makes the files what they should be.
+    if !is_asked {
+        look_at_files_left(shared);
+    }
 }

@@ -52,7 +52,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) witness: Witness,
     pub(super) guard: Guard,
-    /// Of this start of the server; empty until they were read.
+    /// Of this start of the server; empty until they were read, but for how the files differ: see [`StartFacts::left`].
     pub(super) start: StartFacts,
     pub(super) staged: Vec<String>,
     pub(super) staging: Option<Staging>,
@@ -84,6 +84,14 @@ pub(super) struct StartFacts {
     pub(super) drift: Drift,
     pub(super) rcon_exposed: bool,
     pub(super) loaded: Option<Loaded>,
+}
+
+impl StartFacts {
+    /// What is left of them when a process ends, and when another one has answered: how the files differ, until the next start is read. A start
+    /// that dies before its first answer is never read, and a server that is down for such a file would not name it.
+    pub(super) fn left(&mut self) -> Self {
+        Self { drift: std::mem::take(&mut self.drift), ..Self::default() }
+    }
 }
 
 /// A stop on its way.

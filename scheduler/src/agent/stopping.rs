@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
@@ -22,8 +22,10 @@ mod patience;
 
 /// After a hook that could not be heard.
 const AGAIN: Duration = Duration::from_secs(10);
-/// An announcement that ended or ends this near is the warning for this stop.
+/// An announcement that ended so lately is the warning for this stop.
 const ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
+/// And one that ends so soon. Who was promised minutes has to be told that it is now.
+const ABOUT_TO_END: SignedDuration = SignedDuration::from_secs(10);
 /// A whole line is five bytes.
 const LONGEST_LINE: u64 = 64;
 
@@ -84,22 +86,20 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
             return "ok";
         }
         if !state.witness.is_up() {
-            return "the server has not answered yet, SIGTERM stops it";
+            drop(state);
+            return by_sigterm(shared, "before it had answered", None);
         }
     }
     hot_copy::server_stops(shared);
     // Now: after the kick nobody is on.
     let players = shared.state().witness.players(clock::now()).count();
     if !shared.settings.rcon_enabled {
-        let why = "stopped by SIGTERM, because RCON is switched off".to_owned();
-        note(shared, StopSent { saved: false, why, players });
-        shared.wake.notify_one();
-        return "RCON is switched off, SIGTERM stops the server";
+        return by_sigterm(shared, "because RCON is switched off", players);
     }
     let act = shared.desk.act();
     if let Err(error) = act.console().await.open().await {
         warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
-        return "no RCON, SIGTERM stops the server";
+        return by_sigterm(shared, "because RCON did not answer", players);
     }
     if must_warn(shared)
         && let Err(error) = act.console().await.tellraw_all(&shared.settings.stop_text, patience::warn(left())).await
@@ -139,6 +139,13 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
     }
 }
 
+/// Nothing can be said to the server, and the kubelet sends SIGTERM when the hook has ended. What it saves then stands in its log.
+fn by_sigterm(shared: &Shared, because: &str, players: Option<u32>) -> &'static str {
+    note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
+    shared.wake.notify_one();
+    "SIGTERM stops the server"
+}
+
 /// Before it is sent: the end may be seen before the answer is.
 fn note(shared: &Shared, stop: StopSent) {
     let mut state = shared.state();
@@ -150,6 +157,7 @@ fn note(shared: &Shared, stop: StopSent) {
 fn must_warn(shared: &Shared) -> bool {
     let now = clock::now();
     let state = shared.state();
-    let tells = |announced: &Announce| !announced.only_empty && announced.ends.duration_since(now).abs() <= ANNOUNCED;
+    let is_near = |ends: Timestamp| ends <= now + ABOUT_TO_END && now <= ends + ANNOUNCED;
+    let tells = |announced: &Announce| !announced.only_empty && is_near(announced.ends);
     !state.announced.as_ref().is_some_and(tells)
 }

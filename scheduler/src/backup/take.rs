@@ -30,14 +30,17 @@ pub enum Error {
     Nothing,
     /// It would not fit.
     #[error(
-        "the copy may need {needed} bytes and there are {free} free where copies are kept. \
-         Give it more room with `spec.backup.storage.size`, or keep fewer with `spec.backup.retention.maxCount`"
+        "the copy may need {needed} bytes and there are {free} free where copies are kept (copies there now: {there}). \
+         Give it more room with `spec.backup.storage.size`, where the storage class lets a volume grow, or lower \
+         `spec.backup.retention.maxCount`: from the server's next start on it is obeyed before a copy asks for room"
     )]
     Full {
         /// Bytes free now, less what must stay free.
         free: u64,
         /// Bytes at most.
         needed: u64,
+        /// How many copies lie there: what may go has gone before.
+        there: usize,
     },
     /// Nobody could say how much room there is.
     #[error("could not ask for the free space where copies are kept")]
@@ -103,10 +106,11 @@ pub fn take<S: Steps>(
 }
 
 /// Makes the shelf ready, and looks at each file's size before one is read: a copy that breaks off in the middle was down time for nothing.
+/// Removes no copy. What retention does not keep is to be removed before: it may have the room that is asked for here.
 pub fn prepare<S: Steps>(order: &Order<'_>, shelf: &Shelf, disk: &mut Disk<S>) -> Result<(), Error> {
     disk.make_directory(shelf.root())?;
     shelf.tidy(disk)?;
-    check_room(&order.source(), shelf)
+    check_room(&order.source(), shelf, disk)
 }
 
 /// A copy that is whole and not yet read back. It does not count before it is on the shelf.
@@ -176,7 +180,7 @@ impl Written {
     }
 }
 
-fn check_room(source: &Source<'_>, shelf: &Shelf) -> Result<(), Error> {
+fn check_room<S: Steps>(source: &Source<'_>, shelf: &Shelf, disk: &Disk<S>) -> Result<(), Error> {
     let (mut items, mut needed) = (0_u64, 0_u64);
     source.each::<Error>(|item| {
         items += 1;
@@ -186,8 +190,11 @@ fn check_room(source: &Source<'_>, shelf: &Shelf) -> Result<(), Error> {
     if items == 0 {
         return Err(Error::Nothing);
     }
-    let free = disk::free_bytes(shelf.root()).map_err(Error::Space)?.saturating_sub(SPARE);
-    if free < needed { Err(Error::Full { free, needed }) } else { Ok(()) }
+    let free = disk.free_bytes(shelf.root()).map_err(Error::Space)?.saturating_sub(SPARE);
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Error::Full { free, needed, there: shelf.list()?.len() })
 }
 
 #[cfg(test)]

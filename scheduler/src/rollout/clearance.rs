@@ -35,7 +35,7 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
     }
     match (pod.life, seen.players) {
         // "Never Ready" is not "nobody": a server whose agent was silent is full of players and was never called Ready.
-        (Life::Up, _) | (_, Players::Some(_)) => {}
+        (Life::Up, _) | (_, Players::Some(_) | Players::Hidden) => {}
         // The agent answers and there is no server process: nobody is on, and nothing could be saved.
         (Life::Starting { .. } | Life::Down | Life::Refused | Life::Stopping { .. }, _) => return Clearance::Asked,
     }
@@ -79,7 +79,7 @@ fn nobody_waits_for(announced: Announced, goal: &Goal, seen: &Seen, now: Timesta
 fn announce(goal: &Goal, seen: &Seen, act: Act, pod: PodUid, not_after: Timestamp, now: Timestamp) -> Step {
     let notice = match seen.players {
         Players::Nobody => goal.empty_notice,
-        Players::Some(_) | Players::Unknown { .. } => goal.notice,
+        Players::Some(_) | Players::Hidden | Players::Unknown { .. } => goal.notice,
     };
     let since = match act {
         Act::Update { goal: _, window_opened_at: since } | Act::Restart { due: since } | Act::Drain { since } => {
@@ -87,7 +87,8 @@ fn announce(goal: &Goal, seen: &Seen, act: Act, pod: PodUid, not_after: Timestam
         }
         Act::RollBack { .. } => None,
     };
-    if let (Policy::WaitForEmpty { deadline }, Some(since), Players::Some(_)) = (goal.policy, since, seen.players)
+    if let (Policy::WaitForEmpty { deadline }, Some(since), Players::Some(_) | Players::Hidden) =
+        (goal.policy, since, seen.players)
         && now < later(since, deadline)
     {
         return Step::Wait(WaitingOn::Players { until: later(since, deadline) });

@@ -48,6 +48,7 @@ fn is_at_rest(step: &Step) -> bool {
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
+        | Step::CallOff { .. }
         | Step::Wait(
             WaitingOn::Countdown { .. }
             | WaitingOn::Agent { .. }

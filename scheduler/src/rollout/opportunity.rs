@@ -91,7 +91,7 @@ pub fn opportunity(
 fn is_taken_along(goal: &Goal, seen: &Seen, restart: Restart) -> bool {
     let may_begin = match seen.players {
         Players::Nobody => true,
-        Players::Some(_) => !restart.only_empty,
+        Players::Some(_) | Players::Hidden => !restart.only_empty,
         Players::Unknown { .. } => return false,
     };
     let is_a_restart_already = seen.told(Act::Restart { due: restart.due }).is_some();

@@ -132,6 +132,13 @@ pub enum Step {
     },
     /// The mark is taken away, or nobody asks any more: whoever was told is told so, and the record goes.
     EndDrain,
+    /// What the players of this pod were told of does not come now: they are told so, and the record goes.
+    CallOff {
+        /// What they were told of.
+        act: Act,
+        /// When this decision is void.
+        not_after: Timestamp,
+    },
     /// The goal runs behind a closed door. Nothing to do.
     Settled,
     /// Nothing can be done yet.
@@ -159,6 +166,7 @@ impl Step {
             Self::EndRestart => "endRestart",
             Self::BeginDrain { .. } => "beginDrain",
             Self::EndDrain => "endDrain",
+            Self::CallOff { .. } => "callOff",
             Self::Settled => "settled",
             Self::Wait(_) => "wait",
         }

@@ -3,8 +3,10 @@
 use super::*;
 use crate::seen::{AgentMemory, Announced, DataVersion, Eviction, Facts, Node, PodUid, Policy, Saved, World};
 
+mod called_off;
 mod crash_loops;
 mod drains;
+mod hidden;
 mod images;
 mod long_ago;
 mod opportunities;
@@ -70,6 +72,11 @@ fn on_trial(life: Life) -> Seen {
 
 fn update(window: i64) -> Act {
     Act::Update { goal: NEW, window_opened_at: at(window) }
+}
+
+/// What is answered when players were told of something that does not come.
+fn call_off(act: Act, now: Timestamp) -> Step {
+    Step::CallOff { act, not_after: now + DECISION_COUNTS }
 }
 
 fn announced(ends: i64) -> Announced {
@@ -444,15 +451,12 @@ fn in_the_last_part_of_a_window_what_was_announced_goes_on_and_nothing_else_begi
     assert_eq!(step(&told), Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 101) }));
     told.facts.announced = Some(announced(SUNDAY + 100));
     assert!(matches!(step(&told), Step::Save { .. }));
-    // Told in another opening, or to another pod: that is not this update under way.
-    for other in [
-        Announced { act: update(SUNDAY - WEEK), ..announced(SUNDAY + 100) },
-        Announced { pod: PodUid(1), ..announced(SUNDAY + 100) },
-    ] {
-        let mut seen = lobby();
-        seen.facts.announced = Some(other);
-        assert_eq!(step(&seen), waits);
-    }
+    // Told to another pod, or in another opening: that is not this update under way. Whoever counts down to it is told that it does not come.
+    told.facts.announced = Some(Announced { pod: PodUid(1), ..announced(SUNDAY + 100) });
+    assert_eq!(step(&told), waits);
+    let before = update(SUNDAY - WEEK);
+    told.facts.announced = Some(Announced { act: before, ..announced(SUNDAY + 100) });
+    assert_eq!(step(&told), call_off(before, at(SUNDAY + 100)));
     // Where nobody is told, the stop itself is the beginning; a template that was written goes back.
     let nobody = |seen: &Seen| next_step(&Goal { policy: Policy::Ignore, ..GOAL }, seen, ending, at(SUNDAY + 100));
     assert_eq!(nobody(&lobby()), waits);

@@ -14,6 +14,11 @@ pub(crate) mod failing;
 pub trait Steps {
     /// `what` is about to be done to `path`.
     fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()>;
+
+    /// Bytes that a user who is not root may still write where `path` lies.
+    fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        free_bytes(path)
+    }
 }
 
 /// Nothing stands between us and the disk.
@@ -67,6 +72,11 @@ impl<S: Steps> Disk<S> {
     ) -> Result<T, Error> {
         let done = self.steps.before(what, path).and_then(|()| act(path));
         done.map_err(|source| Error { what, path: path.display().to_string(), source })
+    }
+
+    /// Bytes that may still be written where `path` lies.
+    pub(crate) fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.steps.free_bytes(path)
     }
 
     /// Makes a directory and those above it. Does nothing if it is there.

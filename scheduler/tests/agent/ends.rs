@@ -104,6 +104,31 @@ async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_as_locked_until_the_next_one_is_read() {
+    let (pod, set) = prepared(true).await;
+    let demo = &set.plugins[0].path;
+    let place = pod.data.path().join(demo);
+    let as_locked = fs::read(&place).unwrap();
+    // As a plugin leaves it that has updated itself.
+    fs::write(&place, jar::plugin(&PluginYml::new("Demo", "9.9"))).unwrap();
+    let dying = start(config(&pod, &set).with("STAND_IN_FAULTS", "never-ready"));
+    pod.report_when("starting", |report| matches!(report.server, Server::Starting { .. })).await;
+    dying.kill().await;
+    let is_named = |report: &Report| report.server == Server::Absent && report.drift == std::slice::from_ref(demo);
+    let report = pod.report_when("gone, and the file is named", is_named).await;
+    let last_stop = report.last_stop.unwrap();
+    assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_ASKED), "{last_stop:?}");
+    assert_eq!((report.loaded, report.rcon_exposed), (None, false));
+
+    fs::write(&place, as_locked).unwrap();
+    let found = pod.report().await.drift;
+    assert_eq!(found, std::slice::from_ref(demo), "it stands until somebody looks again");
+    let _sound = server(&pod, &set);
+    let report = pod.report_when("plugins read", is_read).await;
+    assert_eq!(report.drift, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins_it_has_and_whether_it_was_saved() {
     for is_saved in [true, false] {
         let (pod, set) = prepared(false).await;

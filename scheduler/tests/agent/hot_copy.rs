@@ -1,6 +1,6 @@
 //! Edge (writes). Copies of a server that goes on running, with the stand-in Paper and with one that misbehaves.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::path::Path;
 use fastnbt::Value;
 use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{Config, Handle, start};
-use scheduler::agent::{settings, stop};
+use scheduler::agent::{clock, settings, stop};
 use scheduler::backup::restore::unpack;
 use scheduler::backup::shelf::Shelf;
 use scheduler::backup::{Backup, Contents, Trigger};
-use scheduler::protocol::{HotCopy, HotCopyOutcome, HotCopySeen, Report, Server};
+use scheduler::protocol::{Announce, CallOff, HotCopy, HotCopyOutcome, HotCopySeen, Report, Server, in_the_chat};
 use scheduler::staging::disk::{Disk, Unhindered};
 
 use crate::paper::{PASSWORD, Paper};
@@ -22,6 +22,8 @@ const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556,
 const MIB: u64 = 1024 * 1024;
 /// Zeros that take no room on the disk and many seconds to read.
 const LONG: u64 = 4096 * MIB;
+/// No volume for copies has so much.
+const TOO_MUCH: u64 = 8 * 1024 * 1024 * MIB;
 const SAVING_OFF: &str = ".nightshift/saving-off.json";
 const RECORD: &str = ".nightshift/hot-copy.json";
 
@@ -367,4 +369,88 @@ async fn older_copies_go_by_the_number_that_is_wanted_and_stay_when_nobody_says_
         assert!(matches!(outcome(&pod, &request).await, HotCopyOutcome::Taken { .. }));
         assert_eq!(copies(&pod).len(), left);
     }
+}
+
+async fn take(pod: &Pod, request: &str) -> String {
+    begin_when_free(pod, &asked(request)).await;
+    let outcome = outcome(pod, request).await;
+    let HotCopyOutcome::Taken { id } = outcome else { unreachable!("{outcome:?}") };
+    id
+}
+
+/// In no order of time: within one second a new copy gets the name of one that is gone.
+fn names(pod: &Pod) -> BTreeSet<String> {
+    copies(pod).into_iter().map(|backup| backup.id).collect()
+}
+
+/// A pod whose agent is to keep one copy, with a server that is up and has a copy.
+async fn with_one_copy() -> (Pod, Handle, String) {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    put_zeros(&pod, MIB);
+    let server = play(&pod).await;
+    pod.start(settings::Sidecar { backup_max_count: Some(1), ..pod.settings() }).await;
+    is_up(&pod).await;
+    let copy = take(&pod, "asked-1").await;
+    (pod, server, copy)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_many_goes_before_a_copy_asks_for_room_and_what_is_wanted_stays_while_there_is_none() {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    put_zeros(&pod, MIB);
+    let server = play(&pod).await;
+    pod.start(pod.settings()).await;
+    is_up(&pod).await;
+    let taken = [take(&pod, "asked-1").await, take(&pod, "asked-2").await, take(&pod, "asked-3").await];
+    put_zeros(&pod, TOO_MUCH);
+    for (request, (wanted, left)) in [("asked-4", (10, 3)), ("asked-5", (2, 2))] {
+        pod.running.abort();
+        pod.start(settings::Sidecar { backup_max_count: Some(wanted), ..pod.settings() }).await;
+        is_up(&pod).await;
+        begin(&pod, &asked(request)).await;
+        let why = why_failed(&pod, request).await;
+        assert!(why.contains("may need") && why.contains(&format!("(copies there now: {left})")), "{why}");
+        let newest: BTreeSet<String> = taken[3 - left..].iter().cloned().collect();
+        assert_eq!(names(&pod), newest);
+    }
+    assert!(saves(&server));
+    put_zeros(&pod, MIB);
+    let next = take(&pod, "asked-6").await;
+    assert_eq!(names(&pod), [taken[2].clone(), next].into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be_for_its_sake() {
+    let (pod, _server, first) = with_one_copy().await;
+    let announce = Announce {
+        act: "restart-1".into(),
+        ends: clock::now() + jiff::SignedDuration::from_mins(5),
+        text: "Restart in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: false,
+        in_languages: false,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    let second = take(&pod, "asked-2").await;
+    assert_eq!(names(&pod), [first, second].into());
+
+    let call_off = CallOff { act: announce.act, text: "It stays.".into() };
+    assert_eq!(pod.ask("POST", "/v1/call-off", &call_off).await.status(), 204);
+    let third = take(&pod, "asked-3").await;
+    assert_eq!(names(&pod), [third].into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_copy_goes_for_another_one_that_is_read_back_while_the_server_stops() {
+    let (mut pod, server, first) = with_one_copy().await;
+    // Takes seconds to be read back.
+    put_zeros(&pod, 768 * MIB);
+    begin_when_free(&pod, &asked("asked-2")).await;
+    until("saving is off", async || !saves(&server)).await;
+    until("saving is on", async || saves(&server)).await;
+    pod.terminate.take().unwrap().send(()).unwrap();
+    let outcome = outcome(&pod, "asked-2").await;
+    let HotCopyOutcome::Taken { id } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(names(&pod), [first, id].into());
 }

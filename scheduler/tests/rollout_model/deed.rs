@@ -63,6 +63,7 @@ pub(crate) enum Deed {
     EndRestart,
     BeginDrain,
     EndDrain,
+    CallOff { act: For, about: Rev },
 }
 
 impl Deed {
@@ -105,6 +106,10 @@ impl Deed {
             Step::EndRestart => Self::EndRestart,
             Step::BeginDrain { .. } => Self::BeginDrain,
             Step::EndDrain => Self::EndDrain,
+            Step::CallOff { act: what, .. } => {
+                let (act, about, _) = act(what);
+                Self::CallOff { act, about }
+            }
             // Nobody keeps plugins' data here, so they are never asked for.
             Step::Stage | Step::Settled | Step::OrderData { .. } | Step::Wait(_) => return None,
         })
@@ -124,6 +129,7 @@ impl Deed {
     pub(crate) fn expires(self) -> bool {
         self.at_the_agent()
             || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
+            || matches!(self, Self::CallOff { .. })
     }
 }
 

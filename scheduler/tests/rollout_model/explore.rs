@@ -70,7 +70,8 @@ pub(crate) fn is_end(w: &State, step: &Step) -> bool {
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
-        | Step::EndDrain => false,
+        | Step::EndDrain
+        | Step::CallOff { .. } => false,
     }
 }
 

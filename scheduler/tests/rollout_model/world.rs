@@ -100,7 +100,7 @@ pub(crate) enum Asking {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// A decision counts for 30 seconds.
+    /// A decision counts for 45 seconds after the look.
     NotAfter,
     /// A save counts whoever is on.
     SaveOutlivesPlayers,

@@ -8,8 +8,8 @@ use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
 
-/// The budget `<name>`. A server that is not Ready may be evicted in any case: nobody is on, and one that is broken must not keep a node for
-/// ever.
+/// The budget `<name>`. A server that is not Ready may be evicted in any case: one that is broken must not keep a node for ever. A full one that
+/// has answered no ping for 20 s is not Ready either.
 pub(crate) fn build_budget(server: &CheckedServer, lets_through: bool) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: child_meta(server, server.name.clone()),

@@ -121,6 +121,16 @@ fn what_an_agent_has_said_of_the_worlds_counts_when_it_falls_silent() {
 }
 
 #[test]
+fn where_the_copies_cannot_be_read_somebody_may_have_played_and_the_init_container_looks_for_itself() {
+    let mut seen = seen(true, &json!({"good": 0, "problem": "could not look through the copies"}));
+    let world = look_at_world(&seen);
+    assert_eq!((world.floor, world.backup), (DataVersion(4671), None));
+    assert!(world.played_since && restore_order(&seen).unwrap().unless_played);
+    seen.heard = seen.report.take();
+    assert!(look_at_world(&seen).played_since, "it fell silent with that");
+}
+
+#[test]
 fn worlds_that_nobody_has_heard_of_are_taken_for_opened_where_no_copy_could_bring_them_back() {
     let started = json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [{
         "name": "papermc", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}},

@@ -99,6 +99,11 @@ fn nobody_is_on_where_the_agent_sees_no_process_and_anybody_may_be_where_it_says
     {
         assert_eq!(said(server), Players::Unknown { since: counted });
     }
+    // Up, and its ping hides how many are on: somebody may be, and can be told. One that does not answer any more can not.
+    let up = |answered| json!({"state": "up", "since": minute(1), "answeredAt": answered, "minecraft": "1.21.11"});
+    assert_eq!(said(up(minute(5))), Players::Hidden);
+    assert_eq!(said(up(minute(4))), Players::Unknown { since: minute(4) });
+    assert_eq!(said(up(counted)), Players::Unknown { since: counted }, "it was counted when it answered last");
     assert_eq!(players_of(Some(&moved(5)), minute(9)), Players::Nobody);
     assert_eq!(players_of(None, minute(9)), Players::Unknown { since: minute(9) });
 }

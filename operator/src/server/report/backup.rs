@@ -3,11 +3,12 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, LastBackup, LastRestore};
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::backup::{Contents, Trigger};
-use scheduler::protocol::restore::NEW_VOLUME;
-use scheduler::protocol::{self, BackupSeen, BackupsSeen, HotCopyOutcome, NO_BACKUP, Restored};
-use scheduler::seen::DataVersion;
+use scheduler::protocol::restore::{ListedCopy, NEW_VOLUME};
+use scheduler::protocol::{self, BackupSeen, BackupsSeen, FileSet, HotCopyOutcome, NO_BACKUP, Restored};
 
 use super::Report;
 use super::conditions::refusal;
@@ -22,7 +23,7 @@ pub(super) const BACKUP_READY: &str = "BackupReady";
 /// Its reason when copies are wanted that the pod cannot take. Nothing has failed: nobody is alarmed.
 pub(super) const NEEDS_RESTART: &str = "NeedsRestart";
 
-/// What lies there. While the agent is silent its last word stands; without `spec.backup` there is nothing to say.
+/// What lies there. While the agent is silent, or cannot look, its last word stands; without `spec.backup` there is nothing to say.
 pub(super) fn build_status(
     server: &CheckedServer,
     agent: Option<&protocol::Report>,
@@ -30,17 +31,24 @@ pub(super) fn build_status(
     next: Option<Timestamp>,
 ) -> Option<BackupStatus> {
     server.backup.as_ref()?;
-    let Some(seen) = agent.and_then(|agent| agent.backups.as_ref()) else {
+    let seen = agent.and_then(|agent| agent.backups.as_ref());
+    // Which copy was put back is written on the server's own volume, and known also where that of the copies cannot be read.
+    let restored = seen.and_then(|seen| seen.restored.as_ref()).map(last_restore);
+    let Some(seen) = seen.filter(|seen| seen.problem.is_none()) else {
         let said = before.backup.clone();
         // The instant is ours to say, also where nobody has said anything yet.
-        let said = said.or_else(|| next.map(|_| BackupStatus::default()));
-        return said.map(|said| BackupStatus { next_backup: next, ..said });
+        let said = said.or_else(|| (next.is_some() || restored.is_some()).then(BackupStatus::default));
+        return said.map(|said| BackupStatus {
+            last_restore: restored.or(said.last_restore),
+            next_backup: next,
+            ..said
+        });
     };
     Some(BackupStatus {
         last_backup: seen.last.as_ref().map(last_backup),
         backup_count: seen.good,
         damaged_count: seen.damaged,
-        last_restore: seen.restored.as_ref().map(last_restore),
+        last_restore: restored,
         next_backup: next,
     })
 }
@@ -188,17 +196,51 @@ pub(super) fn restore_ordered(report: &Report<'_>) -> String {
     format!("if what ran before cannot open the worlds as they are, they are set aside and {copy} is put back")
 }
 
+/// Why nobody knows which copies lie there, although the agent answers.
+pub(super) fn unreadable<'a>(report: &Report<'a>) -> Option<&'a str> {
+    copies(report.seen)?.problem.as_deref()
+}
+
 /// How a set that is too old for the worlds could run all the same.
-pub(super) fn way_below(backups: Option<&BackupsSeen>, world: DataVersion) -> String {
-    let copy = backups.and_then(|backups| backups.last_of_worlds.as_ref());
-    let opens = |copy: &&BackupSeen| copy.data_version.is_some_and(|copied| DataVersion(copied) <= world);
-    match copy.filter(opens) {
-        Some(copy) => format!(
-            "the copy `{}` could be put back by hand (docs/guides/backup.md), and what was built since {} would be lost",
-            copy.id, copy.started_at
-        ),
-        None => "and no copy is known that it could open".to_owned(),
+pub(super) fn way_below(backups: Option<&BackupsSeen>, set: &FileSet) -> String {
+    if let Some(why) = backups.and_then(|backups| backups.problem.as_deref()) {
+        return format!("and whether a copy is there that it could open is not known now: {}", cut(why, 512));
     }
+    let found = backups.and_then(|backups| Some((backups, newest_below(backups, set)?)));
+    let Some((backups, id)) = found else { return "and no copy is known that it could open".to_owned() };
+    let of_whom_more_is_said = [&backups.last_of_worlds, &backups.last, &backups.last_before_damage];
+    let copy = of_whom_more_is_said.into_iter().flatten().find(|copy| copy.id == id);
+    let how = match copy.map(|copy| copy.trigger) {
+        Some(Trigger::BeforeUpdate) => "",
+        Some(Trigger::Scheduled | Trigger::OnDemand) => ", which was taken of a running server,",
+        None => ", which may have been taken of a running server,",
+    };
+    let since = copy.map(|copy| copy.started_at).or_else(|| begun_at(id));
+    let since = since.map_or_else(|| "it was taken".to_owned(), |at| at.to_string());
+    let is_marked = |copy: &ListedCopy| copy.id == id && copy.after_damage;
+    let is_after_damage = backups.listed.iter().flatten().any(is_marked) || copy.is_some_and(|copy| copy.after_damage);
+    let mark = if is_after_damage { ". It was taken after the log had told of damage to the worlds" } else { "" };
+    format!(
+        "the copy `{id}`{how} could be put back by hand (docs/guides/backup.md), and what was built since {since} would be lost{mark}"
+    )
+}
+
+/// The newest good copy of worlds that this set could open.
+fn newest_below<'a>(backups: &'a BackupsSeen, set: &FileSet) -> Option<&'a str> {
+    let is_good = |copy: &&ListedCopy| copy.problem.is_none() && copy.contents.is_some_and(Contents::has_worlds);
+    let mut listed = backups.listed.iter().flatten().filter(is_good);
+    let listed = listed.find(|copy| set.opens(copy.data_version, copy.lock.as_deref())).map(|copy| copy.id.as_str());
+    // An agent that lists none may say which was the last before an update all the same.
+    let last = backups.last_of_worlds.as_ref();
+    let last = last.filter(|copy| set.opens(copy.data_version, copy.lock.as_deref())).map(|copy| copy.id.as_str());
+    listed.or(last)
+}
+
+/// When a copy was begun, by its name.
+fn begun_at(id: &str) -> Option<Timestamp> {
+    let (instant, _) = id.split_once('-')?;
+    let begun = DateTime::strptime("%Y%m%dT%H%M%SZ", instant).ok()?;
+    begun.to_zoned(TimeZone::UTC).ok().map(|begun| begun.timestamp())
 }
 
 fn taken(last: &BackupSeen) -> String {
@@ -218,140 +260,4 @@ fn taken(last: &BackupSeen) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
-
-    fn with_copies() -> CheckedServer {
-        check(&server(json!({"backup": {}}))).unwrap()
-    }
-
-    fn agent(backups: &serde_json::Value) -> protocol::Report {
-        serde_json::from_value(json!({
-            "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
-            "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
-        }))
-        .unwrap()
-    }
-
-    fn copy() -> serde_json::Value {
-        json!({
-            "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
-            "trigger": "beforeUpdate", "contents": "worlds", "lock": "aa", "before": "bb", "dataVersion": 4556,
-            "bytes": 41_000_000_000_u64, "archiveBytes": 39_000_000_001_u64,
-        })
-    }
-
-    #[test]
-    fn the_status_names_the_last_good_copy_and_keeps_it_while_the_agent_is_silent() {
-        let said = agent(&json!({"last": copy(), "good": 3, "damaged": 1}));
-        let status = build_status(&with_copies(), Some(&said), &PaperMCServerStatus::default(), None).unwrap();
-        let last = status.last_backup.as_ref().unwrap();
-        assert_eq!((last.name.as_str(), last.size_bytes), ("20261122T030000Z-aaaaaaaa", 39_000_000_001));
-        assert_eq!((last.contents, status.backup_count, status.damaged_count), (BackupContents::Worlds, 3, 1));
-        let before = PaperMCServerStatus { backup: Some(status), ..PaperMCServerStatus::default() };
-        assert_eq!(build_status(&with_copies(), None, &before, None), before.backup);
-        let without = check(&server(json!({}))).unwrap();
-        assert_eq!(build_status(&without, Some(&said), &before, None), None);
-    }
-
-    #[test]
-    fn a_copy_from_after_damage_is_marked_in_status_and_event() {
-        let mut marked = copy();
-        marked["afterDamage"] = json!(true);
-        let of = |copy: serde_json::Value| {
-            let said = agent(&json!({"last": copy, "good": 1}));
-            let status = build_status(&with_copies(), Some(&said), &PaperMCServerStatus::default(), None).unwrap();
-            let event = taken(&said.backups.unwrap().last.unwrap());
-            (status.last_backup.unwrap().after_damage, event.ends_with("the log had told of damage to the worlds"))
-        };
-        assert_eq!((of(copy()), of(marked)), ((false, false), (true, true)));
-    }
-
-    #[test]
-    fn the_next_instant_is_said_whether_or_not_anybody_can_be_asked() {
-        let next: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
-        let nothing = PaperMCServerStatus::default();
-        for agent in [None, Some(&agent(&json!(null))), Some(&agent(&json!({"good": 1})))] {
-            let status = build_status(&with_copies(), agent, &nothing, Some(next)).unwrap();
-            assert_eq!(status.next_backup, Some(next));
-        }
-        assert_eq!(build_status(&with_copies(), None, &nothing, None), None);
-        let promised = BackupStatus { next_backup: Some(next), backup_count: 2, ..BackupStatus::default() };
-        let before = PaperMCServerStatus { backup: Some(promised), ..nothing };
-        let status = build_status(&with_copies(), None, &before, None).unwrap();
-        assert_eq!((status.next_backup, status.backup_count), (None, 2), "the schedule is gone");
-    }
-
-    #[test]
-    fn a_failed_copy_outranks_the_good_ones_and_a_pod_without_the_volume_is_neither() {
-        let said = agent(&json!({
-            "last": copy(), "good": 1, "damaged": 0,
-            "failed": {"at": "2026-11-22T04:00:00Z", "before": "bb", "why": "no room"},
-        }));
-        let (holds, reason, message) = of_the_agent(said.backups.as_ref(), &HotCopies::default());
-        assert_eq!((holds, reason, message.as_str()), (Some(false), "BackupFailed", "no room"));
-        let (holds, reason, _) = of_the_agent(agent(&json!(null)).backups.as_ref(), &HotCopies::default());
-        assert_eq!((holds, reason), (None, "NotMounted"));
-        let good = agent(&json!({"last": copy(), "good": 1}));
-        let (holds, _, message) = of_the_agent(good.backups.as_ref(), &HotCopies::default());
-        assert_eq!(holds, Some(true));
-        assert_eq!(message, "the last copy is 20261122T030000Z-aaaaaaaa, read back when it was taken");
-    }
-
-    /// What is said where the copy of 03:00 is the last one, of this last request.
-    fn of_request(outcome: &serde_json::Value, at: &str, hot: &HotCopies) -> (Option<bool>, &'static str, String) {
-        let request = json!({"request": "asked-1", "at": at, "outcome": outcome});
-        of_the_agent(agent(&json!({"last": copy(), "good": 1, "hot": request})).backups.as_ref(), hot)
-    }
-
-    #[test]
-    fn a_copy_of_the_running_server_that_failed_is_told_by_its_request_until_a_good_one_is_taken() {
-        let failed = json!({"state": "failed", "why": "no room"});
-        let of = |at: &str| of_request(&failed, at, &HotCopies::default());
-        let (holds, reason, message) = of("2026-11-22T03:03:10Z");
-        assert_eq!((holds, reason), (Some(false), "BackupFailed"));
-        assert_eq!(message, "the copy `asked-1` of the running server was not taken: no room");
-        assert_eq!(of("2026-11-22T03:03:09Z").0, Some(true), "the last one is newer");
-    }
-
-    #[test]
-    fn what_is_due_or_taken_or_has_to_wait_changes_the_words_and_neither_status_nor_reason() {
-        let taken = json!({"state": "taken", "id": "a"});
-        let of = |hot: HotCopies| {
-            let (holds, reason, message) = of_request(&taken, "2026-11-22T03:03:10Z", &hot);
-            assert_eq!((holds, reason), (Some(true), "Ready"));
-            message.split_once("; the last copy is 20261122T030000Z-aaaaaaaa").unwrap().0.to_owned()
-        };
-        let running = HotCopies { is_running: true, ..HotCopies::default() };
-        assert_eq!(of(running), "a copy of the running server is being taken");
-        let refusal = Some("it is busy".to_owned());
-        assert_eq!(of(HotCopies { refusal, ..HotCopies::default() }), "a copy is due and has to wait: it is busy");
-        let from_before = HotCopies { needs_restart: true, ..HotCopies::default() };
-        let (holds, reason, message) = of_request(&taken, "2026-11-22T03:03:10Z", &from_before);
-        assert_eq!((holds, reason), (Some(false), NEEDS_RESTART));
-        assert!(message.contains("next restart"), "{message}");
-    }
-
-    #[test]
-    fn an_event_says_what_was_copied_and_what_it_cost() {
-        let last: BackupSeen = serde_json::from_value(copy()).unwrap();
-        assert_eq!(taken(&last), "20261122T030000Z-aaaaaaaa: the worlds, 39001 MB, taken and read back in 190 s");
-    }
-
-    #[test]
-    fn a_set_below_the_world_is_told_which_copy_it_would_need_and_what_that_would_lose() {
-        let said = agent(&json!({"lastOfWorlds": copy(), "good": 1}));
-        let way = |format: u32| way_below(said.backups.as_ref(), DataVersion(format));
-        assert_eq!(
-            way(4556),
-            "the copy `20261122T030000Z-aaaaaaaa` could be put back by hand (docs/guides/backup.md), and what was built \
-             since 2026-11-22T03:00:00Z would be lost"
-        );
-        assert_eq!(way(4555), "and no copy is known that it could open");
-        assert_eq!(way_below(None, DataVersion(4556)), "and no copy is known that it could open");
-    }
-}
+mod tests;

@@ -2,9 +2,10 @@
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning};
 
-use super::in_words;
+use super::LONGEST_MESSAGE;
 use crate::chain::cut;
 use crate::k8s::events::Note;
 use crate::server::plan::Plan;
@@ -15,13 +16,49 @@ pub(super) const UPDATE_BLOCKED: &str = "UpdateBlocked";
 pub(super) const TWO_FILES_ONE_NAME: &str = "TwoFilesOneName";
 /// Nothing meets what is asked for.
 const NO_SOLUTION: &str = "NoSolution";
+/// Between why it is not known now, and what was.
+const KNOWN_LAST: &str = " What was known last: ";
 
-/// Whether something keeps a newer set back, and what.
-pub(super) fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
+/// Whether something keeps a newer set back, and what: status, reason, message. While nobody can say, what was known last stands: since when
+/// it is so is counted from the first time that it was said, whatever could not be read in between.
+pub(super) fn in_words(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
+    let words = super::in_words(&plan.explanation);
+    let said = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
+    let known = said.and_then(|said| match said.status.as_str() {
+        "True" => Some((true, said)),
+        "False" => Some((false, said)),
+        _ => None,
+    });
+    if let Some((holds, said)) = known.filter(|_| is_unknown(&plan.explanation)) {
+        let message = format!("not known now: {}{KNOWN_LAST}{}", cut(&words, 256), known_last(&said.message));
+        return (Some(holds), said.reason.clone(), cut(&message, LONGEST_MESSAGE));
+    }
+    let (holds, reason) = reason(plan);
+    (holds, reason.to_owned(), words)
+}
+
+/// What a message of the condition said when it was known.
+fn known_last(message: &str) -> &str {
+    message.split_once(KNOWN_LAST).map_or(message, |(_, known)| known)
+}
+
+/// Whether nobody can say now what keeps a newer set back: something was not read, or the search was given up.
+fn is_unknown(explanation: &Explanation) -> bool {
+    match explanation {
+        Explanation::Unanswerable(_) => true,
+        Explanation::Solved(_) | Explanation::GaveUp(_) => {
+            explanation.stopped_by().is_none() && explanation.gave_up().is_some()
+        }
+        Explanation::Impossible(_) | Explanation::WhyNot(_) | Explanation::WhyNotRelease(_) => false,
+    }
+}
+
+/// Status and reason by what is known now.
+fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
     let explanation = &plan.explanation;
     if explanation.stopped_by().is_some() {
         (Some(true), TWO_FILES_ONE_NAME)
-    } else if explanation.gave_up().is_some() {
+    } else if is_unknown(explanation) {
         (None, "NotFoundOut")
     } else if plan.is_impossible() {
         (Some(true), NO_SOLUTION)
@@ -35,14 +72,26 @@ pub(super) fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
 
 /// Everyone who keeps Paper from being newer, with the Minecraft versions their newest release is listed for. Where the whole set is not
 /// brought that is why, whoever holds a newer Paper besides.
-pub(super) fn build_status(plan: &Plan) -> Option<UpdateBlocked> {
+pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<UpdateBlocked> {
     let explanation = &plan.explanation;
+    if is_unknown(explanation) {
+        return before.update_blocked.clone();
+    }
     let is_blocked = reason(plan).0 == Some(true);
     is_blocked.then(|| UpdateBlocked {
         blocked: true,
-        reason: Some(in_words(explanation)),
+        reason: Some(super::in_words(explanation)),
         blocked_by: if explanation.stopped_by().is_some() { Vec::new() } else { holders(explanation) },
     })
+}
+
+/// The plugins that keep Paper from being newer, for the column.
+pub(super) fn held_by(plan: &Plan, before: &PaperMCServerStatus) -> Option<String> {
+    if is_unknown(&plan.explanation) {
+        return before.held_by.clone();
+    }
+    let names = plan.explanation.held_by().join(", ");
+    (!names.is_empty()).then(|| cut(&names, 1_024))
 }
 
 fn holders(explanation: &Explanation) -> Vec<BlockedBy> {
@@ -77,13 +126,13 @@ pub(super) fn shared_names(explanation: &Explanation) -> Option<String> {
 /// the condition of the last status.
 pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<Note> {
     let explanation = &plan.explanation;
-    let words = in_words(explanation);
+    let words = super::in_words(explanation);
     let said = before.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     if plan.is_impossible() {
         return Some(Note { reason: NO_SOLUTION, warning: true, text: words });
     }
     if explanation.stopped_by().is_some() {
-        let is_news = said.is_none_or(|said| said.reason != TWO_FILES_ONE_NAME || said.message != words);
+        let is_news = said.is_none_or(|said| said.reason != TWO_FILES_ONE_NAME || known_last(&said.message) != words);
         return is_news.then_some(Note { reason: TWO_FILES_ONE_NAME, warning: true, text: words });
     }
     // The way out, and the build that runs, may be others while it waits for the same.
@@ -99,6 +148,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::server::report::notices::Situation;
     use crate::server::report::tests::Pass;
 
     /// Paper 1.21.10-130 with nothing newer but these.
@@ -178,6 +228,69 @@ mod tests {
         assert_eq!((status.update_blocked, status.held_by), (None, None));
     }
 
+    /// A plugin was not read.
+    fn unanswerable() -> Explanation {
+        let fetch = json!([{"source": "modrinth", "project": "shop"}]);
+        serde_json::from_value(json!({"answer": "unanswerable", "server": "games/lobby", "fetch": fetch})).unwrap()
+    }
+
+    /// The next pass, in which it is blocked, or not, for long.
+    fn for_long(pass: Pass) -> (Pass, Timestamp) {
+        let mut pass = pass.next();
+        let earlier = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+        let blocked = pass.before.conditions.iter_mut().find(|it| it.type_ == UPDATE_BLOCKED).unwrap();
+        blocked.last_transition_time.0 = earlier;
+        (pass, earlier)
+    }
+
+    fn since(status: &PaperMCServerStatus) -> Timestamp {
+        status.conditions.iter().find(|it| it.type_ == UPDATE_BLOCKED).unwrap().last_transition_time.0
+    }
+
+    #[test]
+    fn what_was_known_last_stands_with_its_instant_while_nobody_can_say() {
+        let gave_up = || Explanation::GaveUp(GaveUp { steps: 9, limit: Limit::Steps, clashing: Vec::new() });
+        for (known, wanted) in [
+            (held(&["GriefPrevention"]), ("True", "HeldByPlugin")),
+            (stopped(), ("True", TWO_FILES_ONE_NAME)),
+            (nothing_newer(), ("False", "NothingHolds")),
+        ] {
+            let mut pass = Pass::new();
+            pass.plan.explanation = known.clone();
+            let (mut pass, earlier) = for_long(pass);
+            let first = pass.before.clone();
+            let words = condition(&first).2.to_owned();
+            for unknown in [unanswerable(), gave_up(), not_found_out()] {
+                pass.plan.explanation = unknown;
+                let status = pass.status();
+                let (holds, reason, message) = condition(&status);
+                assert_eq!(((holds, reason), since(&status)), (wanted, earlier));
+                assert!(message.starts_with("not known now: "), "{message}");
+                assert!(message.ends_with(&format!("{KNOWN_LAST}{words}")), "{message}");
+                assert_eq!(message.matches(KNOWN_LAST).count(), 1, "{message}");
+                assert_eq!((&status.update_blocked, &status.held_by), (&first.update_blocked, &first.held_by));
+                let told = Situation::of(&pass.checked, &pass.report(), &pass.before, &status).blocked;
+                assert_eq!(told, (holds == "True").then(|| (earlier, words.clone())), "after fourteen days");
+                pass = pass.next();
+            }
+            pass.plan.explanation = known;
+            let status = pass.status();
+            assert_eq!((condition(&status).2, since(&status)), (&*words, earlier));
+            for reason in ["UpdateHeld", TWO_FILES_ONE_NAME] {
+                assert_eq!(pass.said(reason), Vec::<String>::new(), "nothing new");
+            }
+        }
+    }
+
+    #[test]
+    fn of_what_was_never_known_nobody_says_that_nothing_holds() {
+        let mut pass = Pass::new();
+        pass.plan.explanation = unanswerable();
+        let status = pass.status();
+        assert_eq!((condition(&status).0, condition(&status).1), ("Unknown", "NotFoundOut"));
+        assert_eq!((status.update_blocked, status.held_by), (None, None));
+    }
+
     #[test]
     fn who_holds_may_be_nobody_and_may_be_unknown() {
         let mut pass = Pass::new();
@@ -254,15 +367,9 @@ mod tests {
 
     #[test]
     fn since_when_it_is_blocked_moves_with_the_status_and_not_with_the_words() {
-        let since = |status: &PaperMCServerStatus| {
-            status.conditions.iter().find(|it| it.type_ == UPDATE_BLOCKED).unwrap().last_transition_time.0
-        };
         let mut pass = Pass::new();
         pass.plan.explanation = held(&["GriefPrevention"]);
-        let mut pass = pass.next();
-        let earlier = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
-        let blocked = pass.before.conditions.iter_mut().find(|it| it.type_ == UPDATE_BLOCKED).unwrap();
-        blocked.last_transition_time.0 = earlier;
+        let (mut pass, earlier) = for_long(pass);
         for explanation in [held(&["GriefPrevention", "Shop"]), stopped()] {
             pass.plan.explanation = explanation;
             assert_eq!(since(&pass.status()), earlier);

@@ -13,6 +13,7 @@ use scheduler::seen::{Door, Life, Players, Verdict};
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
+use super::waiting::{players_in_words, turn_in_words};
 use super::{
     LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, images, in_words, is_open, new_volume,
     replaced,
@@ -26,7 +27,6 @@ use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
 use crate::server::restore;
 use crate::server::scope::early::Early;
-use crate::turns::NotYet;
 
 mod unplanned;
 
@@ -68,17 +68,17 @@ pub(super) fn build_conditions(
     conditions.push(if plan.solved {
         of("Resolved", Some(true), "Solved", first_line(&human::render(&plan.explanation, now)))
     } else if !plan.is_impossible() {
-        of("Resolved", None, "MetadataMissing", words.clone())
+        of("Resolved", None, "MetadataMissing", words)
     } else {
-        of("Resolved", Some(false), "NoSolution", words.clone())
+        of("Resolved", Some(false), "NoSolution", words)
     });
     conditions.push(if update {
         of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&change::in_words(&plan.changes), 1_024))
     } else {
         of("UpdateAvailable", Some(false), "UpToDate", "what should run runs".to_owned())
     });
-    let (blocked, why) = blocked::reason(plan);
-    conditions.push(of(blocked::UPDATE_BLOCKED, blocked, why, words));
+    let (blocked, why, message) = blocked::in_words(plan, before);
+    conditions.push(of(blocked::UPDATE_BLOCKED, blocked, &why, message));
     if let Some((holds, reason, message)) = backup::ready(checked, report) {
         // While nobody can be asked, what was said last stands.
         let is_silent = holds.is_none() && reason == "AgentSilent";
@@ -260,7 +260,8 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::BeginDrain { .. }
-        | Step::EndDrain) => (true, "StepTaken", format!("step: {}", step.name())),
+        | Step::EndDrain
+        | Step::CallOff { .. }) => (true, "StepTaken", format!("step: {}", step.name())),
     }
 }
 
@@ -284,14 +285,12 @@ fn waiting_in_words(
         WaitingOn::Eviction => {
             (false, "Draining", "nothing is under way; the server may be evicted from its node".to_owned())
         }
-        WaitingOn::Players { until } => {
-            (true, "WaitingForPlayers", format!("somebody is on; waiting until {until} at most"))
-        }
+        WaitingOn::Players { until } => (true, "WaitingForPlayers", players_in_words(until, report)),
         WaitingOn::Agent { until } => {
             let why = report.seen.refusal.as_ref().map_or(String::new(), |(_, words)| format!(": {words}"));
             let since = match report.plan.seen.players {
                 Players::Unknown { since } => format!(" since {since}"),
-                Players::Nobody | Players::Some(_) => String::new(),
+                Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
             };
             (true, "AgentSilent", cut(&format!("going on at {until}; nobody can be asked{since}{why}"), 1_024))
         }
@@ -333,21 +332,13 @@ fn waiting_in_words(
             ),
         ),
         WaitingOn::BelowFloor { floor } => {
-            let way = backup::way_below(copies(report.seen), report.plan.goal.world);
+            let way = backup::way_below(copies(report.seen), &report.plan.record.files);
             let text =
                 format!("a newer Minecraft has opened the world (format {floor}), which this set cannot open; {way}");
-            (false, "BelowFloor", text)
+            (false, "BelowFloor", cut(&text, LONGEST_MESSAGE))
         }
         WaitingOn::WorldRefused => refused(checked, report),
-        WaitingOn::NoBackup => {
-            let way = restore::newest(report.seen)
-                .map_or_else(String::new, |copy| format!("{}. ", in_its_place(checked, &copy)));
-            let text = format!(
-                "the new version has rewritten the world and there is no copy from right before it; a person decides (docs/guides/troubleshooting.md). {way}{}",
-                problem()
-            );
-            (false, "NoBackup", cut(&text, LONGEST_MESSAGE))
-        }
+        WaitingOn::NoBackup => (false, "NoBackup", no_backup(checked, report)),
         WaitingOn::UndoWouldLose => (false, "UndoWouldLose", undo_would_lose(checked, report)),
         WaitingOn::ServerDown => {
             let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
@@ -361,6 +352,24 @@ fn waiting_in_words(
             }),
         ),
     }
+}
+
+fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String {
+    let copy = match backup::unreadable(report) {
+        Some(why) => format!(
+            "whether there is a copy from right before it is not known, because the copies cannot be read ({}); they are looked for \
+             again by themselves",
+            cut(why, 256)
+        ),
+        None => "there is no copy from right before it".to_owned(),
+    };
+    let way =
+        restore::newest(report.seen).map_or_else(String::new, |copy| format!("{}. ", in_its_place(checked, &copy)));
+    let text = format!(
+        "the new version has rewritten the world, and {copy}; a person decides (docs/guides/troubleshooting.md). {way}{}",
+        report.plan.proof.problem
+    );
+    cut(&text, LONGEST_MESSAGE)
 }
 
 fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> String {
@@ -393,15 +402,16 @@ fn waiting_for_window(
         let message = format!("{}; {ask} all the same", waits_in_words(waits, checked, report.now));
         return (false, "WaitingForFollowed", cut(&message, LONGEST_MESSAGE));
     }
-    if let Some(NotYet { at_it, before }) = plan.not_yet {
+    if let Some(not_yet) = &plan.not_yet {
         let open = match plan.opportunistic.occasion {
             Some(_) => "no window is needed",
             None => "the window is open",
         };
-        let message = format!(
-            "{open}; {at_it} servers are being updated and {before} come before this one (`maxConcurrentUpdates`)"
+        return (
+            false,
+            "WaitingForTurn",
+            cut(&format!("{open}; {}", turn_in_words(not_yet, checked)), LONGEST_MESSAGE),
         );
-        return (false, "WaitingForTurn", message);
     }
     let next = match opens {
         Some(opens) => match plan.alone.early().and_then(Early::own) {

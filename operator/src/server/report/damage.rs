@@ -4,6 +4,7 @@ use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::damage::DamageTold;
 
+use super::backup::unreadable;
 use super::conditions::in_its_place;
 use super::status::for_people;
 use super::{LONGEST_MESSAGE, Report};
@@ -51,6 +52,7 @@ fn in_words(server: &CheckedServer, report: &Report<'_>) -> Option<String> {
             format!("The newest copy from before that line is of {of}; the damage may be older than the line. {place}")
         }
         None if server.backup.is_none() => "This server takes no copies (`spec.backup`)".to_owned(),
+        None if unreadable(report).is_some() => "Which copies there are is not known now, see `BackupReady`".to_owned(),
         None => "No copy of the worlds from before is known".to_owned(),
     };
     let text = format!(

@@ -85,6 +85,7 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
         | Step::Restart { .. }
         | Step::EndRestart
         | Step::EndDrain
+        | Step::CallOff { .. }
         | Step::Settled
         | Step::Wait(_) => {
             let words =

@@ -4,7 +4,7 @@ use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 use scheduler::rollout::Step;
-use scheduler::seen::Act;
+use scheduler::seen::{Act, Players};
 
 use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses};
 use super::cost::{Cost, behind};
@@ -127,16 +127,22 @@ fn refused_by_agent(report: &Report<'_>) -> Option<Note> {
     agent_refuses(report).map(|(_, words)| warning(AGENT_REFUSES, words.to_owned()))
 }
 
-/// Somebody joined while an empty server counted down.
+/// Somebody joined while an empty server counted down, or what players counted down to does not come any more.
 fn called_off(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let was_counting = before.conditions.iter().any(|it| it.type_ == "Updating" && it.reason == COUNTDOWN_WHILE_EMPTY);
     let plan = report.plan;
     let is_called_off = was_counting && plan.is_update() && !is_open(plan.gate);
-    is_called_off.then(|| {
-        let at = report.now;
-        let why = "somebody joined, or nobody could say who is on";
-        normal("UpdateCalledOff", format!("called off in its countdown at {at}: {why}. Nothing was changed"))
-    })
+    let why = if is_called_off {
+        "somebody joined, or nobody could say who is on"
+    } else if *report.done == Done::CalledOff {
+        "what players were told of does not come now"
+    } else {
+        return None;
+    };
+    let is_restart = matches!(report.step, Step::CallOff { act: Act::Restart { .. }, .. });
+    let reason = if is_restart { "RestartCalledOff" } else { "UpdateCalledOff" };
+    let at = report.now;
+    Some(normal(reason, format!("called off in its countdown at {at}: {why}. Nothing was changed")))
 }
 
 /// Both ends of a stay at an earlier set.
@@ -202,12 +208,12 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
             let what = if is_drain { "the server may be evicted" } else { "restart" };
             normal(
                 "PlayersWarned",
-                match report.seen.report.as_ref().map(|agent| agent.players) {
+                match report.plan.seen.players {
                     _ if *is_cut_short => format!("the last player has left: {what} in {left}"),
-                    Some(protocol::Players::Some { count: 1 }) => format!("1 player warned: {what} in {left}"),
-                    Some(protocol::Players::Some { count }) => format!("{count} players warned: {what} in {left}"),
-                    Some(protocol::Players::Nobody) => format!("nobody is on: {what} in {left}"),
-                    Some(protocol::Players::Unknown { .. }) | None => {
+                    Players::Some(1) => format!("1 player warned: {what} in {left}"),
+                    Players::Some(count) => format!("{count} players warned: {what} in {left}"),
+                    Players::Nobody => format!("nobody is on: {what} in {left}"),
+                    Players::Unknown { .. } | Players::Hidden => {
                         format!("{what} in {left}; nobody could be counted")
                     }
                 },
@@ -257,6 +263,8 @@ fn of_step(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerSt
         // The report on drains has the words.
         Done::DrainBegun
         | Done::DrainEnded
+        // Told where what was under way before is known.
+        | Done::CalledOff
         | Done::StagingAsked
         | Done::TemplateWritten
         | Done::Restored

@@ -11,12 +11,13 @@ use scheduler::rollout::{Step, WaitingOn};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
 use super::blocked::UPDATE_BLOCKED;
+use super::conditions::refusal;
 use super::cost::behind;
 use super::damage::WORLD_DAMAGED;
 use super::failure::why_it_failed;
 use super::notes::downtime;
 use super::status::{for_people, rollout_facts};
-use super::{Report, in_words, is_open};
+use super::{Report, is_open};
 use crate::chain::cut;
 use crate::notify::{Channel, Trouble};
 use crate::requeue::Outcome;
@@ -38,6 +39,8 @@ const MOST: usize = 10;
 const LONGEST: usize = 512;
 /// The longest of its short ones.
 const SHORT: usize = 64;
+/// Where the words of a plan are not known any more.
+const WHAT_WAS_PLANNED: &str = "what was planned";
 
 /// What is known of a server, for the notices.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +58,8 @@ pub(super) struct Situation {
     pub(super) unproven: Option<String>,
     /// A set that failed does not go back by itself.
     pub(super) is_stuck: bool,
+    /// Since when a set has failed, or was gone back from, and why it does not go on from there by itself.
+    pub(super) left_to_a_person: Option<(Timestamp, String)>,
     /// Since when nothing newer is possible, and what holds.
     pub(super) blocked: Option<(Timestamp, String)>,
     /// Since when a copy that should be there is not, and why.
@@ -99,10 +104,12 @@ impl Situation {
         });
         let of = |of: &str, holds: &str| status.conditions.iter().find(|it| it.type_ == of && it.status == holds);
         let blocked = of(UPDATE_BLOCKED, "True");
+        let what_blocks = status.update_blocked.as_ref().and_then(|blocked| blocked.reason.clone());
         let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
         Self {
             planned,
-            blocked: blocked.map(|it| (it.last_transition_time.0, in_words(&plan.explanation))),
+            // By what was known last, if nobody can say now.
+            blocked: blocked.map(|it| it.last_transition_time.0).zip(what_blocks),
             no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
             // That it is stopped is told for itself: it may have been in the loop for long.
             crashes: of(CRASH_LOOP, "True")
@@ -121,6 +128,7 @@ impl Situation {
                 report.step,
                 Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
             ),
+            left_to_a_person: left_to_a_person(report, before),
             ..end
         }
     }
@@ -158,6 +166,8 @@ pub(super) fn next_notices(
     let mut notices = still_worth(before, channels, now);
     notices
         .extend(ended(situation, now).map(|notice| Notice { pending: who_wants(channels, notice.occasion), ..notice }));
+    let left = left_notice(&notices, channels, situation, now);
+    notices.extend(left);
     if let Some(planned) = &situation.planned {
         let news = plan_notice(&notices, channels, planned, now);
         if news.is_some() {
@@ -205,11 +215,43 @@ fn still_worth(before: &[Notice], channels: &[Channel], now: Timestamp) -> Vec<N
     kept.collect()
 }
 
+/// Since when the last update has failed, or was taken back, and why that is as far as it gets without a person.
+fn left_to_a_person(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
+    let last = before.last_update.as_ref().filter(|last| !last.successful)?;
+    let Step::Wait(waiting) = report.step else { return None };
+    let why = if waiting == WaitingOn::NoBackup || waiting == WaitingOn::UndoWouldLose {
+        last.message.clone()
+    } else if !last.going_back {
+        // What ran before has been up since: what keeps it down now is no update's fault.
+        return None;
+    } else if waiting == WaitingOn::WorldRefused {
+        let why = refusal(report).unwrap_or_else(|| "see the log of container `prepare`".to_owned());
+        format!("the server is down, because what ran before does not open the worlds: {why}")
+    } else if waiting == WaitingOn::ServerDown {
+        "the server is down, because what ran before does not come up: see the log of container `papermc`".to_owned()
+    } else {
+        return None;
+    };
+    Some((last.applied_at, why))
+}
+
+/// What was begun ends with a person. Once for each time: not where that was told when the set failed, or has been since.
+fn left_notice(told: &[Notice], channels: &[Channel], situation: &Situation, now: Timestamp) -> Option<Notice> {
+    let (since, why) = situation.left_to_a_person.as_ref()?;
+    let is_known = told.iter().any(|notice| notice.occasion == Occasion::Failed && notice.at >= *since);
+    let what = situation.was_planned.as_deref().unwrap_or(WHAT_WAS_PLANNED);
+    (!is_known).then(|| Notice {
+        pending: who_wants(channels, Occasion::Failed),
+        why: Some(cut(why, LONGEST)),
+        ..notice(Occasion::Failed, since.as_second().to_string(), what, now, now + WORTH_TELLING)
+    })
+}
+
 /// An update that has come to its end, good or bad, since the last status.
 fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> {
     let Situation { rollout_before, rollout, was_planned, down, problem, unproven, is_stuck, .. } = situation;
     let both = rollout_before.as_ref().zip(rollout.as_ref());
-    let what = was_planned.clone().unwrap_or_else(|| "what was planned".to_owned());
+    let what = was_planned.as_deref().unwrap_or(WHAT_WAS_PLANNED);
     let settled = both.and_then(|(before, now)| match (&before.settled, &now.settled) {
         (Some(old), Some(new)) if old != new => Some(new.clone()),
         // A first start is no update.
@@ -219,13 +261,13 @@ fn ended(situation: &Situation, now: Timestamp) -> impl Iterator<Item = Notice> 
     let why = problem.as_deref().map_or_else(|| "see `status.lastUpdate`".to_owned(), |problem| cut(problem, LONGEST));
     let failed = situation.newly_failed().map(|revision| Notice {
         why: Some(why),
-        ..notice(occasion, at_instant(revision, now), &what, now, now + WORTH_TELLING)
+        ..notice(occasion, at_instant(revision, now), what, now, now + WORTH_TELLING)
     });
     let down = down.map(|down| cut(&duration_in_words(down), SHORT));
     let done = settled.map(|revision| Notice {
         down,
         why: unproven.as_ref().map(|why| cut(why, LONGEST)),
-        ..notice(Occasion::Done, at_instant(&revision, now), &what, now, now + WORTH_TELLING)
+        ..notice(Occasion::Done, at_instant(&revision, now), what, now, now + WORTH_TELLING)
     });
     failed.into_iter().chain(done)
 }

@@ -1,21 +1,17 @@
 //! Pure. The status of a server.
 
-use crds::paper_mc_server::{
-    AvailableUpdate, LastHandled, LastUpdate, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
-};
+use crds::paper_mc_server::{AvailableUpdate, LastHandled, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::explain::{Explanation, Unfollowed};
 use resolver::lock::{Lock, LockReason};
-use scheduler::protocol;
 use scheduler::rollout::{Step, WaitingOn};
 use scheduler::seen::{Facts, Verdict};
 
 use super::cost::{Cost, down_without_copy};
-use super::failure::why_it_failed;
-use super::notes::{downtime, interrupted, stopped_at};
+use super::notes::interrupted;
 use super::{Report, backup, blocked, held_back, images, is_open, last_stop, plugin_data};
 use crate::chain::cut;
 use crate::k8s::labels;
@@ -27,6 +23,11 @@ use crate::server::rollout::{Done, Proven};
 use crate::server::scope::Alone;
 use crate::server::strangers::{kept, strangers};
 use crate::server::undo::{Came, history, still_noted};
+
+mod last_update;
+
+use last_update::build_last_update;
+pub(super) use last_update::was_stopped_again;
 
 /// The whole status but its conditions.
 pub(super) fn build_status(
@@ -82,9 +83,7 @@ pub(super) fn build_status(
         next_restart: next_restart
             .map(|at| if at <= report.now { "now".to_owned() } else { for_people(at, &checked.zone, report.now) }),
         next_restart_at: next_restart,
-        held_by: Some(plan.explanation.held_by().join(", "))
-            .filter(|names| !names.is_empty())
-            .map(|names| cut(&names, 1_024)),
+        held_by: blocked::held_by(plan, before),
         plugins: plugin_states(settled, lock, unfollowed(&plan.explanation)),
         unmanaged: agent.map_or_else(|| before.unmanaged.clone(), |agent| kept(strangers(agent), &server.spec)),
         available_update: update.then(|| AvailableUpdate {
@@ -99,8 +98,8 @@ pub(super) fn build_status(
             staged: plan.seen.staged,
             image_problem: images::problem(report),
         }),
-        update_blocked: blocked::build_status(report.plan),
-        last_update: last_update(report, before),
+        update_blocked: blocked::build_status(plan, before),
+        last_update: build_last_update(report, before),
         history: history(
             &before.history,
             report.seen.settled_lock.as_deref(),
@@ -274,86 +273,6 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[Unfollowed])
 
 fn runs(running: Option<&Lock>, name: &str) -> bool {
     running.is_some_and(|running| running.plugins.iter().any(|plugin| plugin.name == name))
-}
-
-fn last_update(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
-    let version = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
-    let agent = report.seen.report.as_deref();
-    match report.done {
-        // What failed, and why, is still to be read in the morning.
-        Done::Closed(Proven::Before) => before.last_update.clone().map(|last| {
-            let down_seconds = if last.going_back { down_in_all(&last, agent) } else { last.down_seconds };
-            LastUpdate { down_seconds, going_back: false, ..last }
-        }),
-        Done::Closed(Proven::Update) => Some(LastUpdate {
-            applied_at: report.now,
-            previous_version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)),
-            version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
-            successful: true,
-            unproven: report.plan.proof.unproven().is_some(),
-            going_back: false,
-            message: applied(report, before),
-            down_seconds: downtime(agent).and_then(seconds),
-            players: interrupted(agent),
-        }),
-        Done::RolledBack { .. } => Some(LastUpdate {
-            applied_at: report.now,
-            previous_version: report.seen.pod_lock.as_ref().map(|record| version(&record.lock)),
-            version: report.seen.settled_lock.as_ref().map(|record| version(&record.lock)).unwrap_or_default(),
-            successful: false,
-            unproven: false,
-            going_back: true,
-            message: cut(&why_it_failed(report), 1_024),
-            down_seconds: down_so_far(agent, report.now),
-            players: interrupted(agent),
-        }),
-        Done::Created
-        | Done::StagingAsked
-        | Done::Announced { .. }
-        | Done::ToldAgain { .. }
-        | Done::Saved { .. }
-        | Done::TemplateWritten
-        | Done::Committed { .. }
-        | Done::Restored
-        | Done::MarkedFailed
-        | Done::RestoreOrdered
-        | Done::DataOrdered
-        | Done::Closed(Proven::First)
-        // A restart is no update.
-        | Done::Restarting { .. }
-        | Done::Restarted
-        // Nor is a drain.
-        | Done::DrainBegun
-        | Done::DrainEnded
-        | Done::Nothing => before.last_update.clone(),
-    }
-}
-
-fn seconds(span: SignedDuration) -> Option<u32> {
-    u32::try_from(span.as_secs()).ok()
-}
-
-/// How long a server was down for a set that failed, when it is about to go back: until that set came up, or until now.
-fn down_so_far(agent: Option<&protocol::Report>, now: Timestamp) -> Option<u32> {
-    downtime(agent).or_else(|| Some(now.duration_since(stopped_at(agent)?))).and_then(seconds)
-}
-
-/// The same when what ran before is up again.
-fn down_in_all(last: &LastUpdate, agent: Option<&protocol::Report>) -> Option<u32> {
-    let before = last.down_seconds.filter(|_| was_stopped_again(last, agent));
-    Some(before.unwrap_or(0) + downtime(agent).and_then(seconds)?)
-}
-
-/// A set that failed and had come up was stopped for the way back, and that stop is the last one. One that never came up was not.
-pub(super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::Report>) -> bool {
-    stopped_at(agent).is_some_and(|stopped| last.applied_at < stopped)
-}
-
-/// What an update that was kept has brought, and in front of it what keeps it from being proven.
-fn applied(report: &Report<'_>, before: &PaperMCServerStatus) -> String {
-    let what = before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes));
-    let doubt = report.plan.proof.unproven().map(|problem| format!("not proven: {}; ", cut(problem, 512)));
-    cut(&format!("{}{what}", doubt.unwrap_or_default()), 1_024)
 }
 
 /// Whether what settled, and runs, has passed its proof now. It may have been kept without.

@@ -39,7 +39,7 @@ fn at(minutes: i64) -> Timestamp {
 }
 
 /// Paper 1.21.10 of this build.
-fn record(build: u32) -> Arc<LockRecord> {
+pub(super) fn record(build: u32) -> Arc<LockRecord> {
     let lock = json!({
         "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21,
         "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
@@ -86,7 +86,7 @@ impl Pass {
     }
 
     /// What the agent says beside what it says of a server at rest.
-    fn agent_says(&mut self, more: &Value) {
+    pub(super) fn agent_says(&mut self, more: &Value) {
         let agent = self.seen.report.as_deref().unwrap();
         let mut agent = serde_json::to_value(agent).unwrap();
         agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

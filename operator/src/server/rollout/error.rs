@@ -53,7 +53,8 @@ impl ActError {
     pub(crate) fn is_of_an_old_look(&self) -> bool {
         match self {
             // A write is refused only for the resourceVersion that it names.
-            Self::Write { source: kube::Error::Api(status), .. } => status.is_conflict(),
+            Self::Write { source: kube::Error::Api(status), .. }
+            | Self::Order { source: kube::Error::Api(status), .. } => status.is_conflict(),
             Self::Stale { .. } => true,
             Self::Write { .. }
             | Self::NoTemplate { .. }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
+use super::super::keeping::Keeping;
 use super::super::shared::Shared;
 use super::super::{Chain, clock, copies};
 use super::halt::Halt;
@@ -18,6 +20,9 @@ use crate::backup::{Backup, Reading};
 use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
 use crate::staging::disk::{Disk, Unhindered};
 use crate::world::Worlds;
+
+/// How long after its countdown a stop may come: the world is saved in between.
+const STOPS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// A part of the work, on a thread that may wait for the disk.
 type Part<T> = JoinHandle<Result<T, String>>;
@@ -57,7 +62,13 @@ impl Job {
 
     async fn copy(&self) -> Result<Backup, String> {
         // While saving is on: a shelf that is full is no reason to switch it off.
-        let prepared = joined(self.part(take::prepare)).await;
+        let keeping = self.keeping();
+        let make_ready = self.part(move |order, shelf, disk| {
+            // A volume that is full of copies which nobody wants any more would have no room for another one, ever.
+            keeping.prune(shelf, None, disk);
+            take::prepare(order, shelf, disk)
+        });
+        let prepared = joined(make_ready).await;
         if let Some(why) = self.halt.why() {
             return Err(why);
         }
@@ -231,14 +242,30 @@ impl Job {
     }
 
     async fn prune(&self, id: &str) {
-        let settings = &self.shared.settings;
-        let Some(max_count) = settings.backup_max_count else { return };
-        let retention = copies::retention(max_count, settings.backup_max_age);
-        let (place, id) = (self.shelf.clone(), id.to_owned());
-        let pruned = tokio::task::spawn_blocking(move || copies::prune(&place, retention, &id));
-        if let Err(error) = pruned.await {
+        if self.server_goes() {
+            // One of these copies may be put back before it starts again, and that is ordered when nobody reads it here any more. What is too
+            // many goes before the next copy is taken.
+            return;
+        }
+        let (keeping, place, id) = (self.keeping(), self.shelf.clone(), id.to_owned());
+        let prune = move || keeping.prune(&place, Some(&id), &mut Disk::new(Unhindered));
+        if let Err(error) = tokio::task::spawn_blocking(prune).await {
             warn!("{error}");
         }
+    }
+
+    fn keeping(&self) -> Keeping {
+        Keeping::of_sidecar(&self.shared.settings, &self.shared.volume)
+    }
+
+    /// The process of which the copy is will stop, stops, or is gone.
+    fn server_goes(&self) -> bool {
+        // A stop that is under way holds its turn until `stop` was sent.
+        let turn = self.shared.stop_turn.try_lock();
+        let state = self.shared.state();
+        let since = clock::now() - STOPS_WITHIN;
+        let is_announced = state.announced.as_ref().is_some_and(|announced| since < announced.ends);
+        turn.is_err() || is_announced || state.witness.is_stopping() || state.life != self.life
     }
 }
 

@@ -286,4 +286,5 @@ fn the_lists_hashes_are_those_that_other_tools_compute() {
 }
 
 mod faults;
+mod full;
 mod live;

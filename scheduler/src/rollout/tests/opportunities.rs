@@ -67,13 +67,14 @@ fn who_joins_calls_it_off_whatever_was_done_by_then_and_it_begins_anew_when_they
         ..empty().facts
     };
     let back = Step::Restore { revision: OLD, door: Door::Closed };
-    for (set, called_off) in [(SET, waits()), (Set { template: NEW, update: NEW, ..SET }, back), (COMMITTED, back)] {
+    let told_so = call_off(act, at(LONG + 2));
+    for (set, called_off) in [(SET, told_so), (Set { template: NEW, update: NEW, ..SET }, back), (COMMITTED, back)] {
         for players in [Players::Some(1), Players::Unknown { since: at(LONG) }] {
             let joined = Seen { set: Some(set), players, empty_since: None, facts: told.clone(), ..empty() };
             assert_eq!(step(&BUILD, &joined, LONG + 2), called_off, "{set:?}, {players:?}");
         }
     }
-    let again = Seen { empty_since: Some(at(LONG + 3)), facts: told, ..empty() };
+    let again = Seen { empty_since: Some(at(LONG + 3)), ..empty() };
     assert_eq!(step(&BUILD, &again, LONG + 12), waits());
     assert!(matches!(step(&BUILD, &again, LONG + 13), Step::Announce { act, .. } if act == update(LONG + 13)));
 }

@@ -147,7 +147,10 @@ fn a_countdown_that_cannot_end_in_time_is_not_begun_and_what_is_too_late_is_left
     seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(until - 2) });
     seen.facts.saved = Some(Saved { act: ACT, pod: POD, at: at(until - 2), confirmed: true });
     assert!(matches!(answer(&seen, at(until) - LATEST_START), Step::Restart { .. }));
-    assert_eq!(answer(&seen, at(until - 1) + SignedDuration::from_secs(1)), Step::Settled);
+    let late = at(until - 1) + SignedDuration::from_secs(1);
+    assert_eq!(answer(&seen, late), call_off(ACT, late), "players are told that it does not come");
+    seen.facts = lobby().facts;
+    assert_eq!(answer(&seen, late), Step::Settled);
 }
 
 #[test]

@@ -255,6 +255,10 @@ impl Moves<'_> {
                 let of_another = |f: &F| f.act != For::Drain;
                 (w.draining, w.announced, w.saved) = (None, w.announced.filter(of_another), w.saved.filter(of_another));
             }
+            Deed::CallOff { act, about } => {
+                let of_another = |f: &F| (f.act, f.about) != (act, about);
+                (w.announced, w.saved) = (w.announced.filter(of_another), w.saved.filter(of_another));
+            }
         }
         w
     }

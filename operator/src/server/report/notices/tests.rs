@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::server::report::tests::Pass;
+use crate::server::rollout::{Done, Proven};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -176,6 +177,64 @@ fn a_set_that_fails_is_told_as_taken_back_or_as_a_decision_for_a_person() {
     // The list of ten pushes the oldest out: nothing has failed.
     let pushed = between(("a", &["x", "b"]), ("a", &["b"]));
     assert_eq!(pending(&next_notices(&[], &team(), &pushed, now())), []);
+}
+
+#[test]
+fn a_way_back_that_ends_with_a_person_is_told_once_to_those_who_heard_that_it_was_begun() {
+    let left = |since| Situation {
+        left_to_a_person: Some((since, "what ran before does not come up".to_owned())),
+        ..between(("a", &["x", "b"]), ("a", &["x", "b"]))
+    };
+    let failed = between(("a", &["x"]), ("a", &["x", "b"]));
+    let heard = told(next_notices(&[], &team(), &failed, now()));
+    let since = now() + minutes(5);
+    let first = next_notices(&heard, &team(), &left(since), now() + minutes(20));
+    assert_eq!(pending(&first), to_team(&[Occasion::Failed]));
+    let notice = first.iter().find(|it| it.occasion == Occasion::Failed).unwrap();
+    assert_eq!(notice.why.as_deref(), Some("what ran before does not come up"));
+    assert_eq!(notice.what, "ViaVersion 5.6.0 -> 5.7.1");
+    let later = next_notices(&told(first), &team(), &left(since), now() + hours(48));
+    assert_eq!(pending(&later), [], "it comes and goes with each start of its process");
+    let anew = next_notices(&later, &team(), &left(now() + hours(72)), now() + hours(73));
+    assert_eq!(pending(&anew), to_team(&[Occasion::Failed]), "another update");
+    // Who was told when it failed that a person has to decide is not told so once more.
+    let left_to_a_person = left(now() - minutes(1)).left_to_a_person;
+    let left_at_once = Situation { is_stuck: true, left_to_a_person, ..failed };
+    let first = next_notices(&[], &team(), &left_at_once, now());
+    assert_eq!((pending(&first), first.len()), (to_team(&[Occasion::Failed]), 1));
+    let later = next_notices(&told(first), &team(), &left(now() - minutes(1)), now() + minutes(1));
+    assert_eq!(pending(&later), []);
+}
+
+#[test]
+fn a_server_that_is_down_is_an_updates_fault_only_on_the_way_back_from_it() {
+    let down = Step::Wait(WaitingOn::ServerDown);
+    let left = |pass: &Pass| Situation::of_a_trial(&pass.report(), &pass.before).left_to_a_person;
+    let mut pass = Pass::new();
+    pass.step = down;
+    assert_eq!(left(&pass), None, "nothing was updated");
+    pass.done = Done::RolledBack { unasked: false };
+    let mut pass = pass.next();
+    let since = pass.report().now;
+    for (step, why) in [(down, "does not come up"), (Step::Wait(WaitingOn::WorldRefused), "does not open the worlds")] {
+        pass.step = step;
+        let (at, told) = left(&pass).unwrap();
+        assert!(at == since && told.starts_with("the server is down") && told.contains(why), "{told}");
+    }
+    pass.step = Step::Wait(WaitingOn::Start { until: since + minutes(9) });
+    assert_eq!(left(&pass), None, "it may come up");
+    pass.done = Done::Closed(Proven::Before);
+    let mut pass = pass.next();
+    pass.step = down;
+    assert_eq!(left(&pass), None, "it was up");
+
+    // What was to be undone, and cannot be: the channels heard that it is, before somebody joined or the copies could not be read.
+    pass.done = Done::MarkedFailed;
+    let mut pass = pass.next();
+    for waiting in [WaitingOn::NoBackup, WaitingOn::UndoWouldLose] {
+        pass.step = Step::Wait(waiting);
+        assert!(left(&pass).is_some_and(|(at, why)| at == since && !why.is_empty()), "{waiting:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! Pure. What an update waits for that may not begin yet: its turn, or players.
+
+use jiff::Timestamp;
+use scheduler::gate::Gate;
+use scheduler::rollout::LATEST_START;
+
+use super::Report;
+use crate::server::check::CheckedServer;
+use crate::turns::NotYet;
+
+/// So many of those that come before are named.
+const NAMED_BEFORE: usize = 5;
+
+/// Who plays is waited for until the deadline, if the window lasts for as long.
+pub(super) fn players_in_words(until: Timestamp, report: &Report<'_>) -> String {
+    let needs = until + report.plan.goal.notice + LATEST_START;
+    match report.plan.gate {
+        Gate::Open { until: shuts, .. } | Gate::Ending { until: shuts, .. }
+            if shuts < needs && report.plan.is_update() =>
+        {
+            format!(
+                "somebody is on, and players are waited for until {until} at most (`players.deadline`), but the window ends at {shuts}: while \
+                 anybody plays nothing comes in it. Make the deadline shorter or the window longer"
+            )
+        }
+        Gate::Open { .. } | Gate::Ending { .. } | Gate::Shut { .. } => {
+            format!("somebody is on; waiting until {until} at most")
+        }
+    }
+}
+
+/// Who is at it, and who comes before. Of other namespaces only how many do: who runs what there is nobody's business here.
+pub(super) fn turn_in_words(NotYet { at_it, on_its_node, before }: &NotYet, checked: &CheckedServer) -> String {
+    let servers = |count: usize| if count == 1 { "1 server is".to_owned() } else { format!("{count} servers are") };
+    let at_it = match on_its_node {
+        Some(here) => format!("{} being updated on its node (`maxConcurrentUpdatesPerNode`)", servers(*here)),
+        None => format!("{} being updated (`maxConcurrentUpdates`)", servers(*at_it)),
+    };
+    let ours = before.iter().filter(|(namespace, _)| *namespace == checked.namespace).map(|(_, name)| name.as_str());
+    let named: Vec<_> = ours.take(NAMED_BEFORE).collect();
+    match (before.len(), &named[..]) {
+        (0, _) => format!("{at_it}; this one is next"),
+        (count, []) => format!("{at_it}; {count} of other namespaces come before this one"),
+        (count, named) => format!("{at_it}; {count} come before this one, of this namespace {}", named.join(", ")),
+    }
+}

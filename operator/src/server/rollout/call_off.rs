@@ -1,0 +1,49 @@
+//! Edge (writes). Players who were told of a stop that does not come are told so, and the record goes.
+
+use scheduler::protocol::CallOff;
+use scheduler::seen::{Act, Announced, Facts};
+
+use super::{ActError, Hand};
+use crate::chain::Chain;
+
+/// What players read whose server may not go after all.
+const STAYS: &str = "The move is called off: the server stays where it is.";
+/// And those whose server is not restarted after all.
+const GOES_ON: &str = "The restart is called off: the server goes on.";
+
+impl Hand<'_> {
+    /// The node of the server is not emptied any more.
+    pub(super) async fn end_drain(&self) -> Result<(), ActError> {
+        let of_it = |act: Act| matches!(act, Act::Drain { .. });
+        self.tell(of_it, STAYS).await;
+        self.write("record the end of the drain on", &Facts { draining: None, ..self.without(of_it) }, Vec::new()).await
+    }
+
+    /// What they count down to does not come.
+    pub(super) async fn call_off(&self, act: Act) -> Result<(), ActError> {
+        let of_it = |of: Act| of == act;
+        self.tell(of_it, GOES_ON).await;
+        self.write("record the end of the countdown on", &self.without(of_it), Vec::new()).await
+    }
+
+    /// An agent that cannot be asked keeps nobody from ending it.
+    async fn tell(&self, of_it: impl Fn(Act) -> bool, by_default: &str) {
+        let told = self.seen.facts.announced.filter(|told: &Announced| of_it(told.act));
+        let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) else { return };
+        let text = self.server.texts.called_off.as_deref().unwrap_or(by_default);
+        let call_off = CallOff { act: told.act.to_string(), text: text.to_owned() };
+        if let Err(error) = agent.call_off(&call_off).await {
+            tracing::info!(error = %Chain(&error), "players were not told that it is called off");
+        }
+    }
+
+    /// What is remembered, without what was said and saved for it.
+    fn without(&self, of_it: impl Fn(Act) -> bool) -> Facts {
+        let facts = self.seen.facts.clone();
+        Facts {
+            announced: facts.announced.filter(|told| !of_it(told.act)),
+            saved: facts.saved.filter(|saved| !of_it(saved.act)),
+            ..facts
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Edge (writes). The worlds as they were left, and copies of them: what a start finds has to be all of the one, or all of the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use scheduler::agent::clock::now as real_now;
+use scheduler::backup::shelf::Shelf;
+use scheduler::backup::take::{Order, take};
+use scheduler::backup::{Backup, Reading};
+use scheduler::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
+use scheduler::staging::Volume;
+use scheduler::staging::disk::{Disk, Unhindered};
+use scheduler::world::Worlds;
+use serde_json::Value;
+use walkdir::WalkDir;
+
+use super::person::ASKED_FOR;
+use super::pod::Phase;
+use super::rules::NOTICE;
+use super::world::World;
+use crate::clock::now;
+
+/// All files of the worlds, by their paths below the server's directory.
+type Tree = BTreeMap<PathBuf, Vec<u8>>;
+
+/// What the walk knows of worlds and copies.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    /// As the last process left them.
+    left: Tree,
+    /// What each copy has to hold.
+    held: BTreeMap<String, Tree>,
+    /// Requests that copies of the running server were taken for.
+    served: BTreeSet<String>,
+    /// What a person wants put in place, whatever it costs.
+    asked: Option<Asked>,
+}
+
+/// A person asks for a copy to be put in place.
+#[derive(Debug)]
+struct Asked {
+    /// As it is written.
+    value: String,
+    copy: String,
+    at: Timestamp,
+    /// So many starts found it in place of what was left.
+    came: u32,
+    /// A start found it, and it is what was left too.
+    is_no_other: bool,
+}
+
+impl World {
+    /// Where the copies of this server lie. None: it takes none.
+    pub(super) fn shelf(&self) -> Option<PathBuf> {
+        let below = self.objects.get(&Self::key_of_pod()).ok().and_then(backups_of)?;
+        Some(self.disks.copies().join(below))
+    }
+
+    /// Good copies, oldest first.
+    fn good_copies(&self) -> Vec<Backup> {
+        let listed = self.shelf().map(|shelf| Shelf::new(shelf).list().expect("copies can be listed"));
+        listed.into_iter().flatten().filter_map(|copy| copy.state.ok()).collect()
+    }
+
+    /// The process is gone, and with it whoever writes to the worlds.
+    pub(super) fn note_left(&mut self) {
+        self.copies.left = tree(&self.disks.data());
+    }
+
+    /// The init container has ended: what it has copied is what the last process left.
+    pub(super) fn note_cold_copies(&mut self) {
+        for Backup { id, .. } in self.good_copies() {
+            let left = &self.copies.left;
+            self.copies.held.entry(id).or_insert_with(|| left.clone());
+        }
+    }
+
+    /// The agent copies the worlds of the running server. None: not now.
+    pub(super) fn copy_running(&mut self, asked: &HotCopy) -> Option<HotCopySeen> {
+        let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up && !pod.hangs());
+        let is_new = !self.copies.served.contains(&asked.request);
+        self.must(is_new, "a copy of the running server is asked for again");
+        let place = self.shelf().filter(|_| is_up)?;
+        self.save_world();
+        let data = self.disks.data();
+        let manifest = Volume::new(&data).manifest().expect("a manifest");
+        let order = Order {
+            data: &data,
+            worlds: &Worlds::read(&data).expect("the worlds are readable"),
+            reading: Reading::Live,
+            contents: asked.contents,
+            trigger: asked.trigger,
+            lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
+            before: None,
+            request: Some(&asked.request),
+            after_damage: false,
+        };
+        let Backup { id, .. } =
+            take(&order, &Shelf::new(place), &mut Disk::new(Unhindered), real_now).expect("a copy of a few files");
+        self.tell(format!("a copy of the running server is taken: {id}"));
+        self.copies.held.insert(id.clone(), tree(&data));
+        self.copies.served.insert(asked.request.clone());
+        Some(HotCopySeen { request: asked.request.clone(), at: now(), outcome: HotCopyOutcome::Taken { id } })
+    }
+
+    /// A person asks for one of the copies. None: there is none, or they have asked for it before, which counts once.
+    pub(super) fn choose_copy(&mut self) -> Option<String> {
+        let all = self.good_copies();
+        let Backup { id: copy, .. } = all.get(self.dice.below(all.len().max(1)))?.clone();
+        let value = format!("{copy};overwrite");
+        if self.copies.asked.as_ref().is_some_and(|asked| asked.value == value) {
+            return None;
+        }
+        self.copies.asked = Some(Asked { value: value.clone(), copy, at: now(), came: 0, is_no_other: false });
+        Some(value)
+    }
+
+    /// Whether a start has found the copy that a person wanted.
+    pub(super) fn is_put_in_place(&self) -> bool {
+        self.copies.asked.as_ref().is_some_and(|asked| asked.came > 0)
+    }
+
+    /// Whether a person wants a copy in place, has not got it yet, and may still get it.
+    pub(super) fn waits_for_copy(&self) -> bool {
+        self.copies.asked.as_ref().is_some_and(|asked| asked.came == 0 && now() < asked.at + ASKED_FOR + NOTICE)
+    }
+
+    /// A start finds the worlds as the last process left them, or those of one copy and nothing else. Answers whether a person wanted that copy.
+    pub(super) fn check_found(&mut self) -> bool {
+        let found = tree(&self.disks.data());
+        if found == self.copies.left {
+            let Copies { held, asked, .. } = &mut self.copies;
+            if let Some(asked) = asked {
+                asked.is_no_other |= held.get(&asked.copy) == Some(&found);
+            }
+            return false;
+        }
+        let of: Vec<String> =
+            self.copies.held.iter().filter(|(_, tree)| **tree == found).map(|(id, _)| id.clone()).collect();
+        self.tell(format!("the worlds are those of a copy: {}", of.join(", ")));
+        self.must(!of.is_empty(), "a start finds worlds that are neither as they were left nor as a copy holds them");
+        let Some(asked) = self.copies.asked.as_mut().filter(|asked| of.contains(&asked.copy)) else { return false };
+        asked.came += 1;
+        let is_once = asked.came == 1;
+        self.must(is_once, "a copy that a person asked for once is put in place again");
+        true
+    }
+
+    /// What a person asked for has got an answer, and a true one.
+    pub(super) fn judge_restore(&mut self) {
+        let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it");
+        let handled = server["status"]["lastHandled"]["restoreFrom"].clone();
+        let Some(Asked { value, copy, at, came, is_no_other }) = &self.copies.asked else { return };
+        let (came, is_no_other) = (*came > 0, *is_no_other);
+        let is_its_answer = handled["asked"] == value.as_str();
+        let result = handled["result"].as_str().filter(|_| is_its_answer).map(str::to_owned);
+        self.tell(format!("{copy} was asked for at {at}: {result:?} {}", handled["message"]));
+        match result.as_deref() {
+            Some("Restored") => {
+                self.must(came || is_no_other, "a copy is said to be in place that no start has found");
+            }
+            Some(_) => self.must(!came, "a copy is said not to be in place, and a start has found it"),
+            None => self.must(false, "a person who asked for a copy has no answer"),
+        }
+    }
+}
+
+/// Where the agent of a pod looks for copies, below their volume.
+fn backups_of(pod: &Value) -> Option<String> {
+    let containers = pod["spec"]["initContainers"].as_array()?;
+    let variables = containers.iter().flat_map(|container| container["env"].as_array().into_iter().flatten());
+    let mut backups = variables.filter(|variable| variable["name"] == "NIGHTSHIFT_BACKUPS");
+    let path = backups.next()?["value"].as_str()?;
+    path.trim_start_matches('/').split_once('/').map(|(_, below)| below.to_owned())
+}
+
+fn tree(data: &Path) -> Tree {
+    let files = WalkDir::new(data.join("world")).into_iter().filter_map(Result::ok);
+    let files = files.filter(|entry| entry.file_type().is_file() && entry.file_name() != "session.lock");
+    let read = |path: &Path| std::fs::read(path).expect("a file of the world");
+    files.map(|entry| (entry.path().strip_prefix(data).expect("it is below").to_owned(), read(entry.path()))).collect()
+}

@@ -1,0 +1,48 @@
+//! Edge (writes). A volume for copies that has room for three.
+
+use super::*;
+
+/// What compression makes no smaller is most of each copy.
+const COPY: usize = 300_000;
+/// Less than four copies with what else belongs to them.
+const ROOM: u64 = 1_050_000;
+
+/// A volume of [`ROOM`] bytes, beside those that must stay free on any.
+struct Small {
+    shelf: PathBuf,
+}
+
+impl Steps for Small {
+    fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn free_bytes(&self, _path: &Path) -> io::Result<u64> {
+        let used: usize = files_below(&self.shelf).values().map(Vec::len).sum();
+        Ok((SPARE + ROOM).saturating_sub(u64::try_from(used).unwrap()))
+    }
+}
+
+#[test]
+fn a_full_shelf_takes_no_copy_and_loses_none_and_has_room_again_when_fewer_are_wanted() {
+    let server = Server::new(&NEW_LAYOUT);
+    server.put("survival/dimensions/minecraft/overworld/region/r.1.0.mca", &noise(COPY));
+    let disk = || Disk::new(Small { shelf: server.shelf.root().to_owned() });
+    let take_at = |second| server.take_as(Contents::Worlds, Trigger::Scheduled, second, &mut disk());
+    let taken = [0, 60, 120].map(|second| take_at(second).unwrap().id);
+
+    let failed = take_at(180).unwrap_err();
+    let Error::Full { free, needed, there } = failed else { panic!("{failed:?}") };
+    assert!(free < needed && there == 3, "{free} bytes free of {needed}, beside {there} copies");
+    let told = failed.to_string();
+    let numbers =
+        format!("may need {needed} bytes and there are {free} free where copies are kept (copies there now: 3)");
+    assert!(told.contains(&numbers), "{told}");
+    assert!(told.contains("`spec.backup.storage.size`") && told.contains("`spec.backup.retention.maxCount`"), "{told}");
+    assert_eq!(server.good(), taken, "none goes for one that was not taken");
+
+    let retention = Retention { max_count: 2, max_age: None };
+    server.shelf.prune(retention, &[], Timestamp::MAX, &mut disk()).unwrap();
+    let fourth = take_at(240).unwrap().id;
+    assert_eq!(server.good(), [&taken[1..], &[fourth]].concat());
+}

@@ -1,0 +1,48 @@
+//! What players count down to, and does not come: they are told so, once.
+
+use super::*;
+
+const OPEN_SINCE: i64 = SUNDAY;
+
+fn told(ends: i64) -> Seen {
+    Seen { facts: Facts { announced: Some(announced(ends)), ..lobby().facts }, ..lobby() }
+}
+
+#[test]
+fn a_gate_that_shuts_in_a_countdown_ends_it_and_so_does_a_goal_that_is_taken_back() {
+    let now = at(OPEN_SINCE + 2);
+    let off = call_off(update(OPEN_SINCE), now);
+    // A blackout, `suspend`, an approval that is taken back: all of them shut the gate.
+    assert_eq!(next_step(&GOAL, &told(OPEN_SINCE + 5), shut(), now), off);
+    let as_before = Goal { revision: OLD, world: DataVersion(1), ..GOAL };
+    assert_eq!(next_step(&as_before, &told(OPEN_SINCE + 5), open(), now), off);
+    let mut held = told(OPEN_SINCE + 5);
+    held.facts.failed = vec![NEW];
+    assert_eq!(next_step(&GOAL, &held, open(), now), off);
+    held = told(OPEN_SINCE + 5);
+    held.world.floor = DataVersion(9);
+    assert_eq!(next_step(&GOAL, &held, open(), now), off);
+}
+
+#[test]
+fn one_that_has_run_out_is_called_off_too_and_one_of_long_ago_or_of_another_pod_is_not() {
+    let step = |seen: &Seen, minute| next_step(&GOAL, seen, shut(), at(minute));
+    let seen = told(OPEN_SINCE + 5);
+    assert_eq!(step(&seen, OPEN_SINCE + 6), call_off(update(OPEN_SINCE), at(OPEN_SINCE + 6)));
+    let waits = |step| matches!(step, Step::Wait(WaitingOn::Window { .. }));
+    assert!(waits(step(&seen, OPEN_SINCE + 60)), "whoever was told has forgotten it");
+    let mut other = told(OPEN_SINCE + 5);
+    other.facts.announced = Some(Announced { pod: PodUid(1), ..announced(OPEN_SINCE + 5) });
+    assert!(waits(step(&other, OPEN_SINCE + 2)), "that pod is gone");
+    assert!(waits(step(&lobby(), OPEN_SINCE + 2)), "nobody was told of anything");
+}
+
+#[test]
+fn a_stop_that_is_only_waited_for_is_not_called_off() {
+    let step = |seen: &Seen| next_step(&GOAL, seen, open(), at(OPEN_SINCE + 2));
+    let counts = Step::Wait(WaitingOn::Countdown { ends: at(OPEN_SINCE + 5) });
+    assert_eq!(step(&told(OPEN_SINCE + 5)), counts);
+    assert_eq!(step(&Seen { staged: false, ..told(OPEN_SINCE + 5) }), Step::Stage);
+    let pulled = Seen { images: Images::OnTheirWay, ..told(OPEN_SINCE + 5) };
+    assert_eq!(step(&pulled), Step::Wait(WaitingOn::Images));
+}

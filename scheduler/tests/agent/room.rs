@@ -1,0 +1,68 @@
+//! Edge (writes). A volume for copies that is full when init is to take one before an update.
+
+use std::fs;
+
+use scheduler::agent::clock;
+use scheduler::backup::Contents;
+use scheduler::backup::shelf::Shelf;
+use scheduler::protocol::FileSet;
+use scheduler::protocol::restore::AskedRestore;
+
+use crate::volume::{Init, copy_of, level_dat, serve, set};
+
+/// In bytes: no volume for copies has so much. Zeros that take no room on the server's own.
+const TOO_MUCH: u64 = 1 << 43;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_many_goes_before_init_asks_for_room_and_what_is_wanted_stays_while_there_is_none() {
+    let web = tempfile::tempdir().unwrap();
+    let url = serve(web.path()).await;
+    let (old, server, demo) = set(&url, 'a');
+    fs::write(web.path().join("paper.jar"), &server).unwrap();
+    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    let copies = tempfile::tempdir().unwrap();
+    let mut init = Init::new(&old);
+    init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+    init.put("world/region/r.0.0.mca", b"chunks");
+    init.more = vec![
+        ("NIGHTSHIFT_BACKUPS", copies.path().join("lobby").display().to_string()),
+        ("NIGHTSHIFT_BACKUP_BEFORE", "OneWay".to_owned()),
+        ("NIGHTSHIFT_RESTORE_ORDER", copies.path().join("restore.json").display().to_string()),
+    ];
+    let run = |init: &Init| tokio::task::block_in_place(|| init.run());
+    let words = |init: &Init| fs::read_to_string(init.last_words.path()).unwrap();
+    assert!(run(&init).success(), "{}", words(&init));
+    let shelf = Shelf::new(copies.path().join("lobby"));
+    let names = || shelf.list().unwrap().into_iter().map(|copy| copy.id).collect::<Vec<_>>();
+    let taken: Vec<String> = (0..4).map(|_| copy_of(&init, &shelf, Contents::Everything).id).collect();
+
+    let order = AskedRestore {
+        request: "asked-1".into(),
+        to: old.lock,
+        copy: taken[0].clone(),
+        overwrite: true,
+        everything: false,
+        not_after: clock::now() + jiff::SignedDuration::from_hours(1),
+    };
+    fs::write(copies.path().join("restore-from.json"), serde_json::to_vec(&order).unwrap()).unwrap();
+    let (other, ..) = set(&url, 'b');
+    let newer = FileSet { minecraft: "1.21.11".into(), data_version: Some(4671), ..other };
+    fs::write(init.files.path(), serde_json::to_vec(&newer).unwrap()).unwrap();
+    let large = init.data.path().join("world/region/r.1.0.mca");
+    fs::File::create(&large).unwrap().set_len(TOO_MUCH).unwrap();
+    assert_eq!(run(&init).code(), Some(3), "ten are wanted by default");
+    assert!(words(&init).contains("(copies there now: 4)"), "{}", words(&init));
+    assert_eq!(names(), taken);
+
+    init.more.push(("NIGHTSHIFT_BACKUP_MAX_COUNT", "1".to_owned()));
+    assert_eq!(run(&init).code(), Some(3));
+    assert!(words(&init).contains("(copies there now: 2)"), "{}", words(&init));
+    let left = [taken[0].clone(), taken[3].clone()];
+    assert_eq!(names(), left, "the newest, and the one that an order for another set waits for");
+
+    fs::remove_file(&large).unwrap();
+    assert!(run(&init).success(), "{}", words(&init));
+    let now = names();
+    let stays = left.iter().all(|id| now.contains(id));
+    assert!(stays && now.len() == 3, "the newest with settings stays beside one of the worlds alone: {now:?}");
+}
