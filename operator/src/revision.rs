@@ -9,11 +9,28 @@ use scheduler::seen::Revision;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::server::build::pod::{AGENT_CONTAINER, PREPARE_CONTAINER, SERVER_CONTAINER};
+
 /// The revision of a template as it stands in the API server.
 pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
     let mut value = serde_json::to_value(template).expect("a Kubernetes type serialises");
     prune(&mut value);
     Revision(u64::from_be_bytes(digest(&value)[..8].try_into().expect("sha256 has 32 bytes")))
+}
+
+/// What is left of a template without what comes with a version of ours: the containers of the agent, hooks and probes. A set that has failed is
+/// the same set with another agent beside it.
+pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
+    let mut template = template.clone();
+    if let Some(spec) = &mut template.spec {
+        let is_ours = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
+        spec.init_containers.iter_mut().for_each(|containers| containers.retain(|it| !is_ours(&it.name)));
+        for server in spec.containers.iter_mut().filter(|it| it.name == SERVER_CONTAINER) {
+            (server.lifecycle, server.liveness_probe, server.readiness_probe, server.startup_probe) =
+                (None, None, None, None);
+        }
+    }
+    revision_of(&template)
 }
 
 /// The template that a `ControllerRevision` of a StatefulSet keeps: `data.spec.template` without its patch marker.
@@ -111,6 +128,23 @@ mod tests {
     #[test]
     fn a_changed_memory_limit_is_another_revision() {
         assert_ne!(revision_of(&parsed(template("6Gi"))), revision_of(&parsed(template("8Gi"))));
+    }
+
+    #[test]
+    fn another_agent_beside_it_is_the_same_set_and_more_memory_or_another_lock_is_not() {
+        let with = |agent: &str, memory: &str, lock: &str| {
+            let mut template = template(memory);
+            template["metadata"]["annotations"] = json!({"nightshift.dev/lock-digest": lock});
+            template["spec"]["initContainers"] =
+                json!([{"name": "prepare", "image": agent}, {"name": "agent", "image": agent}]);
+            template["spec"]["containers"][0]["startupProbe"] = json!({"httpGet": {"path": agent, "port": 1}});
+            parsed(template)
+        };
+        let failed = with("nightshift:1", "6Gi", "a");
+        let [upgraded, more, newer] =
+            [with("nightshift:2", "6Gi", "a"), with("nightshift:2", "8Gi", "a"), with("nightshift:2", "6Gi", "b")];
+        assert!(revision_of(&failed) != revision_of(&upgraded) && set_of(&failed) == set_of(&upgraded));
+        assert!(set_of(&failed) != set_of(&more) && set_of(&failed) != set_of(&newer));
     }
 
     #[test]

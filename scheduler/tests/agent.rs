@@ -7,6 +7,8 @@ mod asked_restore;
 mod copies;
 #[path = "agent/countdown.rs"]
 mod countdown;
+#[path = "agent/early_stop.rs"]
+mod early_stop;
 #[path = "agent/ends.rs"]
 mod ends;
 #[path = "agent/hot_copy.rs"]

@@ -44,6 +44,9 @@ use crate::k8s::labels;
 use crate::memory::Rendered;
 use crate::nodes::Look;
 use crate::turns::NotYet;
+use failed::with_what_failed;
+
+mod failed;
 
 /// What runs, as far as a solve must know it.
 pub(crate) struct WhatRuns {
@@ -355,7 +358,7 @@ impl Plan {
             copy_asked: false,
             crash_loop: false,
             agent_memory: seen.agent_memory(),
-            facts: seen.facts.clone(),
+            facts: with_what_failed(seen, &rendered),
         };
         let before = seen.settled_lock.as_ref().map(|record| &record.lock);
         let changes = changes(before, &record.lock);

@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::k8s::labels;
 use crate::k8s::ssa::Writer;
 use crate::memory::Rendered;
-use crate::revision::{revision_of, template_of};
+use crate::revision::{revision_of, set_of, template_of};
 use crate::rush::Ahead;
 
 mod call_off;
@@ -192,7 +192,9 @@ impl Hand<'_> {
             }
             Step::MarkFailed { revision } => {
                 let mut facts = self.seen.facts.clone();
-                facts.mark_failed(revision);
+                // Kept nowhere: then only the very revision is known again.
+                let set = self.template(revision).await.ok().map(|template| set_of(&template));
+                facts.mark_failed(revision, set);
                 self.write("record the failure on", &facts, Vec::new()).await?;
                 Ok(Done::MarkedFailed)
             }

@@ -252,7 +252,7 @@ async fn rcon_answers_outside(shared: &Shared) -> bool {
     matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
 }
 
-/// All that a server without RCON says of its save.
+/// What a server that is stopped by SIGTERM says of its save.
 async fn log_says_saved(shared: &Shared) -> bool {
     let data = shared.settings.data.clone();
     let said = tokio::task::spawn_blocking(move || log::says_saved(&data)).await;
@@ -265,7 +265,8 @@ async fn log_says_saved(shared: &Shared) -> bool {
 async fn ended(shared: &Arc<Shared>, look: &Look) {
     // First: its next start, which may be under way, puts the log away.
     damage::read_to_the_end(shared).await;
-    let log_says_saved = !shared.settings.rcon_enabled && log_says_saved(shared).await;
+    let is_unsaved = shared.state().stop.as_ref().is_some_and(|stop| !stop.saved);
+    let log_says_saved = is_unsaved && log_says_saved(shared).await;
     let (record, is_asked) = {
         let mut state = shared.state();
         state.start = state.start.left();

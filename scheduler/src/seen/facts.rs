@@ -107,7 +107,8 @@ pub struct Facts {
     /// The last revision that passed its proof: what a lost server comes back as, and where a roll-back goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
-    /// Revisions that were tried here and did not make it, oldest first; see [`Facts::mark_failed`].
+    /// Revisions that were tried here and did not make it, oldest first, and what is left of each without what is ours; see
+    /// [`Facts::mark_failed`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Revision>,
     /// The last announcement.
@@ -148,12 +149,15 @@ impl Facts {
 
     /// How many failed revisions are remembered: more than anybody tries on one server between two that work, and small
     /// enough for an annotation. What is forgotten could be tried once more.
-    pub const FAILED_KEPT: usize = 10;
+    pub const FAILED_KEPT: usize = 20;
 
-    /// Remembers that a revision failed; the oldest one is forgotten when there are too many.
-    pub fn mark_failed(&mut self, revision: Revision) {
-        self.failed.retain(|known| *known != revision);
-        self.failed.push(revision);
+    /// Remembers that a revision failed; the oldest one is forgotten when there are too many. `set` names what is left of it without the parts
+    /// that come with a version of ours: another version is no reason to try the same set again.
+    pub fn mark_failed(&mut self, revision: Revision, set: Option<Revision>) {
+        for failed in set.into_iter().chain([revision]) {
+            self.failed.retain(|known| *known != failed);
+            self.failed.push(failed);
+        }
         let too_many = self.failed.len().saturating_sub(Self::FAILED_KEPT);
         self.failed.drain(..too_many);
     }

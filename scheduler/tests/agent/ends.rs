@@ -15,12 +15,12 @@ use crate::stand_in::{MINECRAFT, lock};
 use crate::volume::{Init, serve};
 
 /// A short `gracefulShutdown.timeout`: what the hook may take.
-const TIMEOUT: u64 = 15;
+pub(crate) const TIMEOUT: u64 = 15;
 /// A busy machine is not the hook's fault.
 const SLACK: Duration = Duration::from_secs(10);
 
 /// A pod whose init container has made the volume equal to a set, and that set.
-async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
+pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let (set, files) = lock('a', 129, "1.0", &url);
@@ -37,7 +37,7 @@ async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
 }
 
 /// The server's process, as the kubelet starts it.
-fn server(pod: &Pod, set: &FileSet) -> Handle {
+pub(crate) fn server(pod: &Pod, set: &FileSet) -> Handle {
     start(config(pod, set))
 }
 

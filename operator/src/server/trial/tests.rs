@@ -66,7 +66,7 @@ fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
 fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
     assert_eq!(step(&trial(), with(Verdict::Failed)), Step::MarkFailed { revision: FAILED });
     let mut seen = trial();
-    seen.facts.mark_failed(FAILED);
+    seen.facts.mark_failed(FAILED, None);
     let back = step(&seen, |plan| {
         with(Verdict::Failed)(plan);
         plan.seen.world.restore_ordered = true;

@@ -103,13 +103,16 @@ fn an_agent_that_counts_down_something_else_or_nothing_has_forgotten_what_was_an
 }
 
 #[test]
-fn the_last_ten_failures_are_remembered_each_once() {
+fn the_last_ten_failures_are_remembered_each_once_with_the_set_that_it_was() {
     let mut facts = Facts::default();
     for number in 1..=12 {
-        facts.mark_failed(Revision(number));
+        facts.mark_failed(Revision(number), Some(Revision(100 + number)));
     }
-    facts.mark_failed(Revision(5));
-    let expected: Vec<Revision> = [3, 4, 6, 7, 8, 9, 10, 11, 12, 5].map(Revision).to_vec();
+    facts.mark_failed(Revision(5), Some(Revision(105)));
+    let expected: Vec<Revision> = [3, 4, 6, 7, 8, 9, 10, 11, 12, 5]
+        .into_iter()
+        .flat_map(|number| [Revision(100 + number), Revision(number)])
+        .collect();
     assert_eq!(facts.failed, expected);
 }
 

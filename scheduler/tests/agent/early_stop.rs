@@ -1,0 +1,64 @@
+//! Edge (writes). Stops that come otherwise than players were told, or without RCON.
+
+use jiff::SignedDuration;
+use scheduler::agent::{clock, settings, stop};
+use scheduler::protocol::{Announce, Report, Server, in_the_chat};
+
+use crate::ends::{TIMEOUT, prepared, server};
+use crate::paper::Paper;
+use crate::pod::{Pod, free_address};
+
+async fn stop_by_the_hook(pod: &Pod) {
+    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    stop::run(&asked).await;
+}
+
+/// Whether players are warned by the hook, so long before (or after) the end of the countdown that they were told of.
+async fn is_warned(left: SignedDuration) -> bool {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.start(pod.settings()).await;
+    pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
+    let announce = Announce {
+        act: "update-1".into(),
+        ends: clock::now() + left,
+        text: "Restart in {in}".into(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: false,
+        in_languages: false,
+    };
+    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    stop_by_the_hook(&pod).await;
+    let commands = paper.commands();
+    assert!(commands.iter().any(|command| command.contains("save-all")), "{commands:?}");
+    commands.iter().any(|command| command.contains("This server stops in a moment."))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_promised_minutes_is_told_that_it_is_now_and_who_has_had_their_time_is_not_told_again() {
+    assert!(is_warned(SignedDuration::from_mins(4)).await, "somebody deletes the pod in the countdown");
+    assert!(!is_warned(SignedDuration::from_secs(3)).await, "it is about to end");
+    assert!(!is_warned(SignedDuration::from_secs(-60)).await, "it has just ended");
+    assert!(is_warned(SignedDuration::from_mins(-6)).await, "it ended long ago");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it_was_saved() {
+    let (mut pod, set) = prepared(true).await;
+    let deaf = server(&pod, &set);
+    // A firewall between the agent and the console.
+    pod.terminate.take().unwrap().send(()).unwrap();
+    (&mut pod.running).await.unwrap();
+    pod.start(settings::Sidecar { rcon_port: free_address().port(), stop_timeout: TIMEOUT, ..pod.settings() }).await;
+    pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
+    stop_by_the_hook(&pod).await;
+    deaf.terminate();
+    assert_eq!(deaf.wait().await, 143);
+    let is_told = |report: &Report| report.server == Server::Absent && report.last_stop.is_some();
+    let last_stop = pod.report_when("gone", is_told).await.last_stop.unwrap();
+    assert_eq!(last_stop.why, "stopped by SIGTERM, because RCON did not answer");
+    assert!(last_stop.saved, "{last_stop:?}");
+    assert_eq!(last_stop.players, Some(2));
+}
