@@ -33,7 +33,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use walk::{
-    Walked, walk, walk_asleep_before, walk_on_a_hanging_agent, walk_on_replaced, walk_suspended_in_a_countdown,
+    Walked, end_an_order, walk, walk_asleep_before, walk_on_a_hanging_agent, walk_on_replaced,
+    walk_suspended_in_a_countdown,
 };
 
 /// All walks together.
@@ -142,6 +143,12 @@ fn an_operator_that_was_replaced_changes_nothing_any_more_whatever_there_is_to_d
 fn an_agent_that_takes_requests_and_never_answers_keeps_no_update_waiting() {
     let Walked { broken, story, end, .. } = on_this_thread(walk_on_a_hanging_agent(address()));
     assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
+}
+
+#[test]
+fn an_order_to_restore_that_another_operator_has_given_meanwhile_is_not_ended_with_the_one_before() {
+    assert!(on_this_thread(end_an_order(true, address())));
+    assert!(!on_this_thread(end_an_order(false, address())));
 }
 
 #[test]

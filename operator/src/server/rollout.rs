@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, Preconditions};
+use kube::api::{Api, Patch};
 use scheduler::protocol::{FileSet, RestoreOrder, Save};
 use scheduler::rollout::{DECISION_COUNTS, Occasion, Step};
 use scheduler::seen::{
@@ -36,10 +36,12 @@ use crate::revision::{revision_of, set_of, template_of};
 use crate::rush::Ahead;
 
 mod call_off;
+pub(crate) mod end_order;
 mod error;
 mod save;
 mod words;
 
+use end_order::end_exactly;
 pub(crate) use error::ActError;
 
 /// What the goal is made of.
@@ -350,18 +352,9 @@ impl Hand<'_> {
     /// operator has given since is what a server waits for.
     async fn end_order(&self) -> Result<(), ActError> {
         let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
-        let name = orders_map_name(&self.server.name);
-        let failed = |intent, source| ActError::Order { intent, name: name.clone(), source };
-        let there = api.get_metadata_opt(&name).await.map_err(|source| failed("read", source))?;
-        let Some(there) = there else { return Ok(()) };
-        self.fresh("end an order", self.counts_until())?;
-        let exactly = Preconditions { uid: there.metadata.uid, resource_version: there.metadata.resource_version };
+        let is_fresh = || self.fresh("end an order", self.counts_until());
         self.ctx.metrics.api_writes.inc();
-        match api.delete(&name, &DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() }).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(source) => Err(failed("delete", source)),
-        }
+        end_exactly(&api, &orders_map_name(&self.server.name), is_fresh).await
     }
 
     async fn close(&self, settled: Revision) -> Result<Done, ActError> {

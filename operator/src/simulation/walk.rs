@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 use fixtures::dice::Dice;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::Api;
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::agent;
+use super::api::{NAMESPACE, client};
 use super::faults::{Fault, plan_faults};
+use super::objects::Key;
 use super::operator::{Operator, Pass};
 use super::person::Wish;
 use super::pod::step;
@@ -18,6 +23,7 @@ use super::shared::{Shared, Struck};
 use super::world::{Sleeps, World};
 use crate::clock::now;
 use crate::clock::simulated::{self, Simulated};
+use crate::server::rollout::end_order::end_exactly;
 
 /// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
 pub(super) const WINDOWS: i32 = 4;
@@ -130,6 +136,25 @@ pub(super) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
     walk.shared.world().write(Wish::Rest);
     walk.go_until(opens + EVERY / 2).await;
     walk.end()
+}
+
+/// An operator ends an order to restore, and another one gives the next in the moment between its look and its write, or does not. Whether
+/// there is an order then.
+pub(super) async fn end_an_order(given_meanwhile: bool, address: Ipv4Addr) -> bool {
+    let (walk, _, _clocks) = begin_undisturbed(0, address).await;
+    let api: Api<ConfigMap> = Api::namespaced(client(&walk.shared), NAMESPACE);
+    let (name, key) = ("lobby-orders", Key::new("configmaps", "lobby-orders"));
+    let map = json!({"metadata": {"name": name}, "data": {"restore.json": "1"}});
+    walk.shared.world().objects.create("configmaps", map, now()).expect("the first order");
+    let give = || {
+        if given_meanwhile {
+            walk.shared.world().objects.change(&key, now(), |map| map["data"]["restore.json"] = json!("2"));
+        }
+        Ok(())
+    };
+    let ended = end_exactly(&api, name, give).await;
+    assert_eq!(ended.is_err_and(|error| error.is_of_an_old_look()), given_meanwhile);
+    walk.shared.world().objects.get(&key).is_ok()
 }
 
 /// An operator goes on for hours after another one has taken the Lease and has spoken to the agent: its passes, and how often it has changed

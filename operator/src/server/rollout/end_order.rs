@@ -1,0 +1,23 @@
+//! Edge (writes). The order to put something back goes with what made it needed.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, Preconditions};
+
+use super::ActError;
+
+/// Deletes the orders as they stand there now, if the decision still counts then. One that another operator has given since stays.
+pub(crate) async fn end_exactly(
+    api: &Api<ConfigMap>,
+    name: &str,
+    is_fresh: impl Fn() -> Result<(), ActError>,
+) -> Result<(), ActError> {
+    let failed = |intent, source| ActError::Order { intent, name: name.to_owned(), source };
+    let Some(there) = api.get_metadata_opt(name).await.map_err(|source| failed("read", source))? else { return Ok(()) };
+    is_fresh()?;
+    let exactly = Preconditions { uid: there.metadata.uid, resource_version: there.metadata.resource_version };
+    match api.delete(name, &DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() }).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(source) => Err(failed("delete", source)),
+    }
+}
