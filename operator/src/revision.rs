@@ -9,7 +9,7 @@ use scheduler::seen::Revision;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::server::build::pod::{AGENT_CONTAINER, PREPARE_CONTAINER, SERVER_CONTAINER};
+use crate::server::build::pod::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 /// The revision of a template as it stands in the API server.
 pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
@@ -18,19 +18,28 @@ pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
     Revision(u64::from_be_bytes(digest(&value)[..8].try_into().expect("sha256 has 32 bytes")))
 }
 
-/// What is left of a template without what comes with a version of ours: the containers of the agent, hooks and probes. A set that has failed is
-/// the same set with another agent beside it.
+/// What is left of a template without what comes with a version of ours: image and commands of the agent, hooks and probes. A set that has failed
+/// is the same set with another agent beside it. What the spec says of copies stays: an update that failed for its copy is tried again by it.
 pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
     let mut template = template.clone();
     if let Some(spec) = &mut template.spec {
         let is_ours = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
-        spec.init_containers.iter_mut().for_each(|containers| containers.retain(|it| !is_ours(&it.name)));
+        for ours in spec.init_containers.iter_mut().flatten().filter(|it| is_ours(&it.name)) {
+            (ours.image, ours.command, ours.args, ours.startup_probe, ours.volume_mounts) =
+                (None, None, None, None, None);
+            ours.env.iter_mut().for_each(|variables| variables.retain(|it| is_of_the_spec(&it.name)));
+        }
         for server in spec.containers.iter_mut().filter(|it| it.name == SERVER_CONTAINER) {
             (server.lifecycle, server.liveness_probe, server.readiness_probe, server.startup_probe) =
                 (None, None, None, None);
         }
     }
     revision_of(&template)
+}
+
+/// Whether somebody writes this variable of the agent by writing their spec, and with it what becomes of an update.
+fn is_of_the_spec(variable: &str) -> bool {
+    variable.starts_with("NIGHTSHIFT_BACKUP") || variable == KEEP_PLUGIN_DATA
 }
 
 /// The template that a `ControllerRevision` of a StatefulSet keeps: `data.spec.template` without its patch marker.
@@ -145,6 +154,19 @@ mod tests {
             [with("nightshift:2", "6Gi", "a"), with("nightshift:2", "8Gi", "a"), with("nightshift:2", "6Gi", "b")];
         assert!(revision_of(&failed) != revision_of(&upgraded) && set_of(&failed) == set_of(&upgraded));
         assert!(set_of(&failed) != set_of(&more) && set_of(&failed) != set_of(&newer));
+    }
+
+    #[test]
+    fn an_update_that_failed_for_its_copy_is_another_one_when_the_spec_says_something_else_of_copies() {
+        let with = |variable: &str, value: &str| {
+            let mut template = template("6Gi");
+            template["spec"]["initContainers"] =
+                json!([{"name": "prepare", "env": [{"name": variable, "value": value}]}]);
+            set_of(&parsed(template))
+        };
+        assert_ne!(with("NIGHTSHIFT_BACKUP_MAX_COUNT", "10"), with("NIGHTSHIFT_BACKUP_MAX_COUNT", "3"));
+        assert_ne!(with("NIGHTSHIFT_BACKUP_BEFORE", "OneWay"), with("NIGHTSHIFT_BACKUP_BEFORE", "Never"));
+        assert_eq!(with("NIGHTSHIFT_STORE_URL", "http://a"), with("NIGHTSHIFT_STORE_URL", "http://b"));
     }
 
     #[test]

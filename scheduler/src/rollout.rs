@@ -101,10 +101,6 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         }
     };
     let not_after = later(now, DECISION_COUNTS);
-    let is_whole = set.template == settled.revision && set.current == settled.revision;
-    // Files that never come, or players who never leave, keep no restart by the clock away for ever.
-    let or_restart =
-        |step| once_more(goal, seen, step, now).filter(|_| life == Some(Life::Up) && is_whole).unwrap_or(step);
     let unasked = match life {
         None if set.asleep => false,
         None => return Step::Wait(WaitingOn::PodMissing),
@@ -112,7 +108,9 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
             return Step::Wait(WaitingOn::Start { until: gives_up_at });
         }
         Some(life @ (Life::Stopping { .. } | Life::Refused)) => return Step::Wait(not_up(life, now)),
-        Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => return or_restart(Step::Stage),
+        Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => {
+            return stage(goal, seen, set, settled, now);
+        }
         Some(Life::Starting { .. } | Life::Up | Life::Down) if seen.images == Images::OnTheirWay => {
             return Step::Wait(WaitingOn::Images);
         }
@@ -132,7 +130,6 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
                 {
                     return rest(Step::Wait(WaitingOn::Window { opens: None }));
                 }
-                Clearance::NotYet(step @ Step::Wait(WaitingOn::Players { .. })) => return or_restart(step),
                 Clearance::NotYet(step) => return step,
             }
         }
@@ -144,6 +141,15 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         return Step::Wait(WaitingOn::Controller);
     }
     Step::Commit { unasked, not_after }
+}
+
+/// The files of the goal are not there. Where they never come they keep no restart by the clock away for ever; one that itself waits for players
+/// keeps no files waiting.
+fn stage(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, now: Timestamp) -> Step {
+    let is_up = seen.pod.is_some_and(|pod| pod.life == Life::Up);
+    let is_whole = set.template == settled.revision && set.current == settled.revision;
+    let restart = once_more(goal, seen, Step::Stage, now).filter(|_| is_up && is_whole);
+    restart.filter(|step| !matches!(step, Step::Wait(WaitingOn::Players { .. }))).unwrap_or(Step::Stage)
 }
 
 /// Whether something has begun here that is to be brought to its end: players were told in this opening, a template other
@@ -196,7 +202,7 @@ fn once_more(goal: &Goal, seen: &Seen, quiet: Step, now: Timestamp) -> Option<St
     let gives_way = if let Step::Wait(WaitingOn::Window { opens }) = quiet {
         is_the_restart(goal, seen, opens, gives_way_until)
     } else {
-        matches!(quiet, Step::Stage | Step::Wait(WaitingOn::Players { .. })) && now < gives_way_until
+        quiet == Step::Stage && now < gives_way_until
     };
     if gives_way && !is_told {
         return None;

@@ -194,9 +194,7 @@ impl Hand<'_> {
             }
             Step::MarkFailed { revision } => {
                 let mut facts = self.seen.facts.clone();
-                // Kept nowhere: then only the very revision is known again.
-                let set = self.template(revision).await.ok().map(|template| set_of(&template));
-                facts.mark_failed(revision, set);
+                facts.mark_failed(revision, self.failed_set(revision).await);
                 self.write("record the failure on", &facts, Vec::new()).await?;
                 Ok(Done::MarkedFailed)
             }
@@ -243,6 +241,13 @@ impl Hand<'_> {
             }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
+    }
+
+    /// What failed, without what is ours. None: it is kept nowhere, or it is what had settled, and only what is ours was new.
+    async fn failed_set(&self, revision: Revision) -> Option<Revision> {
+        let set = set_of(&self.template(revision).await.ok()?);
+        let settled = self.seen.settled.as_ref().map(|settled| set_of(&settled.template));
+        (settled != Some(set)).then_some(set)
     }
 
     async fn restart(&self, due: Timestamp, pod: PodUid, not_after: Timestamp) -> Result<(), ActError> {

@@ -47,6 +47,7 @@ impl World {
                 self.annotate(APPLY_NOW, Some(&now().as_second().to_string()));
             }
             Wish::Back => {
+                self.ledger.asked_until = Some(now() + ASKED_FOR);
                 self.note_taken_back();
                 self.annotate(ROLLBACK_TO, Some(PREVIOUS));
             }

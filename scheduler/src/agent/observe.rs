@@ -124,7 +124,8 @@ fn began(shared: &Arc<Shared>) {
     info!("the server answers");
     {
         let mut state = shared.state();
-        state.start = state.start.left();
+        // A stop that was asked for before this process was up has stopped another one.
+        (state.start, state.stop) = (state.start.left(), None);
     }
     let shared = Arc::clone(shared);
     tokio::spawn(async move {

@@ -141,8 +141,11 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
 
 /// Nothing can be said to the server, and the kubelet sends SIGTERM when the hook has ended. What it saves then stands in its log.
 fn by_sigterm(shared: &Shared, because: &str, players: Option<u32>) -> &'static str {
-    note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
-    shared.wake.notify_one();
+    // Where there is no process none ends, and the word would be kept for the next one.
+    if !shared.state().witness.is_absent() {
+        note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
+        shared.wake.notify_one();
+    }
     "SIGTERM stops the server"
 }
 

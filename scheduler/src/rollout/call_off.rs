@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{DECISION_COUNTS, Step, WaitingOn};
 use crate::gate::later;
-use crate::seen::{Act, Announced, Seen};
+use crate::seen::{Act, Announced, Players, Seen};
 
 /// `step`, or that players are told first that what they count down to does not come. A stop for which they are only waited for, or whose files
 /// are on their way, still does.
@@ -21,7 +21,9 @@ pub(super) fn before_rest(seen: &Seen, step: Step, now: Timestamp) -> Step {
     // A drain has an end of its own.
     let is_of_drain = |told: &Announced| matches!(told.act, Act::Drain { .. });
     let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
-    match told.filter(|told| rests && !is_of_drain(told) && !told.is_long_ago(now)) {
+    // Who cannot be asked cannot be told either: then it is called off when they answer.
+    let can_be_told = !matches!(seen.players, Players::Unknown { .. });
+    match told.filter(|told| rests && can_be_told && !is_of_drain(told) && !told.is_long_ago(now)) {
         Some(told) => Step::CallOff { act: told.act, not_after: later(now, DECISION_COUNTS) },
         None => step,
     }

@@ -136,9 +136,8 @@ impl<'a> Moves<'a> {
             let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
             self.must(!w.open && whole && !w.foreign, "9 quiet with the door open or another template behind it");
             let counts_down = w.announced.is_some_and(|f| f.pod && f.ok && f.act != For::Drain);
-            // Who lets a server go that nobody could be asked about cannot tell anybody anything either.
-            let is_let_go = *step == Step::Wait(WaitingOn::Eviction);
-            self.must(!counts_down || is_let_go, "1 players count down to what does not come");
+            let can_be_told = w.agent == Agent::Answers && *step != Step::Wait(WaitingOn::Eviction);
+            self.must(!counts_down || !can_be_told, "1 players count down to what does not come");
         }
         let decides =
             matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));

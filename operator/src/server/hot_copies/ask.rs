@@ -23,7 +23,8 @@ pub(crate) fn is_too_old(ctx: &Context, seen: &Observed) -> bool {
 /// Asks for the copy that is due, if this pass may. `plan` says afterwards what came of it.
 pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: Step) {
     let may_be_taken = may_be_taken(&plan.goal, &plan.seen, seen.report.as_deref(), plan.gate, step);
-    if plan.copies.needs_restart || !may_be_taken {
+    // What a person wants put in place could be the one that makes room for it.
+    if plan.copies.needs_restart || !may_be_taken || plan.restores.is_open() {
         return;
     }
     let (Some(due), Some(agent)) = (&plan.copies.due, seen.agent(ctx)) else { return };

@@ -14,32 +14,27 @@ const GOES_ON: &str = "The restart is called off: the server goes on.";
 impl Hand<'_> {
     /// The node of the server is not emptied any more.
     pub(super) async fn end_drain(&self) -> Result<(), ActError> {
-        let of_it = |act: Act| matches!(act, Act::Drain { .. });
-        self.tell(of_it, STAYS).await;
-        self.write("record the end of the drain on", &Facts { draining: None, ..self.without(of_it) }, Vec::new()).await
+        let facts = self.take_back(|act| matches!(act, Act::Drain { .. }), STAYS).await;
+        self.write("record the end of the drain on", &Facts { draining: None, ..facts }, Vec::new()).await
     }
 
     /// What they count down to does not come.
     pub(super) async fn call_off(&self, act: Act) -> Result<(), ActError> {
-        let of_it = |of: Act| of == act;
-        self.tell(of_it, GOES_ON).await;
-        self.write("record the end of the countdown on", &self.without(of_it), Vec::new()).await
+        let facts = self.take_back(|of| of == act, GOES_ON).await;
+        self.write("record the end of the countdown on", &facts, Vec::new()).await
     }
 
-    /// An agent that cannot be asked keeps nobody from ending it.
-    async fn tell(&self, of_it: impl Fn(Act) -> bool, by_default: &str) {
-        let told = self.seen.facts.announced.filter(|told: &Announced| of_it(told.act));
-        let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) else { return };
-        let text = self.server.texts.called_off.as_deref().unwrap_or(by_default);
-        let call_off = CallOff { act: told.act.to_string(), text: text.to_owned() };
-        if let Err(error) = agent.call_off(&call_off).await {
-            tracing::info!(error = %Chain(&error), "players were not told that it is called off");
-        }
-    }
-
-    /// What is remembered, without what was said and saved for it.
-    fn without(&self, of_it: impl Fn(Act) -> bool) -> Facts {
+    /// Tells whoever was told of it, and answers what is remembered without it. An agent that cannot be asked keeps nobody from ending it.
+    async fn take_back(&self, of_it: impl Fn(Act) -> bool, by_default: &str) -> Facts {
         let facts = self.seen.facts.clone();
+        let told = facts.announced.filter(|told: &Announced| of_it(told.act));
+        if let (Some(told), Some(agent)) = (told, self.seen.agent(self.ctx)) {
+            let text = self.server.texts.called_off.as_deref().unwrap_or(by_default);
+            let call_off = CallOff { act: told.act.to_string(), text: text.to_owned() };
+            if let Err(error) = agent.call_off(&call_off).await {
+                tracing::info!(error = %Chain(&error), "players were not told that it is called off");
+            }
+        }
         Facts {
             announced: facts.announced.filter(|told| !of_it(told.act)),
             saved: facts.saved.filter(|saved| !of_it(saved.act)),

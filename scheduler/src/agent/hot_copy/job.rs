@@ -62,10 +62,12 @@ impl Job {
 
     async fn copy(&self) -> Result<Backup, String> {
         // While saving is on: a shelf that is full is no reason to switch it off.
-        let keeping = self.keeping();
+        let keeping = (!self.server_goes()).then(|| self.keeping());
         let make_ready = self.part(move |order, shelf, disk| {
             // A volume that is full of copies which nobody wants any more would have no room for another one, ever.
-            keeping.prune(shelf, None, disk);
+            if let Some(keeping) = keeping {
+                keeping.prune(shelf, None, disk);
+            }
             take::prepare(order, shelf, disk)
         });
         let prepared = joined(make_ready).await;

@@ -1,7 +1,6 @@
 //! A server that answers, and does not say how many are on: each of them counts as somebody.
 
 use super::*;
-use crate::seen::Restart;
 
 fn hidden() -> Seen {
     Seen { players: Players::Hidden, ..lobby() }
@@ -30,32 +29,4 @@ fn who_is_hidden_is_no_reason_to_cut_a_countdown_short_or_to_go_without_a_save()
     let pod = hidden().pod.map(|pod| Pod { life: Life::Down, ..pod });
     let unready = Seen { pod, ..hidden() };
     assert!(matches!(step(&unready, SUNDAY), Step::Announce { .. }));
-}
-
-#[test]
-fn files_that_do_not_come_and_players_who_do_not_leave_keep_a_restart_away_for_its_night_and_no_longer() {
-    let night = SUNDAY + 10;
-    let of = |gives_way_until: i64| Restart {
-        due: at(night),
-        until: at(night + 30),
-        policy: Policy::Announce,
-        only_empty: false,
-        gives_way_until: at(gives_way_until),
-    };
-    let deadline = SignedDuration::from_mins(45);
-    let unstaged = (GOAL, Seen { staged: false, ..lobby() });
-    let full = (Goal { policy: Policy::WaitForEmpty { deadline }, ..GOAL }, lobby());
-    for (goal, seen) in [unstaged, full] {
-        let step = |gives_way_until| {
-            next_step(&Goal { restart: Some(of(gives_way_until)), ..goal }, &seen, open(), at(night + 1))
-        };
-        assert!(
-            matches!(step(night + 360), Step::Stage | Step::Wait(WaitingOn::Players { .. })),
-            "{:?}",
-            step(night + 360)
-        );
-        // The night before it was left out already.
-        let announced = matches!(step(night), Step::Announce { act: Act::Restart { .. }, .. });
-        assert!(announced, "{:?}", step(night));
-    }
 }

@@ -258,3 +258,23 @@ fn a_server_that_does_not_come_up_is_restarted_for_a_copy_that_a_person_names_an
     edited.set = Some(Set { template: NEW, ..SET });
     assert!(matches!(step(&settled_goal(), &edited, NIGHT), Step::Restore { revision: OLD, .. }));
 }
+
+#[test]
+fn files_that_do_not_come_keep_a_restart_away_for_its_night_and_no_longer() {
+    let unstaged = Seen { staged: false, ..lobby() };
+    let of = |gives_way_until: i64| Restart { gives_way_until: at(gives_way_until), ..restart() };
+    let step =
+        |restart: Restart| next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, opening_now(), at(NIGHT + 1));
+    assert_eq!(step(of(NIGHT + 360)), Step::Stage);
+    // The instant before was left out already.
+    assert!(matches!(step(of(NIGHT)), Step::Announce { act: Act::Restart { .. }, .. }));
+    // One that waits for players itself keeps no files waiting.
+    assert_eq!(step(Restart { only_empty: true, ..of(NIGHT) }), Step::Stage);
+    let deadline = SignedDuration::from_hours(3);
+    assert_eq!(step(Restart { policy: Policy::WaitForEmpty { deadline }, ..of(NIGHT) }), Step::Stage);
+}
+
+/// A window that is open in that night.
+fn opening_now() -> Gate {
+    Gate::Open { opened_at: at(NIGHT - 10), until: at(NIGHT + 120) }
+}
