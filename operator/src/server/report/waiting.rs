@@ -40,7 +40,35 @@ pub(super) fn turn_in_words(NotYet { at_it, on_its_node, before }: &NotYet, chec
     let named: Vec<_> = ours.take(NAMED_BEFORE).collect();
     match (before.len(), &named[..]) {
         (0, _) => format!("{at_it}; this one is next"),
-        (count, []) => format!("{at_it}; {count} of other namespaces come before this one"),
-        (count, named) => format!("{at_it}; {count} come before this one, of this namespace {}", named.join(", ")),
+        (count, []) => format!("{at_it}; before this one come {count} of other namespaces"),
+        (count, named) => format!("{at_it}; before this one come {count}, of this namespace {}", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+
+    #[test]
+    fn who_waits_for_a_turn_reads_which_bound_it_is_and_who_comes_before_of_its_own_namespace() {
+        let lobby = check(&server(json!({}))).unwrap();
+        let of = |at_it, on_its_node, before: &[(&str, &str)]| {
+            let before = before.iter().map(|(namespace, name)| ((*namespace).to_owned(), (*name).to_owned())).collect();
+            turn_in_words(&NotYet { at_it, on_its_node, before }, &lobby)
+        };
+        let ours = lobby.namespace.as_str();
+        assert_eq!(of(1, None, &[]), "1 server is being updated (`maxConcurrentUpdates`); this one is next");
+        assert_eq!(
+            of(2, None, &[(ours, "creative"), ("others", "secret"), (ours, "hub")]),
+            "2 servers are being updated (`maxConcurrentUpdates`); before this one come 3, of this namespace creative, hub"
+        );
+        assert_eq!(
+            of(5, Some(1), &[("others", "secret")]),
+            "1 server is being updated on its node (`maxConcurrentUpdatesPerNode`); before this one come 1 of other namespaces"
+        );
     }
 }
