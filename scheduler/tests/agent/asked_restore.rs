@@ -11,7 +11,7 @@ use scheduler::protocol::restore::{AskedRestore, RestoreRefused};
 use scheduler::protocol::{FileSet, Restored};
 
 use crate::pod::Pod;
-use crate::volume::{Init, copy_of, level_dat, serve, set};
+use crate::volume::{Init, copy_of, level_dat, served_set};
 
 /// A volume where a set of 1.21.10 runs, with a copy of it that was taken while it ran. Since then somebody has built.
 struct Server {
@@ -24,11 +24,7 @@ struct Server {
 
 impl Server {
     async fn new() -> Self {
-        let web = tempfile::tempdir().unwrap();
-        let url = serve(web.path()).await;
-        let (set, server, demo) = set(&url, 'a');
-        fs::write(web.path().join("paper.jar"), &server).unwrap();
-        fs::write(web.path().join("demo.jar"), &demo).unwrap();
+        let (web, _url, set) = served_set().await;
         let copies = tempfile::tempdir().unwrap();
         let mut init = Init::new(&set);
         init.put("world/level.dat", &level_dat(4556, "1.21.10"));

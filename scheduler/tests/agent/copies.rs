@@ -15,7 +15,7 @@ use scheduler::world::Worlds;
 
 use crate::paper::Paper;
 use crate::pod::Pod;
-use crate::volume::{Init, level_dat, serve, set};
+use crate::volume::{Init, level_dat, served_set, set};
 
 /// A volume where the set `a` of 1.21.10 has run, and a place for copies.
 struct Server {
@@ -27,11 +27,7 @@ struct Server {
 
 impl Server {
     async fn new(before: &str) -> Self {
-        let web = tempfile::tempdir().unwrap();
-        let url = serve(web.path()).await;
-        let (old, server, demo) = set(&url, 'a');
-        fs::write(web.path().join("paper.jar"), &server).unwrap();
-        fs::write(web.path().join("demo.jar"), &demo).unwrap();
+        let (web, url, old) = served_set().await;
         let copies = tempfile::tempdir().unwrap();
         let mut init = Init::new(&old);
         init.put("world/level.dat", &level_dat(4556, "1.21.10"));

@@ -4,10 +4,10 @@ use std::fs;
 
 use jiff::SignedDuration;
 use scheduler::agent::clock;
-use scheduler::protocol::{Announce, in_the_chat};
+use scheduler::protocol::Announce;
 
 use crate::paper::Paper;
-use crate::pod::{Pod, until};
+use crate::pod::{Pod, restart_in, until};
 
 const NOTE: &str = "last-said.json";
 
@@ -23,15 +23,7 @@ async fn an_agent_that_is_told_again_after_one_that_died_goes_on_with_the_next_l
     pod.write_log();
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
     let mut agent = pod.start_process().await;
-    let announce = Announce {
-        act: "update-1".into(),
-        ends: clock::now() + SignedDuration::from_secs(18),
-        text: "Restart in {in}".into(),
-        short: None,
-        show: in_the_chat(),
-        only_empty: false,
-        in_languages: false,
-    };
+    let announce = restart_in(SignedDuration::from_secs(18), "update-1");
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let note = pod.shared.path().join(NOTE);
     until("the first line", async || note.exists()).await;

@@ -1,12 +1,12 @@
 //! Edge (writes). Stops that come otherwise than players were told, or without RCON.
 
 use jiff::SignedDuration;
-use scheduler::agent::{clock, settings, stop};
-use scheduler::protocol::{Announce, Report, Server, in_the_chat};
+use scheduler::agent::{settings, stop};
+use scheduler::protocol::{Report, Server};
 
 use crate::ends::{TIMEOUT, prepared, server};
 use crate::paper::Paper;
-use crate::pod::{Pod, free_address};
+use crate::pod::{Pod, free_address, restart_in};
 
 async fn stop_by_the_hook(pod: &Pod) {
     let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
@@ -20,15 +20,7 @@ async fn is_warned(left: SignedDuration) -> bool {
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
     pod.start(pod.settings()).await;
     pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
-    let announce = Announce {
-        act: "update-1".into(),
-        ends: clock::now() + left,
-        text: "Restart in {in}".into(),
-        short: None,
-        show: in_the_chat(),
-        only_empty: false,
-        in_languages: false,
-    };
+    let announce = restart_in(left, "update-1");
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     stop_by_the_hook(&pod).await;
     let commands = paper.commands();

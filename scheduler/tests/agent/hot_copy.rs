@@ -8,15 +8,15 @@ use std::path::Path;
 use fastnbt::Value;
 use fixtures::jar::{self, Minecraft};
 use fixtures::stand_in::{Config, Handle, start};
-use scheduler::agent::{clock, settings, stop};
+use scheduler::agent::{settings, stop};
 use scheduler::backup::restore::unpack;
 use scheduler::backup::shelf::Shelf;
 use scheduler::backup::{Backup, Contents, Trigger};
-use scheduler::protocol::{Announce, CallOff, HotCopy, HotCopyOutcome, HotCopySeen, Report, Server, in_the_chat};
+use scheduler::protocol::{CallOff, HotCopy, HotCopyOutcome, HotCopySeen, Report, Server};
 use scheduler::staging::disk::{Disk, Unhindered};
 
 use crate::paper::{PASSWORD, Paper};
-use crate::pod::{Pod, until};
+use crate::pod::{Pod, restart_in, until};
 
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
 const MIB: u64 = 1024 * 1024;
@@ -422,15 +422,7 @@ async fn what_is_too_many_goes_before_a_copy_asks_for_room_and_what_is_wanted_st
 #[tokio::test(flavor = "multi_thread")]
 async fn no_copy_goes_for_another_one_during_the_countdown_to_a_stop_that_may_be_for_its_sake() {
     let (pod, _server, first) = with_one_copy().await;
-    let announce = Announce {
-        act: "restart-1".into(),
-        ends: clock::now() + jiff::SignedDuration::from_mins(5),
-        text: "Restart in {in}".into(),
-        short: None,
-        show: in_the_chat(),
-        only_empty: false,
-        in_languages: false,
-    };
+    let announce = restart_in(jiff::SignedDuration::from_mins(5), "restart-1");
     assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
     let second = take(&pod, "asked-2").await;
     assert_eq!(names(&pod), [first, second].into());

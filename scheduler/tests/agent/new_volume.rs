@@ -10,7 +10,7 @@ use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
 use scheduler::protocol::{FileSet, NOT_RESTORED, Restored};
 
 use crate::pod::Pod;
-use crate::volume::{Init, copy_of, jar, level_dat, serve, set};
+use crate::volume::{Init, copy_of, jar, level_dat, served_set};
 
 /// A new volume for a server of 1.21.10, and a copy of everything that was on the one before.
 struct Server {
@@ -23,11 +23,7 @@ struct Server {
 
 impl Server {
     async fn new() -> Self {
-        let web = tempfile::tempdir().unwrap();
-        let url = serve(web.path()).await;
-        let (set, server, demo) = set(&url, 'a');
-        fs::write(web.path().join("paper.jar"), &server).unwrap();
-        fs::write(web.path().join("demo.jar"), &demo).unwrap();
+        let (web, _url, set) = served_set().await;
         let copies = tempfile::tempdir().unwrap();
         let lost = Init::new(&set);
         lost.put("world/level.dat", &level_dat(4556, "1.21.10"));

@@ -9,10 +9,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::SignedDuration;
 use scheduler::agent::sidecar::Sidecar;
 use scheduler::agent::{clock, settings};
 use scheduler::protocol::signature::{Key, Parts, sign};
-use scheduler::protocol::{LastStop, Report};
+use scheduler::protocol::{Announce, LastStop, Report, in_the_chat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
@@ -202,6 +203,19 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut fits: impl F
     while !fits().await {
         assert!(begun.elapsed() < PATIENCE, "not seen in time: {what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// What players are told of a stop that comes after this.
+pub(crate) fn restart_in(left: SignedDuration, act: &str) -> Announce {
+    Announce {
+        act: act.to_owned(),
+        ends: clock::now() + left,
+        text: "Restart in {in}".to_owned(),
+        short: None,
+        show: in_the_chat(),
+        only_empty: false,
+        in_languages: false,
     }
 }
 

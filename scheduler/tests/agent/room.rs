@@ -8,18 +8,14 @@ use scheduler::backup::shelf::Shelf;
 use scheduler::protocol::FileSet;
 use scheduler::protocol::restore::AskedRestore;
 
-use crate::volume::{Init, copy_of, level_dat, serve, set};
+use crate::volume::{Init, copy_of, level_dat, served_set, set};
 
 /// In bytes: no volume for copies has so much. Zeros that take no room on the server's own.
 const TOO_MUCH: u64 = 1 << 43;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_many_goes_before_init_asks_for_room_and_what_is_wanted_stays_while_there_is_none() {
-    let web = tempfile::tempdir().unwrap();
-    let url = serve(web.path()).await;
-    let (old, server, demo) = set(&url, 'a');
-    fs::write(web.path().join("paper.jar"), &server).unwrap();
-    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    let (_web, url, old) = served_set().await;
     let copies = tempfile::tempdir().unwrap();
     let mut init = Init::new(&old);
     init.put("world/level.dat", &level_dat(4556, "1.21.10"));

@@ -63,6 +63,16 @@ pub(crate) fn set(url: &str, lock: char) -> (FileSet, Vec<u8>, Vec<u8>) {
     (set, server, demo)
 }
 
+/// That of lock `a`, with its files behind a URL, for as long as the directory is there.
+pub(crate) async fn served_set() -> (TempDir, String, FileSet) {
+    let web = tempfile::tempdir().unwrap();
+    let url = serve(web.path()).await;
+    let (set, server, demo) = set(&url, 'a');
+    fs::write(web.path().join("paper.jar"), &server).unwrap();
+    fs::write(web.path().join("demo.jar"), &demo).unwrap();
+    (web, url, set)
+}
+
 /// A process that does not outlive its test.
 pub(crate) struct Running(pub(crate) Child);
 
