@@ -23,6 +23,7 @@ mod cluster {
     mod first_start;
     mod fleet;
     mod follows;
+    mod forward;
     mod hot_backup;
     mod images;
     mod impossible;

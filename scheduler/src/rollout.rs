@@ -13,10 +13,12 @@ mod call_off;
 mod clearance;
 mod crash_loop;
 mod drain;
+mod forward;
 mod opportunity;
 mod step;
 
 pub use crash_loop::is_held_by_crashes;
+pub use forward::is_way_forward;
 pub use opportunity::{Occasion, Opportunity, opportunity};
 pub use step::{Step, WaitingOn};
 
@@ -25,6 +27,7 @@ use crate::seen::{
     Act, Door, Goal, Images, Life, Players, Pod, Policy, Restart, Revision, Seen, Set, Settled, Verdict,
 };
 use clearance::{Clearance, clear_to_stop};
+use forward::go_forward;
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
 /// in trouble a minute.
@@ -87,18 +90,12 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     if goal.world < seen.world.floor {
         return rest(Step::Wait(WaitingOn::BelowFloor { floor: seen.world.floor }));
     }
-    let opened_at = match gate {
-        Gate::Open { opened_at, .. } if !gate.shuts_before(later(now, LATEST_START)) => opened_at,
-        // Players were told in this opening, and what they were told happens.
-        Gate::Ending { opened_at, .. }
-            if has_begun(goal, seen, opened_at) && !gate.shuts_before(later(now, LATEST_START)) =>
-        {
-            opened_at
-        }
-        Gate::Open { .. } => return rest(Step::Wait(WaitingOn::Window { opens: None })),
-        Gate::Ending { opens, .. } | Gate::Shut { opens } => {
-            return rest(Step::Wait(WaitingOn::Window { opens }));
-        }
+    let Some(opened_at) = lets_in(goal, seen, gate, now) else {
+        let opens = match gate {
+            Gate::Open { .. } => None,
+            Gate::Ending { opens, .. } | Gate::Shut { opens } => opens,
+        };
+        return rest(Step::Wait(WaitingOn::Window { opens }));
     };
     let not_after = later(now, DECISION_COUNTS);
     let unasked = match life {
@@ -141,6 +138,17 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         return Step::Wait(WaitingOn::Controller);
     }
     Step::Commit { unasked, not_after }
+}
+
+/// Since when the gate lets the goal in that would stop a server now. None: it is shut, or too little is left of it.
+fn lets_in(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Timestamp> {
+    let opened_at = match gate {
+        Gate::Open { opened_at, .. } => opened_at,
+        // Players were told in this opening, and what they were told happens.
+        Gate::Ending { opened_at, .. } if has_begun(goal, seen, opened_at) => opened_at,
+        Gate::Ending { .. } | Gate::Shut { .. } => return None,
+    };
+    (!gate.shuts_before(later(now, LATEST_START))).then_some(opened_at)
 }
 
 /// The files of the goal are not there. Where they never come they keep no restart by the clock away for ever; one that itself waits for players
@@ -253,7 +261,7 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
     let condemned = seen.facts.failed.contains(&trial) && !known_good;
     match pod.life {
         Life::Starting { gives_up_at } if now < gives_up_at => {
-            let way_back = condemned.then(|| go_back(goal, seen, pod, now));
+            let way_back = condemned.then(|| go_back(goal, seen, pod, gate, now));
             // The kubelet has started it again: what a person has to decide is the same before, in and after each start.
             let is_decided = |step: &Step| matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
             way_back.filter(is_decided).unwrap_or(Step::Wait(WaitingOn::Start { until: gives_up_at }))
@@ -261,23 +269,23 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
         Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
         Life::Refused if known_good && seen.copy_asked => Step::OrderRestore { to: trial, asked: true },
         Life::Refused if known_good => Step::Wait(WaitingOn::WorldRefused),
-        Life::Starting { .. } | Life::Refused => go_back(goal, seen, pod, now),
+        Life::Starting { .. } | Life::Refused => go_back(goal, seen, pod, gate, now),
         // A verdict that gets better after the failure was recorded comes too late: half a roll-back may be under way.
-        Life::Up | Life::Down if condemned => go_back(goal, seen, pod, now),
+        Life::Up | Life::Down if condemned => go_back(goal, seen, pod, gate, now),
         Life::Up | Life::Down => match seen.verdict {
             _ if known_good => close(set, trial),
             Verdict::Pending { until } => Step::Wait(WaitingOn::Proof { until }),
             Verdict::Passed | Verdict::Unproven => close(set, trial),
             // A first start that fails its proof has nowhere to go back to: kept, and told.
             Verdict::Failed if settled.is_none() => close(set, trial),
-            Verdict::Failed => go_back(goal, seen, pod, now),
+            Verdict::Failed => go_back(goal, seen, pod, gate, now),
         },
         Life::Stopping { .. } => Step::Wait(not_up(pod.life, now)),
     }
 }
 
 /// The revision on trial did not make it.
-fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
+fn go_back(goal: &Goal, seen: &Seen, pod: Pod, gate: Gate, now: Timestamp) -> Step {
     let Some(settled) = seen.facts.settled else {
         // Nothing has ever been proven here, so there is no habit of players to disturb: a corrected goal needs no window.
         return if goal.revision == pod.revision {
@@ -294,11 +302,13 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, now: Timestamp) -> Step {
     let touched = seen.world.floor > settled.world || !seen.world.whole;
     // A person who names a copy has decided what may be lost, and has it put in place whatever the world is like.
     if !seen.copy_asked && (touched || pod.world > settled.world) {
-        if touched && seen.world.backup.is_none() {
-            return Step::Wait(WaitingOn::NoBackup);
-        }
-        if touched && seen.world.played_since {
-            return Step::Wait(WaitingOn::UndoWouldLose);
+        let decides = match (touched, seen.world.backup, seen.world.played_since) {
+            (true, None, _) => Some(WaitingOn::NoBackup),
+            (true, Some(_), true) => Some(WaitingOn::UndoWouldLose),
+            (true, Some(_), false) | (false, ..) => None,
+        };
+        if let Some(decides) = decides {
+            return go_forward(goal, seen, gate, now).unwrap_or(Step::Wait(decides));
         }
         if !seen.world.restore_ordered {
             return Step::OrderRestore { to: settled.revision, asked: false };

@@ -118,6 +118,7 @@ fn makes_a_pod(step: Step) -> bool {
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Restart { .. } => true,
         Step::Stage
         | Step::Announce { .. }

@@ -77,6 +77,7 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart

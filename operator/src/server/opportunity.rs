@@ -165,7 +165,7 @@ fn rests_on_nobody(step: Step) -> bool {
         step,
         Step::Announce { act: Act::Update { .. }, .. } | Step::TellAgain { act: Act::Update { .. }, .. }
     );
-    tells || matches!(step, Step::Commit { .. })
+    tells || matches!(step, Step::Commit { .. } | Step::GoForward { .. })
 }
 
 /// Who is on by the server's own list. None: nobody could say.

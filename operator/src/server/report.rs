@@ -45,6 +45,7 @@ pub(crate) mod notices;
 mod plugin_data;
 mod replaced;
 mod status;
+mod stuck;
 mod waiting;
 
 use notices::{Situation, next_notices, what_is_in_the_way};

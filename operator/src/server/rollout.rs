@@ -215,6 +215,15 @@ impl Hand<'_> {
                 self.roll_back(to, asked, not_after).await?;
                 Ok(Done::RolledBack { unasked })
             }
+            Step::GoForward { to, unasked, not_after } => {
+                self.fresh("go forward", not_after)?;
+                self.end_order().await?;
+                let template = self.template(to).await?;
+                self.fresh("go forward", not_after)?;
+                let forward = vec![replace_template(&template), set_door(Door::Open)];
+                self.write("go forward with", &self.seen.facts, forward).await?;
+                Ok(Done::Committed { unasked })
+            }
             Step::Close { settled } => self.close(settled).await,
             Step::Restart { due, pod, unasked, not_after } => {
                 self.restart(due, pod, not_after).await?;

@@ -98,6 +98,7 @@ fn begins(step: Step) -> bool {
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart

@@ -15,7 +15,12 @@ pub(super) fn before_rest(seen: &Seen, step: Step, now: Timestamp) -> Step {
         step,
         Step::Settled
             | Step::Wait(
-                WaitingOn::Window { .. } | WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. } | WaitingOn::NoImage
+                WaitingOn::Window { .. }
+                    | WaitingOn::Held { .. }
+                    | WaitingOn::BelowFloor { .. }
+                    | WaitingOn::NoImage
+                    | WaitingOn::NoBackup
+                    | WaitingOn::UndoWouldLose
             )
     );
     // A drain has an end of its own.

@@ -43,6 +43,7 @@ fn is_at_rest(step: &Step) -> bool {
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart

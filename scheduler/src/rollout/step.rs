@@ -104,6 +104,15 @@ pub enum Step {
         /// When this decision is void.
         not_after: Timestamp,
     },
+    /// The same with another goal than what failed, where going back is a person's to decide. Ends an order to restore.
+    GoForward {
+        /// The goal.
+        to: Revision,
+        /// Nobody could be asked. Goes into the report.
+        unasked: bool,
+        /// When this decision is void.
+        not_after: Timestamp,
+    },
     /// The door closes and the revision is settled, in one write.
     Close {
         /// What runs, proven.
@@ -161,6 +170,7 @@ impl Step {
             Self::OrderRestore { .. } => "orderRestore",
             Self::OrderData { .. } => "orderData",
             Self::RollBack { .. } => "rollBack",
+            Self::GoForward { .. } => "goForward",
             Self::Close { .. } => "close",
             Self::Restart { .. } => "restart",
             Self::EndRestart => "endRestart",

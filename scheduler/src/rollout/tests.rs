@@ -6,6 +6,7 @@ use crate::seen::{AgentMemory, Announced, DataVersion, Eviction, Facts, Node, Po
 mod called_off;
 mod crash_loops;
 mod drains;
+mod forward;
 mod hidden;
 mod images;
 mod long_ago;

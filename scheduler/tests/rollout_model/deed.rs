@@ -58,6 +58,7 @@ pub(crate) enum Deed {
     Order { to: Rev, unless_played: bool },
     OrderCopy(Rev),
     RollBack { to: Rev, asked: bool, unasked: bool },
+    GoForward { to: Rev, unasked: bool },
     Close(Rev),
     Restart { copy: bool, unasked: bool },
     EndRestart,
@@ -101,6 +102,7 @@ impl Deed {
                 Self::Order { to: Rev::of(to), unless_played }
             }
             Step::RollBack { to, asked, unasked, .. } => Self::RollBack { to: Rev::of(to), asked, unasked },
+            Step::GoForward { to, unasked, .. } => Self::GoForward { to: Rev::of(to), unasked },
             Step::Close { settled } => Self::Close(Rev::of(settled)),
             Step::Restart { due, unasked, .. } => Self::Restart { copy: due == asked_at(), unasked },
             Step::EndRestart => Self::EndRestart,
@@ -129,7 +131,7 @@ impl Deed {
     pub(crate) fn expires(self) -> bool {
         self.at_the_agent()
             || matches!(self, Self::Write(_) | Self::Commit { .. } | Self::RollBack { .. } | Self::Restart { .. })
-            || matches!(self, Self::CallOff { .. })
+            || matches!(self, Self::GoForward { .. } | Self::CallOff { .. })
     }
 }
 

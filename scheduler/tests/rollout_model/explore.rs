@@ -66,6 +66,7 @@ pub(crate) fn is_end(w: &State, step: &Step) -> bool {
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart

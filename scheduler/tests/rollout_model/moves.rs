@@ -125,6 +125,7 @@ impl<'a> Moves<'a> {
             | Step::OrderRestore { .. }
             | Step::OrderData { .. }
             | Step::RollBack { .. }
+            | Step::GoForward { .. }
             | Step::Close { .. }
             | Step::Restart { .. }
             | Step::EndRestart
@@ -141,6 +142,12 @@ impl<'a> Moves<'a> {
         }
         let decides =
             matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));
+        let counts_down = w.announced.is_some_and(|f| f.pod && f.ok && f.act != For::Drain);
+        let waits_for_a_copy = *step == Step::Wait(WaitingOn::WorldRefused);
+        self.must(
+            !(decides && !waits_for_a_copy && counts_down && w.agent == Agent::Answers),
+            "1 players count down to what does not come",
+        );
         self.must(!(decides && w.copy_is_asked()), "13 a person has named the copy, and is asked again");
         let whole = !w.open && Some(w.template) == w.settled && Some(w.current) == w.settled && !w.foreign;
         let stays_down = *step == Step::Wait(WaitingOn::ServerDown) && whole;

@@ -38,6 +38,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         b("one-way: B ready but bad", Bad, one_way),
         b("one-way: B flaky", Flaky, one_way),
         Scenario { copies: false, ..b("one-way without a copy: B flaky", Flaky, one_way) },
+        Scenario {
+            copies: false,
+            format: [1, 2, 2, 1],
+            ..b("one-way without a copy, and another goal would mend it: B flaky", Flaky, one_way)
+        },
         Scenario { asks: true, ..b("one-way, and a person asks for a copy: B flaky", Flaky, one_way) },
         Scenario { policy: Asking::EmptyFirst, ..b("empty first: B flaky", Flaky, plain) },
         Scenario { policy: Asking::Ignore, ..b("ignore: B flaky", Flaky, plain) },

@@ -13,6 +13,7 @@ use scheduler::seen::{Door, Life, Players, Verdict};
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
+use super::stuck::{no_backup, undo_would_lose};
 use super::waiting::{players_in_words, turn_in_words};
 use super::{
     LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, images, in_words, is_open, new_volume,
@@ -21,7 +22,7 @@ use super::{
 use crate::chain::cut;
 use crate::server::change;
 use crate::server::check::CheckedServer;
-use crate::server::copies::{cold_copy, copies};
+use crate::server::copies::copies;
 use crate::server::crashes::CRASH_LOOP;
 use crate::server::in_place::stopped_at;
 use crate::server::outlook::{SPOILT, SUSPENDED};
@@ -256,6 +257,7 @@ fn updating(checked: &CheckedServer, report: &Report<'_>, last: Option<&LastUpda
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart
@@ -354,35 +356,7 @@ fn waiting_in_words(
     }
 }
 
-fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String {
-    let copy = match backup::unreadable(report) {
-        Some(why) => format!(
-            "whether there is a copy from right before it is not known, because the copies cannot be read ({}); they are looked for \
-             again by themselves",
-            cut(why, 256)
-        ),
-        None => "there is no copy from right before it".to_owned(),
-    };
-    let way =
-        restore::newest(report.seen).map_or_else(String::new, |copy| format!("{}. ", in_its_place(checked, &copy)));
-    let text = format!(
-        "the new version has rewritten the world, and {copy}; a person decides (docs/guides/troubleshooting.md). {way}{}",
-        report.plan.proof.problem
-    );
-    cut(&text, LONGEST_MESSAGE)
-}
-
-fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> String {
-    let copy = cold_copy(report.seen).map(|copy| copy.id.as_str()).unwrap_or_default();
-    let text = format!(
-        "the new version has rewritten the worlds, and somebody may have played since, so a person decides. {}, and what ran before comes back. {}",
-        in_its_place(checked, copy),
-        report.plan.proof.problem
-    );
-    cut(&text, LONGEST_MESSAGE)
-}
-
-fn waiting_for_window(
+pub(super) fn waiting_for_window(
     opens: Option<Timestamp>,
     checked: &CheckedServer,
     report: &Report<'_>,

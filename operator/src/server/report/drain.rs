@@ -81,6 +81,7 @@ fn what_is_waited_for(server: &CheckedServer, step: Step, is_told: bool) -> (&'s
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
+        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart

@@ -117,6 +117,22 @@ impl Moves<'_> {
         w.expect = w.template;
     }
 
+    /// From what failed and cannot be gone back from to another goal.
+    fn go_forward(&mut self, old: &State, w: &mut State, (to, unasked): (Rev, bool), gate_open: bool) {
+        self.must(gate_open, "2 gone forward outside the gate");
+        let failed = w.pod.map_or(0, |p| p.rev.bit());
+        self.must(w.failed & failed == failed, "8 gone forward without remembering the failure");
+        self.must(w.failed & to.bit() == 0, "8 a failed goal is tried again");
+        self.must(Some(to) != w.settled, "8 gone forward to what had settled");
+        self.must(self.s.format[to.index()] >= w.floor, "6 a Minecraft below the floor is committed");
+        let moved = w.settled.is_some_and(|rev| self.s.format[rev.index()] < w.floor) || w.mixed;
+        self.must(moved || self.sleeper, "8 gone forward although what had settled can open the worlds");
+        self.must(!would_pull(old) || self.sleeper, "14 stopped for an image that its node has not got");
+        self.check_stop(old, For::Update, Some(to), unasked);
+        (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::Update, false);
+        (w.order, w.order_for_copy) = (None, None);
+    }
+
     fn announce(&mut self, w: &mut State, gate_open: bool, (act, about, clock): (For, Rev, bool), short: bool) {
         let told = F { act, about, pod: true, window: true, clock, good: false, short, ok: true };
         let is_known = w.announced.is_some_and(|known| F { short, ..known } == told);
@@ -227,6 +243,7 @@ impl Moves<'_> {
                 self.check_stop(old, For::RollBack, about, unasked);
                 (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
             }
+            Deed::GoForward { to, unasked } => self.go_forward(old, &mut w, (to, unasked), gate_open),
             Deed::Close(rev) => {
                 let agreed = w.current == rev && w.update == rev && w.template == rev;
                 self.must(!w.open || agreed, "9 closed before the controller called it current");

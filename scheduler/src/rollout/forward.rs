@@ -1,0 +1,48 @@
+//! Pure. What comes instead of a set that failed, where going back is a person's to decide: a newer Minecraft has rewritten the worlds, and there is
+//! no copy from before it, or somebody may have played since.
+//!
+//! The worlds need no way back if what comes can open them: a corrected set of the same Minecraft, or of a newer one. It is an update like any other,
+//! in a window or by a person's word, and of it there is as little a way back.
+
+use jiff::Timestamp;
+
+use super::clearance::{Clearance, clear_to_stop};
+use super::{DECISION_COUNTS, LATEST_START, Step, WaitingOn, lets_in};
+use crate::gate::{Gate, later};
+use crate::seen::{Act, Goal, Images, Seen};
+
+/// The next step forward from the set on trial. None: there is nothing else to bring, or not now.
+pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Step> {
+    let opened_at = lets_in(goal, seen, gate, now).filter(|_| is_way_forward(goal, seen))?;
+    if !seen.staged {
+        return Some(Step::Stage);
+    }
+    match seen.images {
+        Images::OnTheirWay => return Some(Step::Wait(WaitingOn::Images)),
+        Images::Failed => return None,
+        Images::Here | Images::Unknown => {}
+    }
+    let to = goal.revision;
+    let act = Act::Update { goal: to, window_opened_at: opened_at };
+    let not_after = later(now, DECISION_COUNTS);
+    match clear_to_stop(goal, seen, act, not_after, now) {
+        Clearance::Asked => Some(Step::GoForward { to, unasked: false, not_after }),
+        Clearance::Unasked => Some(Step::GoForward { to, unasked: true, not_after }),
+        Clearance::NotYet(Step::Announce { notice, .. })
+            if gate.shuts_before(later(later(now, notice), LATEST_START)) =>
+        {
+            None
+        }
+        Clearance::NotYet(step) => Some(step),
+    }
+}
+
+/// Whether the goal is a way on from the set that runs, when the gate lets it in: another set than what failed and what would be gone back to, which
+/// never failed here and can open the worlds as they are. What is being started may still bring them to its own Minecraft, so that counts as well.
+pub fn is_way_forward(goal: &Goal, seen: &Seen) -> bool {
+    let Some(pod) = seen.pod else { return false };
+    let is_back = seen.facts.settled.is_some_and(|settled| settled.revision == goal.revision);
+    let has_failed = goal.revision == pod.revision || seen.facts.failed.contains(&goal.revision);
+    let opens_worlds = seen.world.whole && goal.world >= seen.world.floor.max(pod.world);
+    !is_back && !has_failed && opens_worlds
+}

@@ -1,0 +1,96 @@
+//! A set that failed, which only a person could bring back: a corrected one comes instead of it.
+
+use super::*;
+
+const FIXED: Revision = Revision(0xc);
+const CORRECTED: Goal = Goal { revision: FIXED, ..GOAL };
+
+/// A newer Minecraft has rewritten the worlds and failed; there is no copy.
+fn stuck(life: Life, players: Players) -> Seen {
+    let mut seen = Seen { players, ..on_trial(life) };
+    seen.facts.failed = vec![NEW];
+    seen.world.floor = DataVersion(2);
+    seen
+}
+
+fn forward(now: Timestamp) -> Step {
+    Step::GoForward { to: FIXED, unasked: false, not_after: now + DECISION_COUNTS }
+}
+
+#[test]
+fn a_corrected_goal_comes_where_going_back_is_a_persons_to_decide() {
+    let now = at(SUNDAY + 1);
+    for (backup, played_since, decides) in
+        [(None, false, WaitingOn::NoBackup), (Some(DataVersion(1)), true, WaitingOn::UndoWouldLose)]
+    {
+        let mut seen = stuck(Life::Down, Players::Nobody);
+        (seen.world.backup, seen.world.played_since) = (backup, played_since);
+        assert_eq!(next_step(&GOAL, &seen, open(), now), Step::Wait(decides), "what failed is not tried again");
+        assert_eq!(next_step(&CORRECTED, &seen, shut(), now), Step::Wait(decides), "it is an update: in a window");
+        assert_eq!(next_step(&CORRECTED, &seen, open(), now), forward(now));
+        seen.staged = false;
+        assert_eq!(next_step(&CORRECTED, &seen, open(), now), Step::Stage);
+    }
+}
+
+#[test]
+fn nothing_comes_that_failed_before_that_would_be_gone_back_to_or_that_cannot_open_the_worlds() {
+    let seen = stuck(Life::Down, Players::Nobody);
+    let answer = |goal: Goal, seen: &Seen| next_step(&goal, seen, open(), at(SUNDAY + 1));
+    let waits = Step::Wait(WaitingOn::NoBackup);
+    assert_eq!(answer(Goal { world: DataVersion(1), ..CORRECTED }, &seen), waits);
+    assert_eq!(answer(Goal { revision: OLD, world: DataVersion(1), ..CORRECTED }, &seen), waits);
+    assert_eq!(answer(Goal { revision: OLD, ..CORRECTED }, &seen), waits);
+    let mut twice = seen.clone();
+    twice.facts.failed.push(FIXED);
+    assert_eq!(answer(CORRECTED, &twice), waits);
+    let mut mixed = seen.clone();
+    mixed.world.whole = false;
+    assert_eq!(answer(CORRECTED, &mixed), waits);
+    let failed = Seen { images: Images::Failed, ..seen.clone() };
+    assert_eq!(answer(CORRECTED, &failed), waits);
+    let pulled = Seen { images: Images::OnTheirWay, ..seen.clone() };
+    assert_eq!(answer(CORRECTED, &pulled), Step::Wait(WaitingOn::Images));
+    // What starts now may still bring the worlds to its own Minecraft.
+    let newer = Seen { pod: seen.pod.map(|pod| Pod { world: DataVersion(3), ..pod }), ..seen };
+    assert_eq!(answer(CORRECTED, &newer), waits);
+}
+
+#[test]
+fn whoever_plays_on_what_failed_is_told_as_of_any_update_and_a_start_is_left_its_time() {
+    let now = at(SUNDAY + 1);
+    let mut seen = stuck(Life::Up, Players::Some(3));
+    let act = Act::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
+    let not_after = now + DECISION_COUNTS;
+    let announce = Step::Announce { act, pod: PodUid(8), notice: CORRECTED.notice, not_after };
+    assert_eq!(next_step(&CORRECTED, &seen, open(), now), announce);
+    // Not a minute before the window is over, with five to tell.
+    assert_eq!(next_step(&CORRECTED, &seen, open(), at(SUNDAY + 116)), Step::Wait(WaitingOn::NoBackup));
+    seen.facts.announced = Some(Announced { act, pod: PodUid(8), ends: at(SUNDAY + 6) });
+    let ends = at(SUNDAY + 6);
+    assert_eq!(next_step(&CORRECTED, &seen, open(), now), Step::Wait(WaitingOn::Countdown { ends }));
+    // A blackout begins, or the goal is what failed again: then it does not come.
+    assert_eq!(next_step(&CORRECTED, &seen, shut(), now), call_off(act, now));
+    assert_eq!(next_step(&GOAL, &seen, open(), now), call_off(act, now));
+    let over = at(SUNDAY + 7);
+    let save = Step::Save { act, pod: PodUid(8), not_after: over + DECISION_COUNTS };
+    assert_eq!(next_step(&CORRECTED, &seen, open(), over), save);
+    seen.facts.saved = Some(Saved { act, pod: PodUid(8), at: over, confirmed: true });
+    assert_eq!(next_step(&CORRECTED, &seen, open(), over), forward(over));
+
+    let until = at(SUNDAY + 9);
+    let starts = stuck(Life::Starting { gives_up_at: until }, Players::Nobody);
+    assert_eq!(next_step(&CORRECTED, &starts, open(), now), Step::Wait(WaitingOn::Start { until }));
+}
+
+#[test]
+fn what_can_be_gone_back_from_is_and_a_person_who_names_a_copy_goes_back() {
+    let now = at(SUNDAY + 1);
+    let mut seen = stuck(Life::Down, Players::Nobody);
+    let goes_back = |seen: &Seen| matches!(next_step(&CORRECTED, seen, open(), now), Step::RollBack { to: OLD, .. });
+    seen.copy_asked = true;
+    assert!(goes_back(&seen));
+    seen.copy_asked = false;
+    seen.world.floor = DataVersion(1);
+    assert!(goes_back(&seen));
+}
