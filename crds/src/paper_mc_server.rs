@@ -27,7 +27,7 @@ pub use blackout::Blackout;
 pub use crashes::{Crashes, OnCrashLoop, StoppedByCrashes};
 pub use follows::Follows;
 pub use notify::{ChatKind, Notice, NoticeTexts, NotifyChannel, Occasion, PLACES};
-pub use plugin_data::{KeepPluginData, PluginDataStatus};
+pub use plugin_data::{KeepPluginData, PluginDataStatus, SettingsKept};
 pub use restart::{Restart, RestartOnlyIf};
 pub use restore_from::RestoreFrom;
 pub use settings::{

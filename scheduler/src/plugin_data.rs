@@ -5,6 +5,9 @@
 //! Paper: it raises the number in `config/paper-global.yml`, and drops what is a game rule now from `server.properties`. So
 //! they are copied before a swap, to `.nightshift/kept`, while no server runs. When the set goes back, they come
 //! back by a rename, and what the failed set wrote goes to `.nightshift/failed`. Nothing but old copies is ever deleted.
+//!
+//! Of the plugins that stay as they are, and of folders that are too large, the settings are kept with the set too, to `.nightshift/kept-settings`.
+//! Nothing puts those back but a person.
 
 mod copy;
 mod keep;
@@ -138,6 +141,13 @@ fn pieces_that_change(ran: &Manifest, comes: &FileSet) -> BTreeSet<Piece> {
     let is_other_paper = (&ran.minecraft, ran.build) != (&comes.minecraft, comes.build);
     let settings = SERVER_SETTINGS.iter().filter(|_| is_other_paper).map(|name| Piece::OfServer((*name).to_owned()));
     folders.chain(settings).collect()
+}
+
+/// The other folders of the set that ran: their plugins stay as they are while these pieces change.
+fn folders_that_stay(ran: &Manifest, change: &BTreeSet<Piece>) -> BTreeSet<String> {
+    let plugins = ran.files.values().filter_map(|managed| managed.plugin.as_deref());
+    let changes = |folder: &String| change.contains(&Piece::OfPlugin(folder.clone()));
+    plugins.filter_map(folder_of).filter(|folder| !changes(folder)).collect()
 }
 
 /// What lies at the place of a piece.

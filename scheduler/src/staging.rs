@@ -166,7 +166,7 @@ impl Volume {
         self.ours().join("kept")
     }
 
-    /// Where the settings lie of plugins whose data are too large to be kept, a directory for each change of the set.
+    /// Where the settings lie of plugins whose data are not kept whole, a directory for each change of the set.
     pub fn kept_settings_dir(&self) -> PathBuf {
         self.ours().join("kept-settings")
     }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::schema;
 
 /// The data folder of each plugin whose JAR changes, and the server's own settings (server.properties, bukkit.yml, config, …) when Paper
-/// changes, are kept on the server's volume, and put back when the new set fails before anybody has played. A change of it comes with the
-/// next window.
+/// changes, are kept on the server's volume, and put back when the new set fails before anybody has played. Of the other plugins the settings are
+/// kept, which nothing puts back but you. A change of it comes with the next window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeepPluginData {
@@ -44,6 +44,9 @@ pub struct PluginDataStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 340)))]
     pub not_kept: Vec<String>,
+    /// The settings of the plugins that did not change. Absent: none were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_kept: Option<SettingsKept>,
     /// When they were put back, because the set that came next failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
@@ -56,6 +59,19 @@ pub struct PluginDataStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub not_put_back: Option<String>,
+}
+
+/// Settings of the plugins that did not change with the set, as they were before it. Nothing puts them back but you.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SettingsKept {
+    /// Where they lie, in a folder for each plugin, until two further changes of the set.
+    #[schemars(schema_with = "schema::text253")]
+    pub place: String,
+    /// How many files they are.
+    pub files: u32,
+    /// How many files were found. The others were too many or too large together, or could not be read, or the volume had no room for them.
+    pub found: u32,
 }
 
 fn half_a_gi() -> String {

@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use super::{Chain, clock, copies};
 use crate::plugin_data::{Error, finish, forget_old, keep, put_back};
-use crate::protocol::plugin_data::{Piece, PluginData, PutBack};
+use crate::protocol::plugin_data::{Piece, PluginData, PutBack, Settings};
 use crate::protocol::{FileSet, RestoreOrder, Restored};
 use crate::staging::disk::{Disk, Unhindered};
 use crate::staging::{Volume, read_record};
@@ -74,6 +74,9 @@ fn paths(pieces: &[Piece]) -> String {
 fn say_kept(record: &PluginData) {
     if let Some(place) = &record.place {
         info!("kept in {place}, as before this change: {}", paths(&record.kept));
+    }
+    if let Some(Settings { files, of, place }) = &record.settings {
+        info!("kept in {place}: {files} of {of} files of settings, of the plugins that stay as they are");
     }
     for not_kept in &record.not_kept {
         warn!("not kept: {not_kept}");

@@ -1,5 +1,7 @@
-//! Edge (writes). Keeps what a step may change, as the set that ran has left it, before another one is put in place.
+//! Edge (writes). Keeps what a step may change, and the settings of all else, as the set that ran has left them, before another one is put in
+//! place.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,7 +11,8 @@ use jiff::Timestamp;
 use walkdir::WalkDir;
 
 use super::copy::copy;
-use super::{Error, Found, directories, last, look, pieces_that_change, relative, settings};
+use super::settings::{self, Copied, Most};
+use super::{Error, Found, directories, folders_that_stay, last, look, pieces_that_change, relative};
 use crate::backup::{LEFT_OUT_NAMED, id_of};
 use crate::protocol::FileSet;
 use crate::protocol::plugin_data::{NotKept, Piece, PluginData, Settings, WhyNotKept};
@@ -29,7 +32,8 @@ const STAYS: usize = 2;
 /// the first one kept.
 ///
 /// What cannot be kept is named and stops nothing: what ran before was never promised to come back with it. Of a plugin's folder that is only
-/// too large its settings are kept. The caller sees to it that no server runs.
+/// too large its settings are kept, and so are those of all plugins that stay as they are: as many as may be. The caller sees to it that no
+/// server runs.
 pub fn keep<S: Steps>(
     volume: &Volume,
     set: &FileSet,
@@ -45,6 +49,7 @@ pub fn keep<S: Steps>(
     if limit == 0 || pieces.is_empty() {
         return Ok(None);
     }
+    let stay = folders_that_stay(&ran, &pieces);
     let id = id_of(now, Some(&ran.lock));
     let [pieces_at, settings_at] =
         [volume.kept_dir(), volume.kept_settings_dir()].map(|beside| Copy::new(&beside, &id));
@@ -58,6 +63,7 @@ pub fn keep<S: Steps>(
         absent: vec![],
         not_kept: vec![],
         left_out: vec![],
+        settings: None,
         back: None,
     };
     for piece in pieces {
@@ -75,32 +81,53 @@ pub fn keep<S: Steps>(
     if !record.kept.is_empty() {
         record.place = Some(relative(volume, &pieces_at.place).display().to_string());
     }
-    if keep_settings(volume, &mut record.not_kept, &settings_at, disk).is_err() {
+    if keep_settings(volume, &stay, &mut record, &settings_at, disk).is_err() {
         // A step on a disk that is not well fails again below; all else is no reason to keep an update out.
         record.not_kept.iter_mut().for_each(|not_kept| not_kept.settings = None);
+        record.settings = None;
     }
     disk.write_record(&volume.plugin_data_path(), &record)?;
     Ok(Some(record))
 }
 
-/// Of the plugins' folders that are only too large.
+/// Of the plugins' folders that are only too large, each for itself, and of those whose plugins `stay` as they are, together.
 fn keep_settings<S: Steps>(
     volume: &Volume,
-    not_kept: &mut [NotKept],
+    stay: &BTreeSet<String>,
+    record: &mut PluginData,
     copy: &Copy,
     disk: &mut Disk<S>,
 ) -> Result<(), Error> {
-    let large: Vec<_> = not_kept.iter_mut().filter_map(folder_that_is_too_large).collect();
-    if large.is_empty() {
+    let large: Vec<_> = record.not_kept.iter_mut().filter_map(folder_that_is_too_large).collect();
+    if large.is_empty() && stay.is_empty() {
         return Ok(());
     }
     copy.begin(disk)?;
+    let told = |Copied { files, of }: Copied, place: &Path| {
+        (files > 0).then(|| Settings { files, of, place: relative(volume, place).display().to_string() })
+    };
     let mut has_any = false;
     for (folder, settings) in large {
-        *settings = settings::keep(volume, folder, &copy.partial, &copy.place, disk)?;
+        let copied = settings::keep(volume, folder, &copy.partial, &mut Most::of_one(), disk)?;
+        *settings = told(copied, &copy.place.join(folder));
         has_any |= settings.is_some();
     }
-    copy.end(has_any, disk)
+    let (mut left, mut all) = (Most::of_all_that_stay(), Copied::default());
+    for folder in stay.iter().filter(|folder| can_be_read(volume, folder)) {
+        let Copied { files, of } = settings::keep(volume, folder, &copy.partial, &mut left, disk)?;
+        all.files += files;
+        all.of += of;
+    }
+    record.settings = told(all, &copy.place);
+    copy.end(has_any || record.settings.is_some(), disk)
+}
+
+/// Whether it is a folder of this volume and no link. Whether it could be moved is no matter: it stays.
+fn can_be_read(volume: &Volume, folder: &str) -> bool {
+    match look(volume, &Piece::OfPlugin(folder.to_owned())) {
+        Found::Piece | Found::Unreadable(_) => true,
+        Found::Nothing | Found::NoPiece => false,
+    }
 }
 
 /// A plugin's folder that was not kept for its size, and the place for what is kept of it.
@@ -116,7 +143,10 @@ fn folder_that_is_too_large(not_kept: &mut NotKept) -> Option<(&str, &mut Option
 fn is_of_this_step(volume: &Volume, known: &PluginData, from: &str, to: &str) -> bool {
     let lies_there =
         |piece: &Piece| known.place.as_ref().is_some_and(|at| is_there(&piece.below(&volume.root().join(at))));
-    known.lock == from && known.before == to && known.back.is_none() && known.kept.iter().all(lies_there)
+    let settings_lie_there =
+        known.settings.as_ref().is_none_or(|settings| is_there(&volume.root().join(&settings.place)));
+    let is_it = known.lock == from && known.before == to && known.back.is_none();
+    is_it && settings_lie_there && known.kept.iter().all(lies_there)
 }
 
 /// One copy that is being made beside others.
@@ -237,8 +267,7 @@ pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<P
     // Whatever the clock says: what the last change has kept is the newest.
     let record = last(volume);
     let newest = record.as_ref().and_then(|record| record.place.as_ref().map(PathBuf::from));
-    let settings = record.and_then(|record| record.not_kept.into_iter().find_map(|not_kept| not_kept.settings));
-    let newest_settings = settings.and_then(|it| Some(Path::new(&it.place).parent()?.to_owned()));
+    let newest_settings = record.and_then(place_of_settings);
     let mut gone = Vec::new();
     for (of, newest) in [(volume.kept_dir(), newest), (volume.kept_settings_dir(), newest_settings)] {
         tidy(&of, disk)?;
@@ -254,6 +283,13 @@ pub fn forget_old<S: Steps>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec<P
         }
     }
     Ok(gone)
+}
+
+/// Where those lie that the last change has kept: all in one place, those of a large folder in a folder of their own there.
+fn place_of_settings(record: PluginData) -> Option<PathBuf> {
+    let of_those_that_stay = record.settings.map(|settings| PathBuf::from(settings.place));
+    let of_large = record.not_kept.into_iter().find_map(|not_kept| not_kept.settings);
+    of_those_that_stay.or_else(|| Some(Path::new(&of_large?.place).parent()?.to_owned()))
 }
 
 /// Removes what was left half made or half removed.

@@ -1,83 +1,147 @@
-//! Edge (writes). The settings in a plugin's folder that is too large to be kept whole: small files that people write by hand.
+//! Edge (writes). The settings in a plugin's folder that is not kept whole, because it is too large or because its plugin stays as it is: small
+//! files that people write by hand.
 //!
 //! They lie apart from the folders that are kept. A roll-back puts folders back and removes what it kept of them; nothing puts these back but
-//! a person, who compares them with what the newer version has made of them.
+//! a person, who compares them with what lies there by then.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, DirEntry, File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use walkdir::WalkDir;
-
+use super::Error;
 use super::copy::copy_file;
 use super::keep::discard;
-use super::{Error, relative};
-use crate::protocol::plugin_data::Settings;
 use crate::staging::Volume;
-use crate::staging::disk::{self, Disk, Steps};
+use crate::staging::disk::{Disk, Steps};
 use crate::staging::store::SPARE;
 
 /// What settings of plugins are written in.
 const ENDINGS: [&str; 8] = ["yml", "yaml", "json", "conf", "toml", "properties", "cfg", "txt"];
-/// The largest file that somebody writes by hand, in bytes; how many files, and with how many bytes together. Web maps have thousands of small
-/// files of JSON that nobody wrote.
-const LARGEST: u64 = 1024 * 1024;
-const MOST: usize = 500;
-const TOGETHER: u64 = 16 * 1024 * 1024;
+/// The largest file that somebody writes by hand, in bytes.
+const LARGEST: u64 = MIB;
+const MIB: u64 = 1024 * 1024;
 /// How many folders below the plugin's own are looked into.
 const DEEPEST: usize = 4;
 
-/// Copies the settings below `plugins/<folder>` to `partial/<folder>`, which the caller will call `place`: those that lie least deep first, as
-/// many as are allowed. None: there are none, there is no room for them, or they could not be copied.
+/// How many names may be looked at, and how many files with how many bytes together may be copied: the server is down meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Most {
+    pub(super) names: usize,
+    pub(super) files: usize,
+    pub(super) bytes: u64,
+}
+
+impl Most {
+    /// Of one folder. Web maps have thousands of small files of JSON that nobody wrote, and a hundred times as many tiles.
+    pub(super) fn of_one() -> Self {
+        Self { names: 50_000, files: 500, bytes: 16 * MIB }
+    }
+
+    /// Of all folders together whose plugins stay as they are: there may be a hundred of them, and most changes of a set leave most of them.
+    pub(super) fn of_all_that_stay() -> Self {
+        Self { names: 200_000, files: 5_000, bytes: 64 * MIB }
+    }
+
+    /// What one folder may have of it.
+    fn for_one(self) -> Self {
+        let one = Self::of_one();
+        Self { names: self.names.min(one.names), files: self.files.min(one.files), bytes: self.bytes.min(one.bytes) }
+    }
+}
+
+/// How many files were copied, of how many that were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Copied {
+    pub(super) files: usize,
+    pub(super) of: usize,
+}
+
+/// Copies the settings below `plugins/<folder>` to `partial/<folder>`: those that lie least deep first, as many as one folder may have of what is
+/// `left`, and takes from that what was needed. No file: there are none, there is no room for them, or they could not be copied.
 pub(super) fn keep<S: Steps>(
     volume: &Volume,
     folder: &str,
     partial: &Path,
-    place: &Path,
+    left: &mut Most,
     disk: &mut Disk<S>,
-) -> Result<Option<Settings>, Error> {
-    let from = volume.plugins().join(folder);
-    let found = settings_below(&from);
-    if found.is_empty() || !has_room(volume) {
-        return Ok(None);
+) -> Result<Copied, Error> {
+    let (from, most) = (volume.plugins().join(folder), left.for_one());
+    let (found, looked_at) = settings_below(&from, most.names);
+    left.names -= looked_at;
+    let of = found.len();
+    let none = Copied { files: 0, of };
+    if found.is_empty() || !has_room(volume, most.bytes, disk) {
+        return Ok(none);
     }
     let to = partial.join(folder);
-    let Ok(files) = copy_some(&found, &from, &to, disk) else {
+    let Ok((files, bytes)) = copy_some(&found, &from, &to, most, disk) else {
         discard(&to, disk)?;
-        return Ok(None);
+        return Ok(none);
     };
-    let place = relative(volume, &place.join(folder)).display().to_string();
-    Ok(Some(Settings { files, of: found.len(), place }))
+    left.files -= files;
+    left.bytes -= bytes;
+    Ok(Copied { files, of })
 }
 
 /// Whether the volume has room for all that may be kept of one folder.
-fn has_room(volume: &Volume) -> bool {
-    disk::free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= TOGETHER)
+fn has_room<S: Steps>(volume: &Volume, bytes: u64, disk: &Disk<S>) -> bool {
+    disk.free_bytes(volume.root()).is_ok_and(|free| free.saturating_sub(SPARE) >= bytes)
 }
 
-/// All of them, those that lie least deep first, and in the order of their names there. What cannot be looked at is none.
-fn settings_below(folder: &Path) -> Vec<(PathBuf, Metadata)> {
-    let entries = WalkDir::new(folder).max_depth(DEEPEST + 1).sort_by_file_name().into_iter().filter_map(Result::ok);
-    let mut found: Vec<(usize, PathBuf, Metadata)> = entries
-        .filter(|entry| entry.file_type().is_file())
-        .filter(|entry| entry.path().extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)))
-        .filter_map(|entry| Some((entry.depth(), entry.path().to_owned(), entry.metadata().ok()?)))
-        .filter(|(_, _, metadata)| metadata.len() <= LARGEST)
-        .collect();
-    found.sort_by_key(|(depth, _, _)| *depth);
-    found.into_iter().map(|(_, path, metadata)| (path, metadata)).collect()
+/// All among the first so many `names`, those that lie least deep first, and in the order of their names there; and how many names were looked at.
+/// What cannot be looked at is none, and neither is what lies on another file system. Level by level: where the names are too many, what a
+/// plugin has at the top of its folder is found all the same. No link is followed.
+fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usize) {
+    let device = |of: &Path| fs::symlink_metadata(of).ok().map(|metadata| metadata.dev());
+    let here = device(folder);
+    let (mut found, mut looked_at, mut level) = (Vec::new(), 0, vec![folder.to_owned()]);
+    for _ in 0..=DEEPEST {
+        let mut below = Vec::new();
+        for folder in &level {
+            let entries = first_entries(folder, names - looked_at);
+            looked_at += entries.len();
+            for entry in entries {
+                let Ok(kind) = entry.file_type() else { continue };
+                let path = entry.path();
+                if kind.is_dir() && device(&path) == here {
+                    below.push(path);
+                } else if kind.is_file() && has_ending(&path) {
+                    let metadata = entry.metadata().ok().filter(|metadata| metadata.len() <= LARGEST);
+                    found.extend(metadata.map(|metadata| (path, metadata)));
+                }
+            }
+        }
+        level = below;
+    }
+    (found, looked_at)
 }
 
-/// Answers how many. One that cannot be opened is left out.
+/// What lies right in a folder, in the order of its names; of more than `most` those that the file system tells first.
+fn first_entries(of: &Path, most: usize) -> Vec<DirEntry> {
+    if most == 0 {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(of).into_iter().flatten();
+    let mut entries: Vec<_> = entries.filter_map(Result::ok).take(most).collect();
+    entries.sort_by_cached_key(DirEntry::file_name);
+    entries
+}
+
+fn has_ending(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+}
+
+/// Answers how many, and how many bytes they have. One that cannot be opened is left out.
 fn copy_some<S: Steps>(
     found: &[(PathBuf, Metadata)],
     from: &Path,
     to: &Path,
+    most: Most,
     disk: &mut Disk<S>,
-) -> Result<usize, Error> {
-    let (mut files, mut together) = (0, 0);
-    for (path, metadata) in found.iter().take(MOST) {
-        together += metadata.len();
-        if together > TOGETHER {
+) -> Result<(usize, u64), Error> {
+    let (mut files, mut bytes) = (0, 0);
+    for (path, metadata) in found.iter().take(most.files) {
+        if bytes + metadata.len() > most.bytes {
             break;
         }
         if File::open(path).is_err() {
@@ -87,6 +151,7 @@ fn copy_some<S: Steps>(
         disk.make_directory(target.parent().unwrap_or(to))?;
         copy_file(path, &target, metadata, disk)?;
         files += 1;
+        bytes += metadata.len();
     }
-    Ok(files)
+    Ok((files, bytes))
 }

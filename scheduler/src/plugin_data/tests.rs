@@ -12,11 +12,12 @@ use serde_json::json;
 use super::keep::{forget_old, keep, step_is_over};
 use super::put_back::{finish, put_back};
 use super::*;
-use crate::protocol::plugin_data::{PutBack, WhyNotKept};
+use crate::protocol::plugin_data::{PutBack, Settings, WhyNotKept};
 use crate::staging::disk::{Disk, Steps, Unhindered};
 
 mod failing;
 mod faults;
+mod stay;
 
 const LIMIT: u64 = 1024 * 1024;
 
@@ -155,6 +156,18 @@ impl Server {
     fn kept(&self) -> Vec<String> {
         directories(&self.volume.kept_dir()).unwrap()
     }
+
+    fn kept_settings(&self) -> Vec<String> {
+        directories(&self.volume.kept_settings_dir()).unwrap()
+    }
+
+    /// Asserts that what lies there of the plugin that stays as it is from `a` to `b` is all of its settings, wherever it has its name by now.
+    fn assert_settings_are_whole(&self, story: &str) {
+        for name in self.kept_settings().iter().filter(|name| !name.starts_with('.')) {
+            let found = below(&self.volume.kept_settings_dir().join(name).join("Same"));
+            assert_eq!(found, files(&[("same.yml", "x: 1")]), "{story}");
+        }
+    }
 }
 
 fn below(root: &Path) -> BTreeMap<String, String> {
@@ -232,13 +245,14 @@ fn nothing_is_kept_at_a_first_start_at_a_second_one_or_when_neither_paper_nor_a_
     assert_eq!(keep(&server.volume, &b(), 0, &mut Disk::new(Unhindered), at(0)).unwrap(), None, "switched off");
     fs::remove_file(server.path(".nightshift/manifest.json")).unwrap();
     assert_eq!(server.keep(&b(), 0), None, "nothing of ours has run");
-    assert_eq!(server.kept(), [""; 0]);
+    assert_eq!((server.kept(), server.kept_settings()), (vec![], vec![]));
 }
 
 #[test]
 fn a_second_try_of_a_step_copies_nothing_and_a_later_step_everything() {
     let server = Server::new();
     let first = server.keep(&b(), 0).unwrap();
+    assert!(first.settings.is_some());
     assert_eq!(server.keep(&b(), 5), Some(first), "no server has run in between");
     // The set `a` starts again and goes on for a week.
     step_is_over(&server.volume, &a(), &mut Disk::new(Unhindered)).unwrap();

@@ -78,6 +78,8 @@ pub struct PluginData {
     /// What lay in the folders that were kept and cannot be copied, such as sockets. At most as many as in a
     /// [copy](crate::backup::LEFT_OUT_NAMED).
     pub left_out: Vec<String>,
+    /// The settings of the plugins that stay as they are, below the names of their folders; None: none were kept. Nothing puts them back.
+    pub settings: Option<Settings>,
     /// What came of it when the set went back; None: it has not.
     pub back: Option<PutBack>,
 }
@@ -102,6 +104,8 @@ struct Written {
     not_kept: Vec<NotKept>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<Settings>,
     #[serde(default)]
     back: Option<PutBack>,
 }
@@ -122,20 +126,21 @@ impl OfServer {
 
 impl From<Written> for PluginData {
     fn from(written: Written) -> Self {
-        let Written { at, lock, before, place, mut kept, mut absent, of_server, not_kept, left_out, back } = written;
+        let Written { at, lock, before, place, mut kept, mut absent, of_server, not_kept, left_out, settings, back } =
+            written;
         kept.extend(of_server.kept);
         absent.extend(of_server.absent);
-        Self { at, lock, before, place, kept, absent, not_kept, left_out, back }
+        Self { at, lock, before, place, kept, absent, not_kept, left_out, settings, back }
     }
 }
 
 impl From<PluginData> for Written {
     fn from(data: PluginData) -> Self {
-        let PluginData { at, lock, before, place, kept, absent, not_kept, left_out, back } = data;
+        let PluginData { at, lock, before, place, kept, absent, not_kept, left_out, settings, back } = data;
         let apart = |pieces: Vec<Piece>| pieces.into_iter().partition(|piece| matches!(piece, Piece::OfPlugin(_)));
         let ((kept, kept_of_server), (absent, absent_of_server)) = (apart(kept), apart(absent));
         let of_server = OfServer { kept: kept_of_server, absent: absent_of_server };
-        Self { at, lock, before, place, kept, absent, of_server, not_kept, left_out, back }
+        Self { at, lock, before, place, kept, absent, of_server, not_kept, left_out, settings, back }
     }
 }
 
@@ -154,15 +159,15 @@ pub struct NotKept {
     pub settings: Option<Settings>,
 }
 
-/// The settings of a folder that was not kept whole.
+/// The settings of a folder that was not kept whole, or of several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
     /// How many files were kept.
     pub files: usize,
-    /// How many there are.
+    /// How many were found.
     pub of: usize,
-    /// Where they lie, as they lay in the folder.
+    /// Where they lie, as they lay there.
     pub place: String,
 }
 
@@ -279,6 +284,7 @@ mod tests {
         let not_kept = [None, Some(Settings { files: 1, of: 2, place: ".nightshift/kept-settings/x/dynmap".into() })]
             .map(|settings| NotKept { piece: dynmap(), why: WhyNotKept::TooLarge { bytes: 3, limit: 2 }, settings })
             .to_vec();
+        let place = ".nightshift/kept-settings/x";
         for back in [
             None,
             Some(PutBack::Done { at, set_aside: Some(".nightshift/failed/bb".into()) }),
@@ -294,12 +300,22 @@ mod tests {
                 absent: vec![Piece::OfPlugin("Fresh".into())],
                 not_kept: not_kept.clone(),
                 left_out: vec![],
+                settings: Some(Settings { files: 3, of: 4, place: place.into() }),
                 back,
             };
             let text = serde_json::to_string(&record).unwrap();
             assert_eq!(serde_json::from_str::<PluginData>(&text).unwrap(), record, "{text}");
+            assert!(text.contains(r#""settings":{"files":3,"of":4,"place":".nightshift/kept-settings/x"}"#), "{text}");
             assert!(text.contains(r#""kept":["LuckPerms"],"#), "as an agent of before reads it: {text}");
             assert!(text.contains(r#""ofServer":{"kept":["./bukkit.yml"]"#), "{text}");
         }
+    }
+
+    #[test]
+    fn a_record_of_an_agent_of_before_is_read_and_one_without_settings_is_written_as_that_agent_did() {
+        let before = r#"{"at":"2027-01-15T08:00:00Z","lock":"aa","before":"bb","place":null,"kept":[],"absent":["Fresh"],"notKept":[],"back":null}"#;
+        let record: PluginData = serde_json::from_str(before).unwrap();
+        assert_eq!(record.settings, None);
+        assert_eq!(serde_json::to_string(&record).unwrap(), before);
     }
 }

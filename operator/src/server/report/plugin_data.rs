@@ -1,9 +1,9 @@
 //! Pure. What is said of the plugins' data and the server's own settings that were kept and put back: status, Events.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::PluginDataStatus;
+use crds::paper_mc_server::{PluginDataStatus, SettingsKept};
 use scheduler::protocol;
-use scheduler::protocol::plugin_data::{Piece, PluginData, PutBack};
+use scheduler::protocol::plugin_data::{Piece, PluginData, PutBack, Settings};
 
 use super::Report;
 use crate::chain::cut;
@@ -26,7 +26,7 @@ pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCSer
 }
 
 fn status(seen: &PluginData) -> PluginDataStatus {
-    let PluginData { at, lock: _, before: _, place, kept, absent: _, not_kept, left_out: _, back } = seen;
+    let PluginData { at, lock: _, before: _, place, kept, absent: _, not_kept, left_out: _, settings, back } = seen;
     let (put_back_at, set_aside, not_put_back) = match back {
         None => (None, None, None),
         Some(PutBack::Done { at, set_aside }) => (Some(*at), set_aside.as_ref(), None),
@@ -42,10 +42,16 @@ fn status(seen: &PluginData) -> PluginDataStatus {
             .take(MOST_NOT_KEPT)
             .map(|not_kept| cut(&not_kept.to_string(), LONGEST_NOT_KEPT))
             .collect(),
+        settings_kept: settings.as_ref().map(settings_kept),
         put_back_at,
         set_aside: set_aside.map(|place| cut(place, LONGEST)),
         not_put_back: not_put_back.map(|why| cut(why, LONGEST)),
     }
+}
+
+fn settings_kept(Settings { files, of, place }: &Settings) -> SettingsKept {
+    let number = |files: &usize| u32::try_from(*files).unwrap_or(u32::MAX);
+    SettingsKept { place: cut(place, LONGEST), files: number(files), found: number(of) }
 }
 
 /// What is new, each once, however often it is looked at.
@@ -70,10 +76,16 @@ fn news(seen: &PluginData, known: Option<&PluginDataStatus>) -> Vec<Note> {
 
 /// Before a change of the set.
 fn kept(seen: &PluginData, now: &PluginDataStatus) -> Vec<Note> {
-    let kept = now.place.as_ref().map(|place| Note {
+    let pieces = now.place.as_ref().map(|place| format!("{} lie in {place}", in_words(&seen.kept)));
+    let settings = now.settings_kept.as_ref().map(|SettingsKept { place, files, found }| {
+        let how_many = if files == found { files.to_string() } else { format!("{files} of {found}") };
+        format!("the settings of the plugins that do not change ({how_many} files) lie in {place}")
+    });
+    let lie: Vec<String> = pieces.into_iter().chain(settings).collect();
+    let kept = (!lie.is_empty()).then(|| Note {
         reason: "PluginDataKept",
         warning: false,
-        text: format!("as they were before this change, {} lie in {place} on the volume", in_words(&seen.kept)),
+        text: format!("as they were before this change, {} on the volume", lie.join(", and ")),
     });
     let not_kept = (!now.not_kept.is_empty()).then(|| Note {
         reason: "PluginDataNotKept",
@@ -158,6 +170,38 @@ mod tests {
         assert!(notes[0].1.contains(kept_there), "{notes:?}");
         assert!(notes[1].1.contains("plugins/dynmap has 20000 MB"), "{notes:?}");
         assert_eq!(said(&kept, Some(&status(&kept))), []);
+    }
+
+    #[test]
+    fn a_person_reads_where_the_settings_of_the_other_plugins_lie_whatever_else_was_kept() {
+        let place = ".nightshift/kept-settings/20261122T030000Z-aaaaaaaa";
+        let settings = |files| Some(Settings { files, of: 12, place: place.to_owned() });
+        let both = PluginData { settings: settings(12), ..seen(&json!(null)) };
+        let notes = said(&both, None);
+        let text = &notes[0].1;
+        assert!(
+            text.contains("the data of LuckPerms, Essentials and the server's settings (bukkit.yml) lie in"),
+            "{text}"
+        );
+        let they =
+            format!(", and the settings of the plugins that do not change (12 files) lie in {place} on the volume");
+        assert!(text.ends_with(&they), "{text}");
+
+        let alone =
+            PluginData { settings: settings(7), place: None, kept: vec![], not_kept: vec![], ..seen(&json!(null)) };
+        let they = format!("the settings of the plugins that do not change (7 of 12 files) lie in {place}");
+        assert_eq!(
+            said(&alone, None),
+            [("PluginDataKept", format!("as they were before this change, {they} on the volume"))]
+        );
+        let known = status(&alone);
+        let kept = SettingsKept { place: place.to_owned(), files: 7, found: 12 };
+        assert_eq!((known.settings_kept.as_ref(), known.place.as_ref()), (Some(&kept), None));
+        assert_eq!(said(&alone, Some(&known)), []);
+
+        let done = json!({"outcome": "done", "at": "2026-11-22T03:05:00Z", "setAside": null});
+        let put_back = status(&PluginData { settings: settings(7), ..seen(&done) });
+        assert_eq!((put_back.settings_kept, put_back.place), (Some(kept), None), "nothing has put these back");
     }
 
     #[test]

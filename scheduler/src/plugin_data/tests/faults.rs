@@ -63,9 +63,14 @@ fn an_interruption_of_keeping_touches_no_plugin_and_publishes_nothing_that_is_no
             for name in server.kept().iter().filter(|name| !name.starts_with('.')) {
                 assert_eq!(below(&server.volume.kept_dir().join(name)), whole, "after {left} operations");
             }
+            server.assert_settings_are_whole(&format!("after {left} operations"));
             let again = server.keep(&b(), 60).unwrap();
             assert_eq!(below(&server.path(again.place.as_deref().unwrap())), whole, "going on after {left} operations");
-            assert!(server.kept().iter().all(|name| !name.starts_with('.')), "no remains, after {left} operations");
+            let settings = again.settings.expect("they are kept by then");
+            assert!(server.path(&settings.place).join("Same/same.yml").is_file(), "going on after {left} operations");
+            server.assert_settings_are_whole(&format!("going on after {left} operations"));
+            let mut remains = server.kept().into_iter().chain(server.kept_settings());
+            assert!(remains.all(|name| !name.starts_with('.')), "no remains, after {left} operations");
             server.changed_by_b();
             server.put_back(120).unwrap();
             assert_eq!(server.files(), back(), "and it comes back, after {left} operations");

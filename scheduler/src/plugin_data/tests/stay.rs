@@ -1,0 +1,191 @@
+//! Edge (writes). The settings of plugins that stay as they are while the set changes.
+
+use super::super::settings::{self, Copied, Most};
+use super::*;
+use crate::staging::store::SPARE;
+
+const PLACE: &str = ".nightshift/kept-settings/20270115T080000Z-aaaaaaaa";
+
+/// The next build of Paper, with the plugins of `a`.
+fn only_paper() -> FileSet {
+    FileSet { lock: "c".repeat(64), build: 2, ..a() }
+}
+
+fn settings_of(files: usize, of: usize) -> Option<Settings> {
+    Some(Settings { files, of, place: PLACE.to_owned() })
+}
+
+/// What lies there of all that changes nothing but Paper.
+fn of_all() -> BTreeMap<String, String> {
+    files(&[
+        ("LuckPerms/config.yml", "storage: h2"),
+        ("LuckPerms/libs/empty.txt", ""),
+        ("My_Warps/warps.yml", "spawn: 0 64 0"),
+        ("Same/same.yml", "x: 1"),
+    ])
+}
+
+#[test]
+fn settings_of_a_plugin_that_stays_as_it_is_are_kept_with_the_set_and_nothing_puts_them_back() {
+    let server = Server::new();
+    server.put(&[
+        ("plugins/Same/lang/en.yml", "hi: hello"),
+        ("plugins/Same/data.db", "no settings"),
+        ("plugins/By_Hand/config.yml", "of a JAR that is not managed"),
+    ]);
+    let kept = server.keep(&b(), 0).unwrap();
+    assert_eq!((&kept.settings, &kept.kept), (&settings_of(2, 2), &kept_before_b()));
+    let whole = files(&[("Same/lang/en.yml", "hi: hello"), ("Same/same.yml", "x: 1")]);
+    assert_eq!(below(&server.path(PLACE)), whole);
+
+    server.changed_by_b();
+    let back = server.put_back(60).unwrap();
+    assert_eq!(back.settings, kept.settings, "they lie there still");
+    assert_eq!(fs::read_to_string(server.path("plugins/Same/same.yml")).unwrap(), "x: 2", "never touched");
+    assert_eq!(below(&server.path(PLACE)), whole);
+}
+
+#[test]
+fn where_only_paper_changes_the_settings_of_all_plugins_are_kept() {
+    let server = Server::new();
+    let kept = server.keep(&only_paper(), 0).unwrap();
+    assert_eq!(kept.kept, pieces(&["./bukkit.yml", "./config", "./server.properties"]));
+    assert_eq!((kept.settings, below(&server.path(PLACE))), (settings_of(4, 4), of_all()));
+}
+
+#[test]
+fn settings_that_somebody_has_taken_away_since_are_kept_anew_by_a_second_try() {
+    let server = Server::new();
+    server.keep(&only_paper(), 0).unwrap();
+    fs::remove_dir_all(server.path(PLACE)).unwrap();
+    let again = server.keep(&only_paper(), 60).unwrap().settings.unwrap();
+    assert_eq!(again.place, ".nightshift/kept-settings/20270115T080100Z-aaaaaaaa");
+    assert_eq!(below(&server.path(&again.place)), of_all());
+}
+
+#[test]
+fn the_settings_of_the_last_two_changes_stay() {
+    let server = Server::new();
+    for (second, (to, hash)) in [(0, ('b', "2")), (60, ('c', "3")), (120, ('d', "4"))] {
+        let next = set(to, &[("LuckPerms", hash), ("Same", "7")]);
+        server.keep(&next, second).unwrap();
+        server.runs(&next);
+        forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    }
+    assert_eq!(server.kept_settings(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
+    // The clock is set back.
+    server.keep(&set('e', &[("LuckPerms", "5"), ("Same", "7")]), -600).unwrap();
+    forget_old(&server.volume, &mut Disk::new(Unhindered)).unwrap();
+    assert_eq!(server.kept_settings(), ["20270115T075000Z-dddddddd", "20270115T080200Z-cccccccc"]);
+}
+
+#[test]
+fn no_settings_behind_a_link_are_read() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("secret.yml"), "x").unwrap();
+    let server = Server::new();
+    symlink(elsewhere.path(), server.path("plugins/Same/folder")).unwrap();
+    symlink(elsewhere.path().join("secret.yml"), server.path("plugins/Same/file.yml")).unwrap();
+    fs::remove_dir_all(server.path("plugins/My_Warps")).unwrap();
+    symlink(elsewhere.path(), server.path("plugins/My_Warps")).unwrap();
+    let mut expected = of_all();
+    expected.remove("My_Warps/warps.yml");
+    let kept = server.keep(&only_paper(), 0).unwrap();
+    assert_eq!((kept.settings, below(&server.path(PLACE))), (settings_of(3, 3), expected));
+
+    let server = Server::new();
+    let beside = server.path("all-plugins");
+    fs::rename(server.path("plugins"), &beside).unwrap();
+    symlink(&beside, server.path("plugins")).unwrap();
+    assert_eq!(server.keep(&only_paper(), 0).unwrap().settings, None);
+    assert_eq!(server.kept_settings(), [""; 0]);
+}
+
+#[test]
+fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() {
+    struct Full(u64);
+    impl Steps for Full {
+        fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn free_bytes(&self, _path: &Path) -> io::Result<u64> {
+            Ok(self.0)
+        }
+    }
+    for (free, settings) in [(Most::of_one().bytes - 1, None), (Most::of_one().bytes, settings_of(1, 1))] {
+        let server = Server::new();
+        let kept = keep(&server.volume, &b(), LIMIT, &mut Disk::new(Full(SPARE + free)), at(0)).unwrap().unwrap();
+        assert_eq!((kept.kept, &kept.settings), (kept_before_b(), &settings));
+        assert_eq!(server.kept_settings().len(), usize::from(settings.is_some()), "no empty place");
+    }
+}
+
+#[test]
+fn a_folder_whose_settings_cannot_be_copied_is_left_out_with_all_of_them_and_stops_nothing() {
+    struct No;
+    impl Steps for No {
+        fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+            match what {
+                "write" if path.ends_with("LuckPerms/libs/empty.txt") => Err(io::Error::other("input/output error")),
+                _ => Ok(()),
+            }
+        }
+    }
+    let server = Server::new();
+    let kept = keep(&server.volume, &only_paper(), LIMIT, &mut Disk::new(No), at(0)).unwrap().unwrap();
+    let mut expected = of_all();
+    expected.retain(|path, _| !path.starts_with("LuckPerms/"));
+    assert_eq!((kept.settings, below(&server.path(PLACE))), (settings_of(2, 4), expected));
+}
+
+#[test]
+fn what_is_looked_at_and_copied_is_bounded_over_all_folders_and_what_lies_at_the_top_of_each_comes_first() {
+    let server = Server::new();
+    for name in ["One", "Two"] {
+        let (top, deep) = (format!("plugins/{name}/z.yml"), format!("plugins/{name}/a/b.yml"));
+        server.put(&[(top.as_str(), "12345"), (deep.as_str(), "12345")]);
+    }
+    let partial = server.path("partial");
+    let enough = Most { names: 100, files: 100, bytes: 100 };
+    let (both, top, none): (&[&str], &[&str], &[&str]) = (&["a/b.yml", "z.yml"], &["z.yml"], &[]);
+    // `a`, `z.yml` and `a/b.yml` are the names of one folder.
+    for (mut left, one, two, remains) in [
+        (enough, both, both, Most { names: 94, files: 96, bytes: 80 }),
+        (Most { names: 5, ..enough }, both, top, Most { names: 0, files: 97, bytes: 85 }),
+        (Most { files: 3, ..enough }, both, top, Most { names: 94, files: 0, bytes: 85 }),
+        (Most { bytes: 19, ..enough }, both, top, Most { names: 94, files: 97, bytes: 4 }),
+        (Most { names: 3, ..enough }, both, none, Most { names: 0, files: 98, bytes: 90 }),
+    ] {
+        let mut disk = Disk::new(Unhindered);
+        for (folder, expected) in [("One", one), ("Two", two)] {
+            let Copied { files, of: _ } =
+                settings::keep(&server.volume, folder, &partial, &mut left, &mut disk).unwrap();
+            let found: Vec<String> = below(&partial.join(folder)).into_keys().collect();
+            assert_eq!(found, expected, "{folder}, {left:?}");
+            assert_eq!(files, expected.len(), "{folder}, {left:?}");
+        }
+        assert_eq!(left, remains);
+        fs::remove_dir_all(&partial).unwrap();
+    }
+}
+
+#[test]
+fn of_a_hundred_plugins_that_stay_no_more_is_kept_than_of_a_few() {
+    let server = Server::new();
+    let most = Most::of_all_that_stay().files;
+    let plugins: Vec<String> = (0..=most / Most::of_one().files).map(|number| format!("Many{number:03}")).collect();
+    let of_one = Most::of_one().files + 1;
+    for plugin in &plugins {
+        fs::create_dir_all(server.path("plugins").join(plugin)).unwrap();
+        for number in 0..of_one {
+            fs::write(server.path("plugins").join(plugin).join(format!("{number}.yml")), "").unwrap();
+        }
+    }
+    let plugins: Vec<(&str, &str)> = plugins.iter().map(|plugin| (plugin.as_str(), "7")).collect();
+    let before = set('a', &plugins);
+    server.runs(&before);
+    let kept = server.keep(&FileSet { lock: "c".repeat(64), build: 2, ..before }, 0).unwrap();
+    assert_eq!(kept.settings, settings_of(most, of_one * plugins.len()), "and who reads it knows that it is not all");
+    assert_eq!(below(&server.path(PLACE)).len(), most);
+}
