@@ -38,6 +38,8 @@ pub(super) struct Mind {
     key: Key,
     guard: Guard,
     witness: Witness,
+    /// Its clock is so much ahead of that of the operator.
+    ahead: SignedDuration,
     /// It answers from then on; None: it has not been started.
     pub(super) answers_from: Option<Timestamp>,
     /// Until then requests are taken, and never answered.
@@ -66,11 +68,12 @@ pub(super) struct Told {
 }
 
 impl Mind {
-    pub(super) fn new(key: Key) -> Self {
+    pub(super) fn new(key: Key, ahead: SignedDuration) -> Self {
         Self {
             key,
-            guard: Guard::new(now()),
-            witness: Witness::new(now()),
+            guard: Guard::new(now() + ahead),
+            witness: Witness::new(now() + ahead),
+            ahead,
             answers_from: None,
             hangs: false,
             answered_at: None,
@@ -81,6 +84,11 @@ impl Mind {
             saved_at: None,
             hot: None,
         }
+    }
+
+    /// By its own clock.
+    fn clock(&self) -> Timestamp {
+        now() + self.ahead
     }
 
     /// Whether there is a process of it now that can be reached.
@@ -95,7 +103,9 @@ impl Mind {
 
     /// A process of the agent begins, and knows nothing but what lies on the volume.
     pub(super) fn begin(&mut self, at: Timestamp) {
-        (self.guard, self.witness, self.answers_from) = (Guard::new(at), Witness::new(at), Some(at));
+        let by_its_clock = at + self.ahead;
+        (self.guard, self.witness) = (Guard::new(by_its_clock), Witness::new(by_its_clock));
+        self.answers_from = Some(at);
         self.hangs = false;
         (self.announced, self.staging) = (None, None);
     }
@@ -193,7 +203,8 @@ impl World {
         }
         let received = Received { method, path, body, headers };
         let agent = &mut pod.agent;
-        Ok(verify(&agent.key, &received, &pod.uid, now(), &mut agent.guard))
+        let clock = agent.clock();
+        Ok(verify(&agent.key, &received, &pod.uid, clock, &mut agent.guard))
     }
 
     fn obey(&mut self, path: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
@@ -287,12 +298,13 @@ impl World {
             | Phase::Ended
             | Phase::Stopping => Pinged::Refused,
         };
-        let progress_at = if pod.fate == Fate::NeverUp { pod.started_at } else { now() };
+        let clock = pod.agent.clock();
+        let progress_at = if pod.fate == Fate::NeverUp { pod.started_at + pod.agent.ahead } else { clock };
         let log = Some(pod.started_at.to_string());
-        let look = Look { at: now(), pinged, locked: Some(runs), log, progress_at: Some(progress_at) };
+        let look = Look { at: clock, pinged, locked: Some(runs), log, progress_at: Some(progress_at) };
         pod.agent.witness.look(&look);
         if pod.phase == Phase::Stopping {
-            pod.agent.witness.stop_sent(now());
+            pod.agent.witness.stop_sent(clock);
         }
     }
 
@@ -305,13 +317,14 @@ impl World {
             return if players == 0 { Players::Nobody } else { Players::Some { count: players } };
         }
         match self.who_is_on() {
-            Players::Nobody => Players::Unknown { since: now() },
+            Players::Nobody => Players::Unknown { since: now() + self.scenario.node_ahead },
             said @ (Players::Some { .. } | Players::Unknown { .. }) => said,
         }
     }
 
     fn who_is_on(&self) -> Players {
-        self.pod.as_ref().expect("it was asked").agent.witness.players(now())
+        let agent = &self.pod.as_ref().expect("it was asked").agent;
+        agent.witness.players(agent.clock())
     }
 
     fn report(&mut self) -> Report {
@@ -323,11 +336,11 @@ impl World {
         });
         let staging = pod.agent.staging.as_ref();
         Report {
-            at: now(),
+            at: pod.agent.clock(),
             pod_uid: pod.uid.clone(),
             server: Self::process(pod),
             players: self.who_is_on(),
-            empty_since: pod.agent.witness.empty_since(now()),
+            empty_since: pod.agent.witness.empty_since(pod.agent.clock()),
             lock: found.lock,
             drift: Vec::new(),
             unmanaged: found.unmanaged,

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::person::Wish;
 use super::pod::Phase;
-use super::scenario::{EVERY, Extra, OPEN_FOR, Scenario};
+use super::scenario::{EVERY, Extra, Fate, OPEN_FOR, Scenario};
 use super::walk::WINDOWS_WITH_FAULTS;
 use super::world::World;
 use crate::clock::now;
@@ -128,6 +128,10 @@ pub(super) fn plan_faults(
         let between = i64::try_from(60 + dice.below(6_000)).expect("hours");
         faults.push((opening + seconds(first), Fault::Person(Wish::Copy)));
         faults.push((opening + seconds(first + between), Fault::Person(Wish::Restore)));
+    }
+    if scenario.fate != Fate::Good && dice.once_in(2) {
+        let at = opening + seconds(i64::try_from(dice.below(9_000)).expect("hours"));
+        faults.push((at, Fault::Person(Wish::Mend)));
     }
     faults.sort_by_key(|(at, _)| *at);
     let released_at = begins + seconds(300 + i64::try_from(dice.below(14_000)).expect("hours"));

@@ -170,7 +170,7 @@ impl World {
         let pod = self.objects.get(&Self::key_of_pod()).expect("it was just made").clone();
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
-        let fate = self.scenario.fate_of(&files);
+        let fate = if self.ledger.mended { Fate::Good } else { self.scenario.fate_of(&files) };
         let soon = now() + self.seconds(1, 4);
         let is_placed = pod["spec"].get("nodeName").is_some();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -192,7 +192,7 @@ impl World {
             crashes_until: None,
             hangs_until: None,
             refuses_until: None,
-            agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret")),
+            agent: Mind::new(AgentKey::from_hex(&key).expect("the key of the Secret"), self.scenario.node_ahead),
         });
         self.write_status();
     }
@@ -389,7 +389,7 @@ impl World {
             let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
             return self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"] = status);
         }
-        let at = |at: Timestamp| at.to_string();
+        let at = |at: Timestamp| (at + self.scenario.node_ahead).to_string();
         let pending = json!({"waiting": {"reason": "PodInitializing"}});
         let container = |name: &str, state: Value, last: Value, (started, ready): (bool, bool), restarts: u32| {
             json!({

@@ -58,6 +58,10 @@ pub(super) struct Ledger {
     opened_for: BTreeSet<Revision>,
     /// Sets that a person has approved.
     pub(super) approved: BTreeSet<String>,
+    /// A person has taken away what newer sets fail for.
+    pub(super) mended: bool,
+    /// Another set came in the place of one that does not work, and that was not what ran before.
+    pub(super) gone_forward: bool,
     /// The first start came after the release.
     pub(super) began_with_the_newest: bool,
     /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
@@ -251,6 +255,7 @@ impl World {
         if let Some(pod) = self.pod.as_ref().filter(|pod| pod.fate != Fate::Good) {
             let left = self.revision_of_entry(&pod.revision);
             self.ledger.left.extend(left);
+            self.ledger.gone_forward |= self.is_update(to);
         }
         if self.is_update(to) {
             let stops = self.ledger.stopped_for.entry(to).or_default();
@@ -312,9 +317,12 @@ impl World {
             self.tell(format!("{} {}: {}", condition["type"], condition["reason"], condition["message"]));
         }
         self.judge_restore();
-        let (is_good, disturbed) = (self.scenario.fate == Fate::Good, self.ledger.disturbed);
+        let disturbed = self.ledger.disturbed;
+        let is_good = self.scenario.fate == Fate::Good || self.ledger.mended;
+        // Approved before there was a release is what ran, made anew.
+        let is_newer = |set: &String| self.scenario.first.get() != Some(set);
         let may_come = self.ledger.suspended_since.is_none()
-            && (!self.scenario.has(Extra::Approval) || !self.ledger.approved.is_empty());
+            && (!self.scenario.has(Extra::Approval) || self.ledger.approved.iter().any(is_newer));
         let is_wanted = is_good && may_come;
         if !is_open(&set) && self.settled() == Some(stands) && is_up {
             let is_newest = self.ledger.began_with_the_newest;
@@ -326,15 +334,16 @@ impl World {
         let why = updating.and_then(|condition| condition["reason"].as_str()).unwrap_or("nothing").to_owned();
         // Only a newer Minecraft cannot be gone back from without a person.
         let is_an_end = match why.as_str() {
-            "NoBackup" => self.scenario.copies.is_none() || disturbed,
-            "UndoWouldLose" => self.scenario.most_players > 0,
+            "NoBackup" => (self.scenario.copies.is_none() && !is_wanted) || disturbed,
+            "UndoWouldLose" => self.scenario.most_players > 0 && !is_wanted || disturbed,
             "WorldRefused" => self.scenario.copies.is_none() || self.scenario.most_players > 0 || disturbed,
             "StoppedByCrashes" => return self.judge_stopped(),
             // What cannot be gone back from, and starts for the next time.
             "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
             _ => false,
         };
-        let is_an_end = is_an_end && self.scenario.one_way && !is_good || (disturbed && why == "ServerDown");
+        let may_be_stuck = self.scenario.one_way && self.scenario.fate != Fate::Good;
+        let is_an_end = is_an_end && may_be_stuck || (disturbed && why == "ServerDown");
         self.must(is_an_end, "a walk ends neither at rest nor where a person has to decide");
         why
     }

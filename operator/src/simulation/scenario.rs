@@ -82,6 +82,8 @@ pub(super) struct Scenario {
     /// Restarts by the clock are due so long after a window opens; None: there are none.
     pub(super) restarts: Option<SignedDuration>,
     pub(super) extras: BTreeSet<Extra>,
+    /// By so much the clock of the node is ahead of all others: by less than a request would be refused for.
+    pub(super) node_ahead: SignedDuration,
     /// One request of so many meets a mishap, while there are any left.
     pub(super) requests_for_a_mishap: usize,
     /// The digest of the lock that the server ran first.
@@ -108,6 +110,7 @@ impl Scenario {
             restarts: dice.one_of(&[None, None, Some(20), Some(100)]).map(SignedDuration::from_mins),
             extras: EXTRAS.into_iter().filter(|_| dice.once_in(3)).collect(),
             requests_for_a_mishap: dice.one_of(&[30, 100, 300]),
+            node_ahead: SignedDuration::from_secs(dice.one_of(&[0, 0, 20, -20])),
             first: std::cell::OnceCell::new(),
         }
     }
@@ -120,6 +123,7 @@ impl Scenario {
             most_players: 3,
             ping: Ping::Counts,
             requests_for_a_mishap: usize::MAX,
+            node_ahead: SignedDuration::ZERO,
             restarts: None,
             extras: BTreeSet::new(),
             ..self

@@ -44,6 +44,7 @@ pub(super) struct Walked {
     pub(super) is_judged: bool,
     /// A copy that a person asked for was put in place of other worlds.
     pub(super) is_restored: bool,
+    pub(super) is_forward: bool,
     /// Where it ended, in words of a small set.
     pub(super) end: String,
 }
@@ -52,7 +53,16 @@ impl Walked {
     /// One that did not end.
     pub(super) fn panicked() -> Self {
         let (story, broken) = (Vec::new(), vec!["it panicked, as told above".to_owned()]);
-        Self { story, broken, passes: 0, faults: 0, is_judged: false, is_restored: false, end: "panic".to_owned() }
+        Self {
+            story,
+            broken,
+            passes: 0,
+            faults: 0,
+            is_judged: false,
+            is_restored: false,
+            is_forward: false,
+            end: "panic".to_owned(),
+        }
     }
 }
 
@@ -373,6 +383,7 @@ impl Walk {
             faults: self.met + world.met,
             is_judged: !world.ledger.disturbed,
             is_restored: world.is_put_in_place(),
+            is_forward: world.ledger.gone_forward,
             end,
         }
     }
