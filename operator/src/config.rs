@@ -80,10 +80,14 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_SETTLE_SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub settle_seconds: u32,
 
-    /// How long a start may go on without a sign of life (a line in the log, a change in the world) before its set is given up, in seconds;
-    /// three times that for a newer Minecraft, which rewrites the world.
+    /// How long a start may go on without a sign of life (a line in the log, a change in the world) before its set is given up, in seconds.
     #[arg(long, env = "NIGHTSHIFT_START_SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(10..=7_200))]
     pub start_seconds: u32,
+
+    /// The same for the first start of a newer Minecraft, which rewrites the world. Never less than `--start-seconds`: a smaller value counts as
+    /// that.
+    #[arg(long, env = "NIGHTSHIFT_FIRST_START_SECONDS", default_value_t = 1_800, value_parser = clap::value_parser!(u32).range(10..=86_400))]
+    pub first_start_seconds: u32,
 
     /// Servers worked on at the same time.
     #[arg(long, env = "NIGHTSHIFT_CONCURRENCY", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -161,7 +165,11 @@ impl Config {
     /// How long a new set is waited for.
     pub(crate) fn pace(&self) -> Pace {
         let seconds = |of: u32| SignedDuration::from_secs(i64::from(of));
-        Pace { settle: seconds(self.settle_seconds), start: seconds(self.start_seconds) }
+        Pace {
+            settle: seconds(self.settle_seconds),
+            start: seconds(self.start_seconds),
+            first_start: seconds(self.first_start_seconds),
+        }
     }
 
     /// How many servers are updated at the same time.
@@ -215,6 +223,16 @@ mod tests {
         for wrong in ["mattermost.chat.svc", "http://a.chat.svc/hooks/x", "ftp://a", "http://a?x"] {
             assert!(of(wrong).unwrap_err().to_string().contains("--notify-origins: `"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn each_flag_of_the_pace_goes_where_it_belongs_and_half_an_hour_is_given_to_a_newer_minecraft() {
+        let of = |flags: &[&str]| {
+            let Pace { settle, start, first_start } = Config::parse_from([&["operator"][..], flags].concat()).pace();
+            [settle, start, first_start].map(|it| it.as_secs())
+        };
+        assert_eq!(of(&[]), [60, 600, 1_800]);
+        assert_eq!(of(&["--settle-seconds=5", "--start-seconds=20", "--first-start-seconds=70"]), [5, 20, 70]);
     }
 
     #[test]

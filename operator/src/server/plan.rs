@@ -45,8 +45,10 @@ use crate::memory::Rendered;
 use crate::nodes::Look;
 use crate::turns::NotYet;
 use failed::with_what_failed;
+pub(crate) use pace::Pace;
 
 mod failed;
+mod pace;
 
 /// What runs, as far as a solve must know it.
 pub(crate) struct WhatRuns {
@@ -248,22 +250,6 @@ pub(crate) fn early_gate(
     let found_at = known.and_then(|known| known.found_at);
     let early = alone.early().filter(|_| !tries_another)?;
     Some(early.gate(windows, whole_second(found_at.unwrap_or(now)), now))
-}
-
-/// How long a new set is waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// It must stay well for so long.
-    pub(crate) settle: SignedDuration,
-    /// A start may go on for so long without a sign of life.
-    pub(crate) start: SignedDuration,
-}
-
-impl Pace {
-    /// How long a first start of a pod may take before it is given up: longer for one that rewrites the world.
-    fn start_within(self, one_way: bool) -> SignedDuration {
-        if one_way { self.start * 3 } else { self.start }
-    }
 }
 
 /// Everything that the rollout and the report need of this pass.

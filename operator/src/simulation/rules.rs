@@ -24,8 +24,10 @@ const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
 const COUNTS: SignedDuration = SignedDuration::from_mins(11);
 /// The notice that the spec gives to players.
 pub(super) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
-/// `--start-seconds`, and three times that for a newer Minecraft.
+/// `--start-seconds`.
 const START: SignedDuration = SignedDuration::from_mins(10);
+/// `--first-start-seconds`: that of a newer Minecraft.
+const FIRST_START: SignedDuration = SignedDuration::from_mins(30);
 /// `gracefulShutdown.timeout`: an agent that is silent for so long keeps nobody waiting any more.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
 /// For so long after its instant a restart by the clock may begin.
@@ -269,7 +271,7 @@ impl World {
     pub(super) fn check_stop(&mut self, acts: &[&str]) {
         let Some(pod) = &self.pod else { return };
         let is_newer = self.scenario.one_way && self.scenario.first.get() != Some(&pod.files.lock);
-        let gives_up_at = pod.started_at + if is_newer { START * 3 } else { START };
+        let gives_up_at = pod.started_at + if is_newer { FIRST_START } else { START };
         let is_starting = matches!(pod.phase, Phase::Preparing | Phase::Booting);
         let may_be_given_up = match pod.fate {
             Fate::NeverUp => gives_up_at <= now() + ON_ITS_WAY,

@@ -142,9 +142,9 @@ async fn a_set_whose_files_somebody_changed_is_kept_unproven_and_proven_when_a_r
     .await;
 }
 
-/// Somebody whose server may start for 20 seconds without a word.
+/// Somebody whose server may start for 20 seconds without a word, and for a minute where it rewrites the world.
 async fn impatient(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
-    in_a_world_with(name, now, &["startSeconds=20"], test).await;
+    in_a_world_with(name, now, &["startSeconds=20", "firstStartSeconds=60"], test).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,7 +185,7 @@ async fn a_first_start_that_moves_the_world_for_longer_than_its_deadline_is_left
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         lobby.order("build 1000").await;
-        // A one-way step has three times as long: a minute.
+        // It may do nothing for a minute, and moves for longer.
         lobby.order("fault slow-migration 80 if 26.1.2").await;
         lobby.change(json!({"version": "26.1.2"})).await;
         lobby.planned(&["Paper 1.21.11", "-> 26.1.2"]).await;

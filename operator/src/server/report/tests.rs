@@ -78,7 +78,8 @@ impl Pass {
         let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()) };
         let consent = Consent { needs_approval: false, apply_since: None, applies_another: None };
         let shut = Gate::Shut { opens: None };
-        let pace = plan::Pace { settle: SignedDuration::from_secs(60), start: SignedDuration::from_mins(10) };
+        let [settle, start, first_start] = [1, 10, 30].map(SignedDuration::from_mins);
+        let pace = plan::Pace { settle, start, first_start };
         let mut plan = Plan::new(&checked, &seen, answer, record(130), rendered, shut, consent, pace, at(0));
         plan.proof = Proof { verdict: Verdict::Passed, problem: String::new() };
         let before = PaperMCServerStatus::default();

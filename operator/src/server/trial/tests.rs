@@ -7,7 +7,11 @@ use super::*;
 use crate::server::check::tests::server;
 use crate::server::restore::tests::way_back::{FAILED, SETTLED, on_trial};
 
-const PACE: Pace = Pace { settle: SignedDuration::from_secs(60), start: SignedDuration::from_mins(10) };
+const PACE: Pace = Pace {
+    settle: SignedDuration::from_secs(60),
+    start: SignedDuration::from_mins(10),
+    first_start: SignedDuration::from_mins(40),
+};
 
 /// A window is open at all times, and a restart is always due; neither is read.
 fn wrong_spec() -> PaperMCServer {
@@ -79,6 +83,23 @@ fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
         plan.seen.pod = plan.seen.pod.map(|pod| scheduler::seen::Pod { life, ..pod });
     });
     assert_eq!(late, Step::MarkFailed { revision: FAILED }, "the deadlines of a start hold too");
+}
+
+#[test]
+fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
+    let minutes = |seen: &Observed| {
+        let checked = check_on_trial(&wrong_spec()).unwrap();
+        let life = build_plan(&checked, seen, PACE, now()).unwrap().seen.pod.unwrap().life;
+        let Life::Starting { gives_up_at } = life else { panic!("it starts: {life:?}") };
+        gives_up_at.duration_since(now()).as_mins()
+    };
+    let mut seen = trial();
+    let metadata = json!({"name": "lobby-0", "uid": "00000000-0000-0000-0000-000000000008", "creationTimestamp": now()});
+    seen.pod = Some(serde_json::from_value(json!({"metadata": metadata})).unwrap());
+    // Before it lie the 20 minutes for files and an image.
+    assert_eq!(minutes(&seen), 20 + 40);
+    seen.pod_lock = seen.settled_lock.clone();
+    assert_eq!(minutes(&seen), 20 + 10, "of the same Minecraft");
 }
 
 #[test]
