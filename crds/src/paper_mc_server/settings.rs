@@ -189,19 +189,20 @@ pub enum PolicyKind {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     // The API server's parser knows no days. Whoever writes them gives time enough, or is told by the operator.
-    validation = Rule::new("self.timeout.contains('d') || duration(self.timeout) >= duration('30s')")
-        .message("shorter than 30s a server would be killed while it still writes the world; the default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
+    validation = Rule::new("self.timeout.contains('d') || duration(self.timeout) >= duration('60s')")
+        .message("shorter than 60s a server would be killed while it still writes the world: one tick of a busy server may take a minute; the default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
 )]
 pub struct GracefulShutdown {
-    /// How long the server may take to save and stop before it is killed; at least `30s`.
+    /// How long the server may take to save and stop before it is killed; at least `60s`.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub timeout: String,
 }
 
 impl GracefulShutdown {
-    /// Less than this is no time for a server to stop in: a single tick of one that is busy may be longer. The rule above says it too.
-    pub const LEAST: SignedDuration = SignedDuration::from_secs(30);
+    /// Less than this is no time for a server to stop in: by default Paper's watchdog lets a single tick take a minute, and a server that is in one
+    /// has not begun to save. The rule above says it too.
+    pub const LEAST: SignedDuration = SignedDuration::from_secs(60);
 }
 
 impl Default for GracefulShutdown {

@@ -220,8 +220,9 @@ fn check_stop_timeout(text: &str, complaints: &mut Complaints) -> SignedDuration
     let timeout = complaints.duration(path, text);
     if complaints.0.len() == before && timeout < GracefulShutdown::LEAST {
         let words = format!(
-            "`{text}` is too short: the server would be killed while it still writes the world. Write 30s or more, \
-             or remove the field: the default is 5m, and a server that stops sooner is not waited for"
+            "`{text}` is too short: the server would be killed while it still writes the world, and one tick of a busy \
+             server may take a minute. Write 60s or more, or remove the field: the default is 5m, and a server that \
+             stops sooner is not waited for"
         );
         complaints.add(path, words);
     }

@@ -16,14 +16,13 @@ use super::world::{World, alone_in_a_world, uid_of};
 
 /// Kubernetes believes in a node for 50 s after its last word.
 const GIVEN_UP: Duration = Duration::from_mins(2);
-/// The grace period of a server with the shortest stop (135 s), and the minute after it.
+/// The grace period of a server with the shortest stop (165 s), and the minute after it.
 const TAKEN_FOR_LOST: Duration = Duration::from_mins(5);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_on_a_lost_node_is_left_alone_and_comes_back_as_it_ran() {
     alone_in_a_world("node-lost", BEFORE, &[], async |world| {
         let mut object = server(LOBBY, FAR);
-        object["spec"]["gracefulShutdown"] = json!({"timeout": "30s"});
         // By default Kubernetes waits five more minutes before it deletes the pods of such a node.
         object["spec"]["podTemplate"]["spec"]["tolerations"] = json!([{
             "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1,

@@ -68,9 +68,7 @@ async fn a_stop_that_takes_a_minute_and_a_half_is_not_cut_short() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_hangs_is_ended_all_the_same_and_the_user_is_told_that_it_was_not_saved() {
     in_a_world("hung-stop", BEFORE, async |world| {
-        let mut object = server(LOBBY, FAR);
-        object["spec"]["gracefulShutdown"] = json!({"timeout": "30s"});
-        world.apply(&[object, viabackwards()]).await;
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
         let lobby = Server::new(world, LOBBY);
         lobby.settled().await;
         let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());

@@ -105,7 +105,8 @@ impl Desk {
             self.complain(
                 "spec.gracefulShutdown.timeout",
                 &format!("is `{timeout}`"),
-                "write 30s or more: the server would be killed while it still writes the world. The default is 5m",
+                "write 60s or more: the server would be killed while it still writes the world, and one tick of a busy \
+                 server may take a minute. The default is 5m",
             );
         }
         if spec.lacks_rcon() {
@@ -200,6 +201,17 @@ mod tests {
         assert_eq!(of(true, "Europe/Berlin"), "");
         assert!(of(false, "Europe/Berlin").contains("`spec.backup.schedule` stands beside `enabled: false`"));
         assert!(of(true, "Europe/Berlim").contains("`spec.backup.schedule.timeZone` is `Europe/Berlim`"));
+    }
+
+    #[test]
+    fn a_stop_has_as_long_as_a_tick_may_take() {
+        let of = |timeout: &str| complaints("lobby", &json!({"gracefulShutdown": {"timeout": timeout}}));
+        assert_eq!([of("60s"), of("1m")].concat(), "");
+        for short in ["30s", "59s"] {
+            let said = of(short);
+            assert!(said.contains(&format!("`spec.gracefulShutdown.timeout` is `{short}`")), "{said}");
+            assert!(said.contains("write 60s or more") && said.contains("may take a minute"), "{said}");
+        }
     }
 
     #[test]
