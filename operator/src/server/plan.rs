@@ -31,7 +31,7 @@ use super::in_place::proof_began;
 use super::observe::Observed;
 use super::opportunity::Opportunistic;
 use super::outlook::Outlook;
-use super::proof::{Baseline, Expected, Proof, prove};
+use super::proof::{Baseline, Expected, Proof, other_image, prove};
 use super::record::LockRecord;
 use super::restart::Restarts;
 use super::restore::Restores;
@@ -439,6 +439,7 @@ impl Plan {
 static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
 
 fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> Proof {
+    let image = other_image(seen);
     let expected = Expected {
         files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
         before: seen.settled_lock.as_ref().map(|record| &record.files),
@@ -446,6 +447,7 @@ fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Ti
         settle,
         began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
         process: seen.pod.as_ref().map_or(Process::Stays, |pod| process_of(pod, settle, now)),
+        other_image: image.as_deref(),
     };
     prove(seen.report.as_deref(), &expected, now)
 }

@@ -5,10 +5,12 @@ use scheduler::protocol::{FileSet, Report, Server};
 use scheduler::seen::Verdict;
 
 mod baseline;
+mod image;
 mod loaded;
 
 pub(crate) use baseline::{Baseline, count_enabled};
 use baseline::{Was, names};
+pub(crate) use image::other_image;
 use loaded::Missing;
 
 use super::crashes::Process;
@@ -38,6 +40,8 @@ pub(crate) struct Expected<'a> {
     pub(crate) began: Timestamp,
     /// Of the server, by the word of the kubelet.
     pub(crate) process: Process,
+    /// What runs instead of the image that was planned, in words; None while nothing is known to.
+    pub(crate) other_image: Option<&'a str>,
 }
 
 /// A verdict with what it rests on, for people.
@@ -118,6 +122,10 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     // What was told of before this start is no fault of the set; and to go back from it mends no chunk.
     if let Some(damage) = report.damage.as_ref().filter(|damage| expected.began <= damage.since) {
         return unproven(&format!("the server's log tells of damage to its worlds: {}", damage.first));
+    }
+    if let Some(other) = expected.other_image {
+        // Somebody, or a webhook, has written it into the pod: the set is not to blame, and its next pod is made from the template again.
+        return unproven(other);
     }
     if !report.drift.is_empty() {
         // Whoever wrote these files would write them over what ran before, too: to go back mends nothing.

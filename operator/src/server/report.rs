@@ -35,6 +35,7 @@ mod cost;
 mod crashes;
 mod damage;
 mod drain;
+mod drift;
 mod failure;
 mod held_back;
 mod images;

@@ -76,8 +76,15 @@ fn baseline(enabled: &[&str], unread: &[&str]) -> Baseline {
 fn a_set_whose_server_ends_again_and_again_is_not_kept_for_want_of_an_agent() {
     let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
     let settle = SignedDuration::from_secs(60);
-    let stays =
-        Expected { files: &files, before: None, baseline: &known, settle, began: at(90), process: Process::Stays };
+    let stays = Expected {
+        files: &files,
+        before: None,
+        baseline: &known,
+        settle,
+        began: at(90),
+        process: Process::Stays,
+        other_image: None,
+    };
     let ends = Expected { process: Process::Ends { times: 3 }, ..stays };
     let over = at(90) + ENDS_WITHIN;
     assert_eq!(prove(None, &stays, over).verdict, Verdict::Unproven);
@@ -98,6 +105,7 @@ fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baselin
         settle: SignedDuration::from_secs(60),
         began: at(90),
         process: Process::Stays,
+        other_image: None,
     };
     prove(report, &expected, at(now))
 }
@@ -124,6 +132,7 @@ fn a_set_whose_process_has_ended_five_times_has_failed_after_five_minutes_and_no
         settle: SignedDuration::from_secs(60),
         began: at(90),
         process: Process::Ends { times },
+        other_image: None,
     };
     let absent = Report { server: Server::Absent, ..report(&[]) };
     for said in [Some(&absent), None] {
@@ -274,6 +283,23 @@ fn files_that_are_not_as_locked_are_never_called_proven() {
         plugins.insert("Shop".to_owned(), PluginSeen { version: None, enabled: false });
     }
     assert_eq!(verdict(Some(&red), None, &[], 160).verdict, Verdict::Failed, "what is worse goes first");
+}
+
+#[test]
+fn a_pod_with_another_image_in_it_is_never_called_proven_and_is_not_gone_back_from() {
+    let (both, known) = (files(&["ViaVersion", "Shop"]), baseline(&["ViaVersion", "Shop"], &[]));
+    let of = |other_image, shop, now| {
+        let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), Process::Stays);
+        let expected = Expected { files: &both, before, baseline: &known, settle, began: at(90), process, other_image };
+        let Proof { verdict, problem } =
+            prove(Some(&report(&[("ViaVersion", true), ("Shop", shop)])), &expected, at(now));
+        (verdict, problem)
+    };
+    let other = "the pod runs image `game:2`, not `game:1`";
+    assert_eq!(of(None, true, 160).0, Verdict::Passed);
+    assert_eq!(of(Some(other), true, 159).0, Verdict::Pending { until: at(160) }, "it may be put right");
+    assert_eq!(of(Some(other), true, 160), (Verdict::Unproven, other.to_owned()));
+    assert_eq!(of(Some(other), false, 160).0, Verdict::Failed, "what is worse goes first");
 }
 
 const GOOD: [(&str, bool); 2] = [("ViaVersion", true), ("Shop", true)];
@@ -431,6 +457,7 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
         settle,
         began: at(90),
         process: Process::Stays,
+        other_image: None,
     };
     let soon = prove(Some(&unread), &expected, at(110));
     assert_eq!(soon.verdict, Verdict::Pending { until: at(160) }, "they are read a while after the plugins");

@@ -16,8 +16,8 @@ use super::notes::{approval_needed, waits_in_words};
 use super::stuck::{no_backup, undo_would_lose};
 use super::waiting::{players_in_words, turn_in_words};
 use super::{
-    LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, images, in_words, is_open, new_volume,
-    replaced,
+    LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, drift, images, in_words, is_open,
+    new_volume, replaced,
 };
 use crate::chain::cut;
 use crate::server::change;
@@ -148,12 +148,10 @@ pub(super) fn build_conditions(
     conditions
 }
 
-/// What the agent found that a person should mend; nothing is said while there is nothing.
+/// What was found that a person should mend; nothing is said while there is nothing.
 fn of_the_pod(report: &Report<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     let agent = report.seen.report.as_deref();
-    let drift = agent
-        .filter(|agent| !agent.drift.is_empty())
-        .map(|agent| ("Drifted", "FilesDiffer", cut(&format!("not as locked: {}", agent.drift.join(", ")), 1_024)));
+    let drift = drift::in_words(report).map(|(reason, message)| ("Drifted", reason, message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
         let message = "RCON answers on the pod's own address; the server's software does not honour `rcon.ip`";
         ("RconExposed", "OpenToTheNetwork", message.to_owned())

@@ -1,4 +1,8 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::SignedDuration;
+use scheduler::protocol::Server;
 use scheduler::rollout::{Step, WaitingOn, next_step};
 use scheduler::seen::{Door, Life, Revision, Set, Verdict};
 use serde_json::json;
@@ -67,6 +71,33 @@ fn a_set_that_is_well_is_proven_and_closed_while_the_spec_is_wrong() {
 }
 
 #[test]
+fn a_set_whose_pod_somebody_gave_another_image_is_kept_unproven() {
+    let containers = |image: &str| json!({"containers": [{"name": "papermc", "image": image}]});
+    let mut said = on_trial(&json!({})).report.unwrap();
+    let agent = Arc::make_mut(&mut said);
+    agent.lock = Some("b".repeat(64));
+    agent.server = Server::Up {
+        since: now() - SignedDuration::from_mins(5),
+        answered_at: now(),
+        minecraft: "1.21.11".to_owned(),
+        build: Some(129),
+        plugins: Some(BTreeMap::new()),
+    };
+    let proof = |image: &str| {
+        let mut seen = Observed { report: Some(said.clone()), ..trial() };
+        let set = seen.set.as_mut().and_then(|set| set.spec.as_mut()).unwrap();
+        set.template.spec = Some(serde_json::from_value(containers("game:1")).unwrap());
+        let pod = json!({"metadata": {"name": "lobby-0"}, "spec": containers(image)});
+        seen.pod = Some(serde_json::from_value(pod).unwrap());
+        build_plan(&check_on_trial(&wrong_spec()).unwrap(), &seen, PACE, now()).unwrap().proof
+    };
+    assert_eq!(proof("game:1").verdict, Verdict::Passed);
+    let other = proof("game:2");
+    let why = "the pod runs image `game:2`, not `game:1`";
+    assert_eq!((other.verdict, other.problem.as_str()), (Verdict::Unproven, why));
+}
+
+#[test]
 fn a_set_that_fails_is_gone_back_from_while_the_spec_is_wrong() {
     assert_eq!(step(&trial(), with(Verdict::Failed)), Step::MarkFailed { revision: FAILED });
     let mut seen = trial();
@@ -94,7 +125,8 @@ fn the_first_start_of_a_newer_minecraft_has_the_deadline_that_is_set_for_it() {
         gives_up_at.duration_since(now()).as_mins()
     };
     let mut seen = trial();
-    let metadata = json!({"name": "lobby-0", "uid": "00000000-0000-0000-0000-000000000008", "creationTimestamp": now()});
+    let metadata =
+        json!({"name": "lobby-0", "uid": "00000000-0000-0000-0000-000000000008", "creationTimestamp": now()});
     seen.pod = Some(serde_json::from_value(json!({"metadata": metadata})).unwrap());
     // Before it lie the 20 minutes for files and an image.
     assert_eq!(minutes(&seen), 20 + 40);
