@@ -39,6 +39,7 @@ mod cluster {
     mod outages;
     mod outside;
     mod own_jars;
+    mod players;
     mod plugin_data;
     mod restart;
     mod restore;

@@ -217,18 +217,18 @@ impl<'w> Server<'w> {
     /// Seven players come on, and the operator knows of them.
     pub(super) async fn seven_join_and_are_counted(&self) {
         self.seven_join().await;
-        self.has_counted(7).await;
+        self.has_counted(Some(7)).await;
     }
 
-    /// Waits until the operator knows of so many players: the agent counts every few seconds. The number alone is never written, so it is given
-    /// something to write.
-    pub(super) async fn has_counted(&self, players: u32) {
+    /// Waits until the operator knows of so many players, or knows no number: the agent counts every few seconds. The number alone is never
+    /// written, so it is given something to write.
+    pub(super) async fn has_counted(&self, players: Option<u32>) {
         let mut minutes = 0..;
-        until(&format!("the operator has counted {players} players"), SOON, async || {
+        until(&format!("the players that the operator has counted are {players:?}"), SOON, async || {
             let deadline = format!("{}m", minutes.next().unwrap_or(0) + 60);
             self.change(json!({"players": {"deadline": deadline}})).await;
             let counted = self.object().await.status.and_then(|status| status.players);
-            if counted == Some(players) { Ok(()) } else { Err(format!("{counted:?}")) }
+            if counted == players { Ok(()) } else { Err(format!("{counted:?}")) }
         })
         .await;
     }

@@ -119,7 +119,7 @@ async fn a_countdown_is_cut_short_when_the_last_player_leaves() {
         let witness = Witness::of(&lobby).await;
         lobby.order("join Alice").await;
         lobby.order("join Bob").await;
-        lobby.has_counted(2).await;
+        lobby.has_counted(Some(2)).await;
         lobby.set_window(ALWAYS).await;
         assert_eq!(world.note(LOBBY, "PlayersWarned").await, "2 players warned: restart in 10 minutes");
 
@@ -174,7 +174,7 @@ async fn who_asks_for_an_update_now_gets_it_once_and_an_old_request_starts_nothi
 }
 
 /// When players were first told of a stop.
-async fn first_stop(world: &World) -> Timestamp {
+pub(super) async fn first_stop(world: &World) -> Timestamp {
     let events =
         world.api::<k8s_openapi::api::events::v1::Event>().list(&kube::api::ListParams::default()).await.unwrap();
     let warned = events.items.into_iter().find(|event| event.reason.as_deref() == Some("PlayersWarned")).unwrap();
