@@ -441,13 +441,16 @@ pub struct Floor {
 pub struct LastStop {
     /// When the process was gone.
     pub at: Timestamp,
-    /// Whether `save-all flush` was confirmed by its text.
+    /// Whether `save-all flush` was confirmed by its text, or the log of a stop that was asked for says that all is saved.
     pub saved: bool,
     /// In words: what asked for the stop, and what went wrong if anything did.
     pub why: String,
     /// How many were on when it was asked for; None: nobody asked this agent, or it could not be known.
     #[serde(default)]
     pub players: Option<u32>,
+    /// When all was saved last, as far as is known: the server says nothing of what it saves by itself. None also from an older agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_at: Option<Timestamp>,
 }
 
 /// Bring the world to the disk now.

@@ -15,6 +15,8 @@ mod ends;
 mod hot_copy;
 #[path = "agent/init.rs"]
 mod init;
+#[path = "agent/last_save.rs"]
+mod last_save;
 #[path = "agent/loaded.rs"]
 mod loaded;
 #[path = "agent/new_volume.rs"]
@@ -65,6 +67,7 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
     let save: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 20 }).await;
     assert!(save.confirmed && save.problem.is_none(), "{save:?}");
 
+    let asked_at = clock::now();
     let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
     assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
@@ -85,6 +88,8 @@ async fn a_server_is_seen_from_its_first_answer_to_its_saved_end() {
     assert_eq!(report.server, Server::Absent);
     let last_stop = report.last_stop.unwrap();
     assert!(last_stop.saved, "{last_stop:?}");
+    let is_its_own = last_stop.saved_at.is_some_and(|at| asked_at <= at && at <= last_stop.at);
+    assert!(is_its_own, "the save of the stop, and not the one before it: {last_stop:?}");
     assert_eq!(last_stop.players, Some(3), "by the last ping before they were disconnected");
     assert_eq!(read_last_stop(pod.data.path()), last_stop);
     assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (503, 503));
@@ -244,7 +249,8 @@ async fn an_end_that_nobody_asked_for_is_written_down_as_not_saved() {
     assert_eq!(pod.report().await.players, Players::Nobody);
     paper.crash();
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
-    assert!(!report.last_stop.unwrap().saved);
+    let last_stop = report.last_stop.unwrap();
+    assert_eq!((last_stop.saved, last_stop.saved_at), (false, None));
     assert!(read_last_stop(pod.data.path()).why.contains("nobody had asked"));
     assert!(matches!(report.players, Players::Unknown { .. }));
 

@@ -269,6 +269,10 @@ pub struct StopSeen {
     /// How many players were on when it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub players: Option<u32>,
+    /// When it is known to have saved everything last. It also saves by itself, and says nothing of that. Left out: no save is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub saved_at: Option<Timestamp>,
 }
 
 /// A set that ran here and was kept.

@@ -94,6 +94,7 @@ async fn a_server_that_hangs_is_ended_all_the_same_and_the_user_is_told_that_it_
         .await;
         let last = lobby.object().await.status.unwrap().last_stop.unwrap();
         assert!(!last.saved && told.contains(&last.why), "{told}; {last:?}");
+        assert!(last.saved_at.is_none() && told.contains("No save is known since its start"), "{told}; {last:?}");
     })
     .await;
 }

@@ -42,7 +42,10 @@ async fn an_update_without_rcon_stops_by_sigterm_is_saved_by_the_servers_own_wor
         ]);
         assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
         let last = lobby.object().await.status.unwrap().last_stop.unwrap();
-        assert!(last.saved && last.why == "stopped by SIGTERM, because RCON is switched off", "{last:?}");
+        let by_its_log =
+            "stopped by SIGTERM, because RCON is switched off; its log says that all was saved as it stopped";
+        assert!(last.saved && last.why == by_its_log, "{last:?}");
+        assert!(last.saved_at.is_some_and(|saved_at| saved_at <= last.at), "{last:?}");
         assert_eq!(world.notes(LOBBY, "StoppedUnsaved").await, Vec::<String>::new());
         assert_eq!(world.notes(LOBBY, "ServerUnproven").await, Vec::<String>::new(), "the log tells enough");
 

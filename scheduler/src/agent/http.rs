@@ -148,6 +148,7 @@ async fn save(shared: &Arc<Shared>, timeout_seconds: u32) -> Saved {
     };
     let took_ms = begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
     if confirmed {
+        shared.note_saved();
         loaded::look_again(shared).await;
     }
     Saved { confirmed, took_ms, problem }

@@ -8,13 +8,17 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use jiff::Timestamp;
+use jiff::civil::Time;
+use jiff::{SignedDuration, Timestamp};
 
 /// How much of the file is read. A start with 200 plugins writes some hundred KiB.
 const HEAD: u64 = 8 * 1024 * 1024;
 
 /// How much of the file is read from its end. A stop of a server with 200 plugins writes some ten KiB.
 const TAIL: u64 = 1024 * 1024;
+
+/// After that a log begins anew.
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// The log of one start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,28 +54,55 @@ pub(super) fn changed_at(data: &Path) -> Option<Timestamp> {
     std::fs::metadata(data.join("logs/latest.log")).ok()?.modified().ok()?.try_into().ok()
 }
 
-/// Whether the server has written, since it began to stop, that all its worlds are saved. Without the file, or the line, nobody knows.
-pub(super) fn says_saved(data: &Path) -> io::Result<bool> {
-    let mut file = File::open(data.join("logs/latest.log"))?;
-    let from = file.metadata()?.len().saturating_sub(TAIL);
-    file.seek(SeekFrom::Start(from))?;
-    let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail)?;
-    Ok(ends_saved(&String::from_utf8_lossy(&tail)))
+/// What a log tells of saves of all worlds. A server writes nothing of those that it makes by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SavesTold {
+    /// All is saved since the server began to stop. Without the file, or the line, nobody knows.
+    pub(super) in_stop: bool,
+    /// When all was saved last, in the stop or before, to a second.
+    pub(super) last: Option<Timestamp>,
 }
 
-/// By the lines that Paper writes while it stops (`rcon-facts.md`, section 3).
-fn ends_saved(tail: &str) -> bool {
-    let (mut stops, mut is_saved) = (false, false);
-    for message in tail.lines().filter_map(|line| Some(line.split_once("]: ")?.1)) {
+/// What the log of a server that has ended tells of saves.
+pub(super) fn saves_told(data: &Path) -> io::Result<SavesTold> {
+    let mut file = File::open(data.join("logs/latest.log"))?;
+    let metadata = file.metadata()?;
+    file.seek(SeekFrom::Start(metadata.len().saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    let (in_stop, before_its_end) = saves_in(&String::from_utf8_lossy(&tail));
+    // With the last line. The times in the lines are of a zone that is not known here.
+    let written_at: Option<Timestamp> = metadata.modified().ok().and_then(|modified| modified.try_into().ok());
+    let last = written_at.zip(before_its_end).and_then(|(at, before)| at.checked_sub(before).ok());
+    Ok(SavesTold { in_stop, last })
+}
+
+/// Whether all is saved since the stop began, and how long before its last line a log tells last that all is saved. By the lines that Paper
+/// writes while it stops (`rcon-facts.md`, section 2.1).
+fn saves_in(tail: &str) -> (bool, Option<SignedDuration>) {
+    let (mut stops, mut in_stop) = (false, false);
+    let (mut saved, mut last) = (None, None);
+    for (head, message) in tail.lines().filter_map(|line| line.split_once("]: ")) {
+        let time = time_in(head);
+        last = time.or(last);
         match message.trim_end() {
-            "Stopping server" | "Stopping the server" => (stops, is_saved) = (true, false),
+            "Stopping server" | "Stopping the server" => (stops, in_stop) = (true, false),
             // `save-all flush` writes it too.
-            "ThreadedAnvilChunkStorage: All dimensions are saved" => is_saved = stops,
+            "ThreadedAnvilChunkStorage: All dimensions are saved" => (in_stop, saved) = (stops, time),
             _ => {}
         }
     }
-    is_saved
+    let before_its_end = saved.zip(last).map(|(saved, last)| {
+        let passed = last.duration_since(saved);
+        // The times have no day: what is later in it was the day before.
+        if passed.is_negative() { passed + DAY } else { passed }
+    });
+    (in_stop, before_its_end)
+}
+
+/// `[12:00:07] [Server thread/INFO`.
+fn time_in(head: &str) -> Option<Time> {
+    head.strip_prefix('[')?.split_once(']')?.0.parse().ok()
 }
 
 fn parse(inode: u64, text: &str) -> Option<StartLog> {
@@ -161,6 +192,7 @@ mod tests {
 
     #[test]
     fn a_server_is_saved_when_its_log_says_so_of_this_stop() {
+        let ends_saved = |tail: &str| saves_in(tail).0;
         let line = |message: &str| format!("[04:00:00] [Server thread/INFO]: {message}\n");
         let (stop, saved) = (line("Stopping server"), line("ThreadedAnvilChunkStorage: All dimensions are saved"));
         let chat = line("<Bob> ThreadedAnvilChunkStorage: All dimensions are saved");
@@ -169,6 +201,37 @@ mod tests {
         assert!(!ends_saved(&saved), "somebody has saved, and then it was killed");
         assert!(!ends_saved(&format!("{stop}{chat}")));
         assert!(!ends_saved(""));
+    }
+
+    #[test]
+    fn how_long_ago_all_was_saved_last_is_told_by_the_time_of_the_last_line_also_over_midnight() {
+        const SAVED: &str = "ThreadedAnvilChunkStorage: All dimensions are saved";
+        let line = |time: &str, message: &str| format!("[{time}] [Server thread/INFO]: {message}\n");
+        let ago = |lines: &[String]| saves_in(&lines.concat()).1.map(|ago| ago.as_secs());
+        let (joined, stop) = (line("04:10:05", "Bob joined the game"), line("04:10:07", "Stopping server"));
+        assert_eq!(ago(&[line("03:59:59", SAVED), joined.clone()]), Some(606));
+        assert_eq!(ago(&[line("03:00:00", SAVED), line("04:00:05", SAVED), joined.clone()]), Some(600), "the last one");
+        assert_eq!(ago(&[line("04:00:00", SAVED), stop, line("04:10:09", SAVED)]), Some(0), "that of the stop");
+        assert_eq!(ago(&[line("23:59:55", SAVED), line("00:00:05", "Bob joined the game")]), Some(10));
+        assert_eq!(ago(&[line("04:00:00", &format!("<Bob> {SAVED}")), joined.clone()]), None, "Bob says so");
+        assert_eq!(ago(&[line("yesterday", SAVED), joined]), None, "a time that nobody can read");
+        assert_eq!(ago(&[line("04:00:00", SAVED), "\tat java.base/java.lang.Thread.run\n".to_owned()]), Some(0));
+    }
+
+    #[test]
+    fn the_last_save_that_a_log_tells_of_is_counted_back_from_when_it_was_written_last() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(saves_told(data.path()).is_err(), "there is no log");
+        std::fs::create_dir(data.path().join("logs")).unwrap();
+        let log = data.path().join("logs/latest.log");
+        // Of whatever zone.
+        let lines = "[04:00:00] [Server thread/INFO]: ThreadedAnvilChunkStorage: All dimensions are saved\n\
+                     [04:05:00] [Server thread/INFO]: Bob joined the game\n";
+        std::fs::write(&log, lines).unwrap();
+        let written_at: Timestamp = "2026-11-22T03:12:10Z".parse().unwrap();
+        File::options().write(true).open(&log).unwrap().set_modified(written_at.into()).unwrap();
+        let told = saves_told(data.path()).unwrap();
+        assert_eq!(told, SavesTold { in_stop: false, last: Some("2026-11-22T03:07:10Z".parse().unwrap()) });
     }
 
     #[test]

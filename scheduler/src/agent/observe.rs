@@ -5,10 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use super::log::SavesTold;
 use super::shared::{Shared, StopSent};
 use super::watch::{Change, Look, Pinged};
 use super::{Chain, clock, copies, damage, hot_copy, loaded, log, sizes};
@@ -253,33 +255,41 @@ async fn rcon_answers_outside(shared: &Shared) -> bool {
     matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
 }
 
-/// What a server that is stopped by SIGTERM says of its save.
-async fn log_says_saved(shared: &Shared) -> bool {
+/// What a server of which no save was confirmed in its stop has written of saves.
+async fn saves_told(shared: &Shared) -> SavesTold {
     let data = shared.settings.data.clone();
-    let said = tokio::task::spawn_blocking(move || log::says_saved(&data)).await;
-    said.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
+    let told = tokio::task::spawn_blocking(move || log::saves_told(&data)).await;
+    told.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
         warn!("whether the server has saved is not known: {error}");
-        false
+        SavesTold::default()
     })
+}
+
+/// How the server stopped, by the stop that was asked for (None: nobody asked), the last save that it confirmed to this agent, and its log.
+fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timestamp>, told: SavesTold) -> LastStop {
+    let saved_at = confirmed_at.max(told.last);
+    let Some(StopSent { saved, why, players }) = stop else {
+        let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
+        return LastStop { at, saved: false, why, players: None, saved_at };
+    };
+    if told.in_stop && !saved {
+        let why = format!("{why}; its log says that all was saved as it stopped");
+        return LastStop { at, saved: true, why, players, saved_at };
+    }
+    LastStop { at, saved, why, players, saved_at }
 }
 
 async fn ended(shared: &Arc<Shared>, look: &Look) {
     // First: its next start, which may be under way, puts the log away.
     damage::read_to_the_end(shared).await;
-    let is_unsaved = shared.state().stop.as_ref().is_some_and(|stop| !stop.saved);
-    let log_says_saved = is_unsaved && log_says_saved(shared).await;
+    let is_confirmed = shared.state().stop.as_ref().is_some_and(|stop| stop.saved);
+    let told = if is_confirmed { SavesTold::default() } else { saves_told(shared).await };
     let (record, is_asked) = {
         let mut state = shared.state();
         state.start = state.start.left();
-        let stop = state.stop.take();
+        let (stop, confirmed_at) = (state.stop.take(), state.saved_at.take());
         let is_asked = stop.is_some();
-        let (saved, why, players) = if let Some(StopSent { saved, why, players }) = stop {
-            (saved || log_says_saved, why, players)
-        } else {
-            let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
-            (false, why, None)
-        };
-        (LastStop { at: look.at, saved, why, players }, is_asked)
+        (last_stop(look.at, stop, confirmed_at, told), is_asked)
     };
     info!("the server is gone, saved: {}: {}", record.saved, record.why);
     let (path, content) = (shared.volume.last_stop_path(), record.clone());

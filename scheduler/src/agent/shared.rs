@@ -62,6 +62,8 @@ pub(super) struct State {
     /// The stop that was sent and whose end has not been seen.
     pub(super) stop: Option<StopSent>,
     pub(super) last_stop: Option<LastStop>,
+    /// When the server that runs has confirmed last to this agent that all is saved.
+    pub(super) saved_at: Option<Timestamp>,
     /// Somebody was seen, and that is on the disk.
     pub(super) played: bool,
     /// Counts what becomes of the server's process: two looks at the same process find the same number.
@@ -119,6 +121,7 @@ impl Shared {
             announcing: None,
             stop: None,
             last_stop: None,
+            saved_at: None,
             played: false,
             life: 0,
             saw_none: false,
@@ -145,6 +148,11 @@ impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         // A thread that panicked with it in hand left nothing half-written: every field is set at once.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server has just confirmed `save-all flush`. Without `flush` it is confirmed before the disk has all of it.
+    pub(super) fn note_saved(&self) {
+        self.state().saved_at = Some(clock::now());
     }
 
     /// Whether the server's log has told of damage to its worlds, read on now; also where nobody knows, since a copy that is marked takes the

@@ -114,9 +114,10 @@ async fn stop_server(shared: &Arc<Shared>) -> &'static str {
         Ok(words) => {
             (false, format!("stopped on request; the server answered `save-all flush` with `{}`", words.trim()))
         }
-        Err(error) => (false, format!("stopped on request; the save was not confirmed: {}", Chain(&error))),
+        Err(error) => (false, format!("stopped on request; `save-all flush` was not confirmed: {}", Chain(&error))),
     };
     if saved {
+        shared.note_saved();
         loaded::look_again(shared).await;
     }
     // By the server itself they would be disconnected without a word, after its plugins are gone. Whoever joins now is. Nobody is asked

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use scheduler::agent::{settings, stop};
 use scheduler::protocol::{Report, Server};
 
-use crate::ends::{TIMEOUT, prepared, server};
+use crate::ends::{BY_ITS_LOG, TIMEOUT, prepared, server};
 use crate::paper::Paper;
 use crate::pod::{Pod, free_address, restart_in};
 
@@ -50,7 +50,7 @@ async fn a_stop_that_rcon_could_not_hear_is_no_crash_and_the_log_says_whether_it
     assert_eq!(deaf.wait().await, 143);
     let is_told = |report: &Report| report.server == Server::Absent && report.last_stop.is_some();
     let last_stop = pod.report_when("gone", is_told).await.last_stop.unwrap();
-    assert_eq!(last_stop.why, "stopped by SIGTERM, because RCON did not answer");
+    assert_eq!(last_stop.why, format!("stopped by SIGTERM, because RCON did not answer{BY_ITS_LOG}"));
     assert!(last_stop.saved, "{last_stop:?}");
     assert_eq!(last_stop.players, Some(2));
 }

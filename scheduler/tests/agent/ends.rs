@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use fixtures::jar::{self, PluginYml};
 use fixtures::stand_in::{Config, Handle, start};
-use scheduler::agent::{settings, stop};
-use scheduler::protocol::{FileSet, NOBODY_ASKED, Players, Report, Server};
+use jiff::SignedDuration;
+use scheduler::agent::{clock, settings, stop};
+use scheduler::protocol::{FileSet, NOBODY_ASKED, Players, Report, Save, Saved, Server};
 
 use crate::paper::PASSWORD;
 use crate::pod::{Pod, read_last_stop, until};
@@ -18,6 +19,10 @@ use crate::volume::{Init, serve};
 pub(crate) const TIMEOUT: u64 = 15;
 /// A busy machine is not the hook's fault.
 const SLACK: Duration = Duration::from_secs(10);
+/// The times in a log are whole seconds.
+const TO_A_SECOND: SignedDuration = SignedDuration::from_secs(2);
+/// The last words of why a server is saved that has confirmed nothing.
+pub(crate) const BY_ITS_LOG: &str = "; its log says that all was saved as it stopped";
 
 /// A pod whose init container has made the volume equal to a set, and that set.
 pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
@@ -59,6 +64,9 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
     let hung = server(&pod, &set);
     let before = pod.report_when("plugins read", is_read).await;
     assert_eq!(before.players, Players::Some { count: 2 });
+    let saved_from = clock::now();
+    assert!(pod.json::<Saved>("POST", "/v1/save", &Save { timeout_seconds: 20 }).await.confirmed);
+    let saved_until = clock::now() + TO_A_SECOND;
     let answer = hung.control("fault hang");
     assert!(!answer.contains("no such"), "{answer}");
 
@@ -75,10 +83,31 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved, "{last_stop:?}");
-    assert!(last_stop.why.starts_with("stopped on request; the save was not confirmed: "), "{last_stop:?}");
+    assert!(last_stop.why.starts_with("stopped on request; `save-all flush` was not confirmed: "), "{last_stop:?}");
     assert!(last_stop.why.contains("no answer to `minecraft:save-all` within"), "{last_stop:?}");
     assert_eq!(last_stop.players, Some(2));
+    let is_known = last_stop.saved_at.is_some_and(|at| saved_from <= at && at <= saved_until);
+    assert!(is_known, "{last_stop:?}, and saved from {saved_from} to {saved_until}");
     assert_eq!(read_last_stop(pod.data.path()), last_stop);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_that_say_how_that_is_known() {
+    let (pod, set) = prepared(true).await;
+    let refusing = server(&pod, &set);
+    pod.report_when("plugins read", is_read).await;
+    assert_eq!(refusing.control("fault save-fails"), "ok");
+    let begun = clock::now();
+    let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
+    assert_eq!(stop::run(&asked).await, stop::Outcome::Done("ok".into()));
+    assert_eq!(refusing.wait().await, 0);
+    let last_stop = pod.report_when("gone", |report| report.last_stop.is_some()).await.last_stop.unwrap();
+    assert!(last_stop.saved, "{last_stop:?}");
+    let why = &last_stop.why;
+    assert!(why.starts_with("stopped on request; the server answered `save-all flush` with `Saving the game"), "{why}");
+    assert!(why.ends_with(&format!("`{BY_ITS_LOG}")), "{why}");
+    let is_of_this_stop = last_stop.saved_at.is_some_and(|at| begun - TO_A_SECOND <= at && at <= last_stop.at);
+    assert!(is_of_this_stop, "{last_stop:?}, and asked for at {begun}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,6 +130,7 @@ async fn a_server_that_is_started_again_in_its_place_says_which_files_are_not_as
     assert_eq!(report.lock, Some(set.lock), "what the manifest says is still what was meant");
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_ASKED), "{last_stop:?}");
+    assert!(last_stop.saved_at.is_some_and(|at| at <= last_stop.at), "its log says so: {last_stop:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,6 +148,7 @@ async fn a_start_that_ends_before_its_first_answer_names_the_files_that_are_not_
     let report = pod.report_when("gone, and the file is named", is_named).await;
     let last_stop = report.last_stop.unwrap();
     assert!(!last_stop.saved && last_stop.why.starts_with(NOBODY_ASKED), "{last_stop:?}");
+    assert_eq!(last_stop.saved_at, None, "it has a log, which tells of no save");
     assert_eq!((report.loaded, report.rcon_exposed), (None, false));
 
     fs::write(&place, as_locked).unwrap();
@@ -137,7 +168,7 @@ async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { panic!("{report:?}") };
         assert!(plugins["Demo"].enabled && plugins.len() == 1, "{plugins:?}");
 
-        let begun = Instant::now();
+        let (begun, begun_at) = (Instant::now(), clock::now());
         let asked = settings::Stop { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
         stop::run(&asked).await;
         assert!(begun.elapsed() < Duration::from_secs(TIMEOUT), "the hook has nothing to wait for");
@@ -155,7 +186,11 @@ async fn a_server_without_rcon_is_left_to_sigterm_and_its_log_says_which_plugins
         }
         let last_stop = pod.report_when("gone", |report| report.last_stop.is_some()).await.last_stop.unwrap();
         assert_eq!(last_stop.saved, is_saved, "{last_stop:?}");
-        assert_eq!(last_stop.why, "stopped by SIGTERM, because RCON is switched off");
+        let by_its_log = if is_saved { BY_ITS_LOG } else { "" };
+        assert_eq!(last_stop.why, format!("stopped by SIGTERM, because RCON is switched off{by_its_log}"));
         assert_eq!(last_stop.players, Some(2));
+        // The stop's own save, or the one that somebody made before the server was killed.
+        let is_known = last_stop.saved_at.is_some_and(|at| begun_at - TO_A_SECOND <= at && at <= last_stop.at);
+        assert!(is_known, "{last_stop:?}, and asked for at {begun_at}");
     }
 }

@@ -19,11 +19,12 @@ const SAME_END: SignedDuration = SignedDuration::from_mins(1);
 /// For the status. What was said last stands while nobody can be asked.
 pub(super) fn build_status(agent: Option<&protocol::Report>, before: &PaperMCServerStatus) -> Option<StopSeen> {
     let last = agent.and_then(|agent| agent.last_stop.as_ref());
-    let last = last.map(|LastStop { at, saved, why, players }| StopSeen {
+    let last = last.map(|LastStop { at, saved, why, players, saved_at }| StopSeen {
         at: *at,
         saved: *saved,
         why: cut(why, 1_024),
         players: *players,
+        saved_at: *saved_at,
     });
     last.or_else(|| before.last_stop.clone())
 }
@@ -47,11 +48,18 @@ fn was_by_a_person(last: &LastStop, pod: Option<&Pod>) -> bool {
     ended.is_some_and(|ended| ended.duration_since(last.at).abs() <= SAME_END)
 }
 
+/// With what is known of saves. That may be hours ago and the world much younger: a server says nothing of what it saves by itself.
 fn in_words(last: &LastStop) -> String {
-    let at = last.at.round(jiff::Unit::Second).unwrap_or(last.at);
+    let to_the_second = |at: Timestamp| at.round(jiff::Unit::Second).unwrap_or(at);
+    let known = match last.saved_at {
+        Some(saved_at) => format!("The last save that is known was at {}", to_the_second(saved_at)),
+        None => "No save is known since its start".to_owned(),
+    };
     format!(
-        "the server stopped at {at}, and nobody confirmed that it had saved before: {}. What was built since its last save may be lost",
-        cut(last.why.trim_end_matches('.'), 768)
+        "the server stopped at {}, and nobody confirmed that it had saved before: {}. {known}; it also saves by itself and tells nobody. \
+         What was built since its last save may be lost",
+        to_the_second(last.at),
+        cut(last.why.trim_end_matches('.'), 640)
     )
 }
 
@@ -85,15 +93,28 @@ mod tests {
 
     #[test]
     fn a_stop_that_nobody_confirmed_is_told_with_why_and_one_that_was_saved_or_is_old_is_not() {
-        let hung = stop(false, "stopped on request; the save was not confirmed: no answer within 45 s");
+        let hung = stop(false, "stopped on request; `save-all flush` was not confirmed: no answer within 45 s");
         assert!(is_unsaved(&hung, None, after(23)));
         assert!(!is_unsaved(&hung, None, after(24)));
         assert!(!is_unsaved(&stop(true, "stopped on request"), None, after(0)));
         assert_eq!(
             in_words(&hung),
-            "the server stopped at 2026-11-22T03:00:05Z, and nobody confirmed that it had saved before: stopped on request; the save was \
-             not confirmed: no answer within 45 s. What was built since its last save may be lost"
+            "the server stopped at 2026-11-22T03:00:05Z, and nobody confirmed that it had saved before: stopped on request; `save-all flush` \
+             was not confirmed: no answer within 45 s. No save is known since its start; it also saves by itself and tells nobody. What was \
+             built since its last save may be lost"
         );
+    }
+
+    #[test]
+    fn the_last_save_that_is_known_is_told_and_a_note_holds_all_of_it() {
+        let saved_at = "2026-11-22T02:12:10.5Z".parse().unwrap();
+        let crashed = LastStop { saved_at: Some(saved_at), ..stop(false, &"a long story. ".repeat(100)) };
+        let words = in_words(&crashed);
+        let end = ". The last save that is known was at 2026-11-22T02:12:11Z; it also saves by itself and tells nobody. What was built since its \
+                   last save may be lost";
+        assert!(words.ends_with(end), "{words}");
+        assert!(words.len() <= 1_024, "{}", words.len());
+        assert!(words.contains("a long story. a long story"), "{words}");
     }
 
     #[test]
@@ -105,7 +126,7 @@ mod tests {
         assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z")), after(0)), "another end");
         assert!(is_unsaved(&unasked, None, after(0)));
         // The pod is deleted, the server ends as it should, and still nobody knows.
-        let asked = stop(false, "stopped on request; the save was not confirmed: it hung");
+        let asked = stop(false, "stopped on request; `save-all flush` was not confirmed: it hung");
         assert!(is_unsaved(&asked, Some(&ended(0, same_end)), after(0)));
     }
 
@@ -113,11 +134,12 @@ mod tests {
     fn what_was_said_last_stands_while_nobody_can_be_asked() {
         let agent: protocol::Report = serde_json::from_value(json!({
             "at": AT, "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"}, "lock": null,
-            "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3},
+            "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3, "savedAt": AT},
         }))
         .unwrap();
         let said = build_status(Some(&agent), &PaperMCServerStatus::default()).unwrap();
         assert_eq!((said.saved, said.why.as_str(), said.players), (true, "asked", Some(3)));
+        assert_eq!(said.saved_at, Some(AT.parse().unwrap()));
         let before = PaperMCServerStatus { last_stop: Some(said.clone()), ..PaperMCServerStatus::default() };
         assert_eq!(build_status(None, &before), Some(said));
     }

@@ -71,7 +71,10 @@ pub(super) async fn off(shared: &Shared, asked: &HotCopy) -> Result<Instant, Str
         }
     }
     match console.save_flush(left().min(FLUSH)).await {
-        Ok(answer) if text::says_saved(&answer) => Ok(until),
+        Ok(answer) if text::says_saved(&answer) => {
+            shared.note_saved();
+            Ok(until)
+        }
         Ok(answer) => Err(format!(
             "the worlds were not brought to the disk: the server answered `save-all flush` with `{}`",
             answer.trim()

@@ -1,0 +1,74 @@
+//! Edge (writes). Which save of a server that crashed is known: the last one that it has confirmed to its agent. Its log tells of none here.
+
+use jiff::Timestamp;
+use scheduler::agent::clock;
+use scheduler::backup::{Contents, Trigger};
+use scheduler::protocol::{HotCopy, LastStop, Save, Saved, Server};
+
+use crate::paper::Paper;
+use crate::pod::{Pod, until};
+
+async fn start(pod: &Pod) -> Paper {
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.report_when("up", |report| matches!(report.server, Server::Up { .. })).await;
+    paper
+}
+
+/// A pod whose server is up.
+async fn up() -> (Pod, Paper) {
+    let pod = Pod::new("").await;
+    pod.write_log();
+    let paper = start(&pod).await;
+    (pod, paper)
+}
+
+/// What is written down of the end of a server that crashes after this instant.
+async fn crashed(pod: &Pod, paper: &Paper) -> LastStop {
+    let before = clock::now();
+    paper.crash();
+    let is_told = |last: &LastStop| last.at >= before;
+    let report = pod.report_when("gone", |report| report.last_stop.as_ref().is_some_and(is_told)).await;
+    report.last_stop.unwrap()
+}
+
+async fn is_confirmed(pod: &Pod) -> bool {
+    pod.json::<Saved>("POST", "/v1/save", &Save { timeout_seconds: 20 }).await.confirmed
+}
+
+fn is_between(last: &LastStop, from: Timestamp, saved_by: Timestamp) -> bool {
+    last.saved_at.is_some_and(|at| from <= at && at <= saved_by)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_that_was_confirmed_is_known_and_neither_one_that_was_not_nor_that_of_an_earlier_process() {
+    let (pod, paper) = up().await;
+    let from = clock::now();
+    assert!(is_confirmed(&pod).await);
+    let saved_by = clock::now();
+    paper.heard.lock().unwrap().odd.insert("minecraft:save-all flush", "Unable to save the game");
+    assert!(!is_confirmed(&pod).await);
+    let last = crashed(&pod, &paper).await;
+    assert!(!last.saved && is_between(&last, from, saved_by), "{last:?}, and saved from {from} to {saved_by}");
+
+    let paper = start(&pod).await;
+    let last = crashed(&pod, &paper).await;
+    assert_eq!((last.saved, last.saved_at), (false, None), "this one has saved nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_save_that_a_copy_of_the_running_server_was_made_of_is_known() {
+    let (pod, paper) = up().await;
+    let asked = HotCopy {
+        request: "asked-1".into(),
+        trigger: Trigger::OnDemand,
+        contents: Contents::ServerFiles,
+        timeout_seconds: 600,
+    };
+    let from = clock::now();
+    assert_eq!(pod.ask("POST", "/v1/backup", &asked).await.status(), 202);
+    let is_on = |commands: &[String]| commands.iter().any(|command| command == "minecraft:save-on");
+    until("saving is on again", async || is_on(&paper.commands())).await;
+    let saved_by = clock::now();
+    let last = crashed(&pod, &paper).await;
+    assert!(!last.saved && is_between(&last, from, saved_by), "{last:?}, and saved from {from} to {saved_by}");
+}
