@@ -107,7 +107,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         servers: controllers.servers.store(),
         alarm: Alarm::start(clock::now).await.context("no alarm clock")?,
         nodes: Nodes::new(config.watch_nodes),
-        turns: Turns::new(config.limits()),
+        turns: Turns::new(config.limits(), metrics.turns.clone()),
         rush: Rush::among(config.concurrency),
         fence: lease.fence,
         client,

@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 
 use crate::memory::Key;
+use crate::telemetry::metrics;
 
 /// At most so many, all together and on one node; None: no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,11 +49,12 @@ pub(crate) struct NotYet {
 pub(crate) struct Turns {
     limits: Limits,
     places: Mutex<BTreeMap<Key, Place>>,
+    counted: metrics::Turns,
 }
 
 impl Turns {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, places: Mutex::default() }
+    pub(crate) fn new(limits: Limits, counted: metrics::Turns) -> Self {
+        Self { limits, places: Mutex::default(), counted }
     }
 
     /// Whether anything is bounded at all.
@@ -62,13 +64,13 @@ impl Turns {
 
     /// Notes that an update of this server has begun.
     pub(crate) fn is_at_it(&self, server: &Key, node: Option<&str>) {
-        self.put(server, Place::AtIt { node: node.map(str::to_owned) });
+        self.put(&mut self.lock(), server, Some(Place::AtIt { node: node.map(str::to_owned) }));
     }
 
     /// Notes that there is nothing to begin, or nothing any more. Answers whose turn it is now because of that.
     pub(crate) fn rests(&self, server: &Key) -> Vec<Key> {
         let mut places = self.lock();
-        let was = places.insert(server.clone(), Place::Rests);
+        let was = self.put(&mut places, server, Some(Place::Rests));
         self.next(&places, was)
     }
 
@@ -81,7 +83,7 @@ impl Turns {
     /// Forgets a server that is gone. Answers as [`Self::rests`] does.
     pub(crate) fn forget(&self, server: &Key) -> Vec<Key> {
         let mut places = self.lock();
-        let was = places.remove(server);
+        let was = self.put(&mut places, server, None);
         self.next(&places, was)
     }
 
@@ -96,7 +98,9 @@ impl Turns {
     ) -> Result<(), NotYet> {
         let mut places = self.lock();
         for other in unseen {
-            places.entry(other).or_insert(Place::AtIt { node: None });
+            if !places.contains_key(&other) {
+                self.put(&mut places, &other, Some(Place::AtIt { node: None }));
+            }
         }
         let (mut taken, queue) = Taken::of(places.iter().filter(|(other, _)| *other != server));
         let before: Vec<_> = queue.into_iter().filter(|waiting| (waiting.0, waiting.1) < (since, server)).collect();
@@ -110,7 +114,7 @@ impl Turns {
         let not_yet = NotYet { at_it, on_its_node, before };
         let node = node.map(str::to_owned);
         let place = if fits { Place::AtIt { node } } else { Place::Queues { since, node } };
-        places.insert(server.clone(), place);
+        self.put(&mut places, server, Some(place));
         if fits { Ok(()) } else { Err(not_yet) }
     }
 
@@ -130,8 +134,24 @@ impl Turns {
         may_begin
     }
 
-    fn put(&self, server: &Key, place: Place) {
-        self.lock().insert(server.clone(), place);
+    /// Puts a server there; None: it is gone. Nobody gets or leaves a place in another way, so that what is counted is so. Answers where it was.
+    fn put(&self, places: &mut BTreeMap<Key, Place>, server: &Key, place: Option<Place>) -> Option<Place> {
+        self.count(place.as_ref(), 1);
+        let was = match place {
+            Some(place) => places.insert(server.clone(), place),
+            None => places.remove(server),
+        };
+        self.count(was.as_ref(), -1);
+        was
+    }
+
+    fn count(&self, place: Option<&Place>, by: i64) {
+        let gauge = match place {
+            Some(Place::AtIt { .. }) => &self.counted.taken,
+            Some(Place::Queues { .. }) => &self.counted.waiting,
+            Some(Place::Rests) | None => return,
+        };
+        gauge.inc_by(by);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, Place>> {

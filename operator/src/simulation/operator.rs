@@ -72,7 +72,7 @@ impl Operator {
             servers: servers.as_reader(),
             alarm: Alarm::start(now).await.expect("an alarm clock"),
             nodes: Nodes::new(true),
-            turns: Turns::new(config.limits()),
+            turns: Turns::new(config.limits(), metrics.turns.clone()),
             rush: Rush::among(config.concurrency),
             fence,
             client,

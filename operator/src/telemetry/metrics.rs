@@ -52,6 +52,15 @@ pub(crate) struct Notices {
     pub(crate) cluster_failing: Gauge,
 }
 
+/// Updates at the same time, where they are bounded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turns {
+    /// How many servers have their turn.
+    pub(crate) taken: Gauge,
+    /// How many wait for theirs.
+    pub(crate) waiting: Gauge,
+}
+
 /// How long solving takes.
 #[derive(Clone)]
 pub(crate) struct Solves {
@@ -74,6 +83,7 @@ pub(crate) struct Metrics {
     pub(crate) store_downloads: Gauge,
     pub(crate) store_hits: Gauge,
     pub(crate) notices: Notices,
+    pub(crate) turns: Turns,
     pub(crate) backup_oldest_at: Gauge,
     pub(crate) update_down_seconds: Histogram,
     pub(crate) players_disconnected: Family<Stop, Counter>,
@@ -95,6 +105,7 @@ impl Default for Metrics {
             store_downloads: Gauge::default(),
             store_hits: Gauge::default(),
             notices: Notices::default(),
+            turns: Turns::default(),
             backup_oldest_at: Gauge::default(),
             // 1 s to half an hour: a start of seconds, and a copy of a large world before it.
             update_down_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
@@ -130,6 +141,9 @@ impl Default for Metrics {
             "Channels of the cluster that cannot be told now",
             cluster_failing,
         );
+        let Turns { taken, waiting } = metrics.turns.clone();
+        registry.register("turns_taken", "Servers whose update has its turn now", taken);
+        registry.register("turns_waiting", "Servers that could be updated now and wait for their turn", waiting);
         registry.register(
             "backup_oldest_at_seconds",
             "Of servers that run and have a schedule for copies, the oldest newest good copy, unix time",
@@ -171,5 +185,16 @@ mod tests {
         metrics.reconcile_total.get_or_create(&Pass { controller: "server", outcome: "settled" }).inc();
         let text = metrics.renderer()();
         assert!(text.contains(r#"nightshift_reconcile_total{controller="server",outcome="settled"} 1"#), "{text}");
+    }
+
+    #[test]
+    fn the_exposition_tells_those_who_have_a_turn_from_those_who_wait_for_one() {
+        let metrics = Metrics::default();
+        metrics.turns.taken.set(2);
+        metrics.turns.waiting.set(7);
+        let text = metrics.renderer()();
+        for line in ["nightshift_turns_taken 2", "nightshift_turns_waiting 7"] {
+            assert!(text.lines().any(|said| said == line), "{line}: {text}");
+        }
     }
 }

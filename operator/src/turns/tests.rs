@@ -9,7 +9,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn turns(together: Option<usize>, on_a_node: Option<usize>) -> Turns {
-    Turns::new(Limits { together, on_a_node })
+    Turns::new(Limits { together, on_a_node }, metrics::Turns::default())
 }
 
 fn nobody() -> impl Iterator<Item = Key> {
@@ -93,4 +93,31 @@ fn a_new_leader_counts_those_that_it_has_not_looked_at_until_it_has() {
     assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), not_yet(1, &[]));
     assert_eq!(turns.rests(&key("b")), [key("a")]);
     assert_eq!(turns.begin(&key("a"), None, at(0), unseen()), Ok(()), "its status is older than our look");
+}
+
+#[test]
+fn who_has_a_turn_and_who_waits_for_one_is_counted_wherever_they_come_from_and_go() {
+    let gauges = metrics::Turns::default();
+    let turns = Turns::new(Limits { together: Some(2), on_a_node: None }, gauges.clone());
+    let counted = || (gauges.taken.get(), gauges.waiting.get());
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
+    assert_eq!(turns.begin(&key("a"), None, at(5), nobody()), Ok(()));
+    assert_eq!(counted(), (1, 0), "each once");
+    let unseen = || [key("b")].into_iter();
+    assert_eq!(turns.begin(&key("c"), None, at(5), unseen()), not_yet(2, &[]));
+    assert_eq!(turns.begin(&key("d"), None, at(5), unseen()), not_yet(2, &["c"]));
+    assert_eq!(counted(), (2, 2), "also whom nobody has looked at");
+
+    assert_eq!(turns.rests(&key("b")), [key("c")]);
+    assert_eq!(counted(), (1, 2));
+    assert_eq!(turns.begin(&key("c"), None, at(5), nobody()), Ok(()));
+    assert_eq!(counted(), (2, 1));
+    assert_eq!(turns.forget(&key("d")), []);
+    assert_eq!(counted(), (2, 0), "it is gone while it waits");
+    assert_eq!(turns.failed(&key("a"), FAILS_FOR_LONG), []);
+    assert_eq!(counted(), (1, 0));
+    for _ in 0..2 {
+        turns.is_at_it(&key("a"), Some("n1"));
+        assert_eq!(counted(), (2, 0));
+    }
 }
