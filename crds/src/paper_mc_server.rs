@@ -44,6 +44,9 @@ pub use unmanaged::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 pub const NEEDS_RCON: &str = "without RCON nobody can be warned or counted and no save is confirmed before a stop: players.policy has to be Ignore, \
                               restart.policy too, and there can be neither backup.schedule nor updateSchedule.opportunistic. Or remove the field";
 
+/// In `hold`: not one plugin, but the whole set that runs.
+pub const WHOLE_SET: &str = "*";
+
 /// One Paper server that Nightshift keeps on the newest set of versions that works together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
@@ -129,9 +132,10 @@ pub struct PaperMCServerSpec {
     /// While true, nothing that runs is changed or restarted by itself, also in a window. Updates are planned and staged.
     #[serde(default)]
     pub suspend: bool,
-    /// Plugins that stay at the release that runs here, by the names of their Plugin objects.
+    /// Plugins that stay at the release that runs here, by the names of their Plugin objects. `*` is the whole set: Paper, its plugins and the
+    /// image that was chosen for them. Unlike with `suspend`, restarts by the clock and changes of the pod go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::object_names")]
+    #[schemars(schema_with = "schema::hold")]
     pub hold: Vec<String>,
     /// Whether another set than the one that runs has to be approved before its window.
     #[serde(default)]
@@ -214,6 +218,11 @@ pub struct PaperMCServerSpec {
 }
 
 impl PaperMCServerSpec {
+    /// Whether the whole set that runs stays: [`WHOLE_SET`] is in `hold`.
+    pub fn holds_all(&self) -> bool {
+        self.hold.iter().any(|name| name == WHOLE_SET)
+    }
+
     /// Whether something in it is done over RCON, and there is none. The rule of the schema above says the same.
     pub fn lacks_rcon(&self) -> bool {
         let of_restart = self.restart.as_ref().and_then(|restart| restart.policy);

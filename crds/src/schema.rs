@@ -9,6 +9,8 @@ const URL: &str = "^[A-Za-z][A-Za-z0-9+.-]*://[^/?#@ \\t\\r\\n]+([/?][^# \\t\\r\
 
 const ZONE: &str = "^[A-Za-z][A-Za-z0-9_+/-]*$";
 
+const OBJECT: &str = "[a-z0-9]([-a-z0-9.]*[a-z0-9])?";
+
 /// Five cron fields with their real ranges, names included, or one of the `@` words. A `pattern`, because CEL's
 /// `matches()` on a long string costs more than a whole definition may (measured).
 pub fn cron(_: &mut SchemaGenerator) -> Schema {
@@ -96,13 +98,15 @@ pub fn copy_name(_: &mut SchemaGenerator) -> Schema {
 
 /// The name of an object.
 pub fn object_name(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"})
+    json_schema!({"type": "string", "minLength": 1, "maxLength": 63, "pattern": format!("^{OBJECT}$")})
 }
 
-/// Names of objects, each once.
-pub fn object_names(generator: &mut SchemaGenerator) -> Schema {
+/// What a server holds: names of objects, each once, and `*` for all that runs.
+pub fn hold(_: &mut SchemaGenerator) -> Schema {
+    let pattern = format!("^(\\*|{OBJECT})$");
     json_schema!({
-        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set", "items": object_name(generator),
+        "type": "array", "maxItems": 64, "x-kubernetes-list-type": "set",
+        "items": {"type": "string", "minLength": 1, "maxLength": 63, "pattern": pattern},
     })
 }
 

@@ -346,7 +346,7 @@ async fn note_requests(
     restore::act::note(ctx, server, checked, before, restores, at).await
 }
 
-/// Which set is to run: what the solve chose, the earlier one that a person wants back, or what comes alone.
+/// Which set is to run: what the solve chose, the one at which a person's word keeps the server, or what comes alone.
 async fn choose(
     ctx: &Context,
     server: &PaperMCServer,

@@ -33,7 +33,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use walk::{
-    Walked, end_an_order, walk, walk_asleep_before, walk_on_a_hanging_agent, walk_on_replaced,
+    Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_hanging_agent, walk_on_replaced,
     walk_suspended_in_a_countdown,
 };
 
@@ -162,6 +162,18 @@ fn players_who_count_down_to_what_a_person_suspends_are_told_that_it_does_not_co
     let told: Vec<_> = story.iter().filter(|line| line.contains("players are told")).collect();
     let [first, last] = told[..] else { panic!("{told:?}") };
     assert!(first.contains("update/") && last.contains("called off"), "{told:?}");
+}
+
+#[test]
+fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_update_when_it_is_let_go() {
+    for (is_let_go, rests) in [(false, "rests on what ran"), (true, "rests on the update")] {
+        let Walked { broken, story, end, .. } = on_this_thread(walk_held(is_let_go, address()));
+        assert!(broken.is_empty() && end == rests, "{broken:?}: {end}\n{}", story.join("\n"));
+        let changes = story.iter().filter(|line| line.contains("another template is written")).count();
+        assert_eq!(changes, if is_let_go { 2 } else { 1 }, "{}", story.join("\n"));
+        let is_told = story.iter().any(|line| line.contains(r#""HeldAtSet" "Held""#));
+        assert_eq!(is_told, !is_let_go, "{}", story.join("\n"));
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod cluster {
     mod fleet;
     mod follows;
     mod forward;
+    mod hold;
     mod hot_backup;
     mod images;
     mod impossible;

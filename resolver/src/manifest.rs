@@ -208,7 +208,9 @@ impl Desk {
     /// A hold of a misspelt name would be none, and seen too late.
     fn holds(&mut self, spec: &crds::PaperMCServerSpec, plugins: &[&Plugin]) {
         let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin.metadata.name.as_deref()).collect();
-        for (at, held) in spec.hold.iter().enumerate().filter(|(_, held)| !names.contains(&held.as_str())) {
+        // What holds the whole set is not asked for here: the answer is what comes when it is let go.
+        let is_strange = |name: &str| name != paper_mc_server::WHOLE_SET && !names.contains(&name);
+        for (at, held) in spec.hold.iter().enumerate().filter(|(_, held)| is_strange(held)) {
             let fix = match names.as_slice() {
                 [] => "remove it".to_owned(),
                 names => format!("write {}, or remove it", names.join(" or ")),

@@ -133,3 +133,17 @@ fn an_instant_has_seconds_and_an_offset() {
         assert!(!instant.is_match(wrong), "{wrong:?}");
     }
 }
+
+#[test]
+fn a_server_holds_plugins_by_the_names_of_their_objects_or_all_that_runs() {
+    let hold = hold(&mut SchemaGenerator::default());
+    let hold = Regex::new(hold.get("items").unwrap()["pattern"].as_str().unwrap()).unwrap();
+    let name = pattern_of(object_name);
+    for good in ["luckperms", "essentials-x", "a", "9.b"] {
+        assert!(hold.is_match(good) && name.is_match(good), "{good}");
+    }
+    assert!(hold.is_match("*") && !name.is_match("*"));
+    for wrong in ["", "**", "lu*", "*perms", "* ", "LuckPerms", "-luckperms", "luckperms.", "plugin/luckperms"] {
+        assert!(!hold.is_match(wrong) && !name.is_match(wrong), "{wrong:?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Edge (reads). Which set a server should run: what the solve chose, the earlier set that a person wants back, or what comes
+//! Edge (reads). Which set a server should run: what the solve chose, the one at which a person's word keeps it, or what comes
 //! alone.
 
 use std::sync::Arc;
@@ -54,13 +54,10 @@ impl Question<'_> {
     ) -> Result<Alone, Gone> {
         // A first start is one: nothing runs that could stay.
         let (Some(asked), Some(record)) = (asked, &self.runs.lock) else { return Ok(Alone::Nothing) };
-        let scope = match asked {
-            Ok(_) if undo.is_some() => {
-                let why = "`nightshift.dev/rollback-to` keeps the server at an earlier set: take it away first";
-                return Ok(Alone::Refused(why.to_owned()));
-            }
-            Ok(scope) => scope,
-            Err(why) => return Ok(Alone::Refused(why)),
+        let scope = match (asked, undo) {
+            (Ok(_), Some(undo)) => return Ok(Alone::Refused(undo.refusal().to_owned())),
+            (Ok(scope), None) => scope,
+            (Err(why), _) => return Ok(Alone::Refused(why)),
         };
         let runs = &record.lock;
         if let Some(why) = unknown(&scope, self.request, runs) {
@@ -245,7 +242,7 @@ fn changed(from: &Lock, to: &Lock) -> Scope {
     scope
 }
 
-/// Puts the set that a person asked for in the place of what the solve chose. One whose lock is gone is not known any more.
+/// Puts the set at which a person's word keeps the server in the place of what the solve chose. One whose lock is gone is not known any more.
 pub(super) async fn bring_back(
     ctx: &Context,
     server: &CheckedServer,
@@ -260,7 +257,7 @@ pub(super) async fn bring_back(
                 None => (Undo::Unknown { asked: digest }, runs.lock.clone()),
             }
         }
-        unknown @ Undo::Unknown { .. } => (unknown, runs.lock.clone()),
+        stays @ (Undo::Unknown { .. } | Undo::Held { .. }) => (stays, runs.lock.clone()),
     };
     answer.lock = record.map(|record| record.lock.clone());
     Ok(undo)

@@ -43,7 +43,7 @@ impl Consent {
         let apply_since = apply.filter(|digest| names(digest, planned)).map(|digest| first_seen(before, digest, now));
         let undo_since = undo.and_then(|undo| match undo {
             Undo::To { digest, since } if digest == planned => Some(*since),
-            Undo::To { .. } | Undo::Unknown { .. } => None,
+            Undo::To { .. } | Undo::Unknown { .. } | Undo::Held { .. } => None,
         });
         let is_asked_for = is_approved || undo_since.is_some();
         Self {
@@ -153,6 +153,8 @@ mod tests {
         assert_eq!(said(&silent, &back(PLANNED, 7)), (false, Some(at(7))));
         assert_eq!(said(&silent, &back(RUNS, 7)), (true, None));
         assert_eq!(said(&silent, &Undo::Unknown { asked: PLANNED.to_owned() }), (true, None));
+        let held = Undo::Held { digest: PLANNED.to_owned(), others: Vec::new() };
+        assert_eq!(said(&silent, &held), (true, None), "to hold a set is not to ask for it");
         assert_eq!(said(&required, &back(PLANNED, 7)), (false, Some(at(100))), "asked for twice");
     }
 

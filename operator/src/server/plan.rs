@@ -267,7 +267,7 @@ pub(crate) struct Plan {
     pub(crate) gate: Gate,
     pub(crate) outlook: Outlook,
     pub(crate) consent: Consent,
-    /// The earlier set that a person wants back, instead of what the solve chose.
+    /// The set at which a person's word keeps the server, instead of what the solve chose.
     pub(crate) undo: Option<Undo>,
     /// What comes alone, if something does.
     pub(crate) alone: Alone,

@@ -1,10 +1,12 @@
-//! Pure. The way back by a person's word (`nightshift.dev/rollback-to`): which sets are kept, and which of them it names.
+//! Pure. The set at which a person's word keeps a server: an earlier one (`nightshift.dev/rollback-to`), or the one that runs (`*` in `spec.hold`).
+//! Which sets are kept, and which of them is named.
 
 use crds::approval::{PREVIOUS, ROLLBACK_TO, names};
-use crds::paper_mc_server::{LastHandled, PastSet};
+use crds::paper_mc_server::{LastHandled, PastSet, WHOLE_SET};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use serde_json::json;
 
 use super::consent::whole_second;
 use super::record::LockRecord;
@@ -16,8 +18,10 @@ const KEPT: usize = 5;
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// Of a server that changes every day, too.
 const MOST: usize = 20;
+/// As much of a patch as a command in a message may hold: a longer one would be cut, and a list of which half is written holds half of it.
+const LONGEST_PATCH: usize = 512;
 
-/// What a person asks to go back to. The server stays there for as long as the annotation does.
+/// Where a person wants the server. It stays there for as long as the word does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Undo {
     /// A set that is kept.
@@ -32,18 +36,26 @@ pub(crate) enum Undo {
         /// As it is written.
         asked: String,
     },
+    /// `*` in `spec.hold`: what runs stays.
+    Held {
+        /// Digest of its lock.
+        digest: String,
+        /// What is held besides.
+        others: Vec<String>,
+    },
 }
 
 impl Undo {
-    /// What the server's annotation asks for, where `runs` is settled. A server that has never settled has no way back.
+    /// What the server's annotation asks for, where `runs` is settled; without one, whether its spec holds that. A server that has never settled
+    /// has no way back, and nothing that could be held.
     pub(crate) fn of(
         server: &PaperMCServer,
         before: &PaperMCServerStatus,
         runs: Option<&str>,
         now: Timestamp,
     ) -> Option<Self> {
-        let asked = written(server)?;
         let runs = runs?;
+        let Some(asked) = written(server) else { return Self::held(server, runs) };
         let handled = before.last_handled.as_ref().filter(|handled| handled.rollback_to.as_ref() == Some(&asked));
         if let Some((digest, since)) = handled.and_then(|it| it.rollback_digest.clone().zip(it.rollback_seen_at)) {
             return Some(Self::To { digest, since });
@@ -58,11 +70,31 @@ impl Undo {
         })
     }
 
+    /// What the server's spec holds as a whole.
+    fn held(server: &PaperMCServer, runs: &str) -> Option<Self> {
+        let spec = &server.spec;
+        spec.holds_all().then(|| {
+            let others = spec.hold.iter().filter(|name| *name != WHOLE_SET).cloned().collect();
+            Self::Held { digest: runs.to_owned(), others }
+        })
+    }
+
+    /// What a person reads who asks for something newer alone.
+    pub(crate) fn refusal(&self) -> &'static str {
+        match self {
+            Self::To { .. } | Self::Unknown { .. } => {
+                "`nightshift.dev/rollback-to` keeps the server at an earlier set: take it away first"
+            }
+            Self::Held { .. } => "`*` in `spec.hold` keeps the server at the set that runs: take it away first",
+        }
+    }
+
     /// One word for the condition.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::To { .. } => "RollbackTo",
             Self::Unknown { .. } => "UnknownSet",
+            Self::Held { .. } => "Held",
         }
     }
 
@@ -72,16 +104,23 @@ impl Undo {
             "updates go on when the annotation is taken away: `kubectl -n {namespace} annotate papermcserver {name} \
              {ROLLBACK_TO}-`"
         );
+        let set = |digest: &String| {
+            history.iter().find(|past| past.lock == *digest).map_or_else(|| digest.clone(), one_in_words)
+        };
         match self {
             Self::To { digest, since: _ } => {
-                let set = history.iter().find(|past| past.lock == *digest).map_or_else(|| digest.clone(), one_in_words);
-                format!("`{ROLLBACK_TO}` holds the server at the set {set}; {way_on}")
+                format!("`{ROLLBACK_TO}` holds the server at the set {}; {way_on}", set(digest))
             }
             Self::Unknown { asked } => {
                 let kept: Vec<String> = history.iter().take(KEPT).map(one_in_words).collect();
                 let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
                 format!("`{ROLLBACK_TO}` is `{asked}`, and no set of that name is kept; kept are: {kept}. {way_on}")
             }
+            Self::Held { digest, others } => format!(
+                "`spec.hold` of the server has `*`: the set {} stays; updates go on when it is taken away: `{}`",
+                set(digest),
+                let_go(namespace, name, others)
+            ),
         }
     }
 
@@ -97,6 +136,16 @@ impl Undo {
         };
         (Some(&noted) != before).then_some(noted)
     }
+}
+
+/// The command that takes `*` out of `spec.hold`, and leaves there what else it holds.
+fn let_go(namespace: &str, name: &str, others: &[String]) -> String {
+    let hold = (!others.is_empty()).then_some(others);
+    let patch = json!({"spec": {"hold": hold}}).to_string();
+    if patch.len() > LONGEST_PATCH {
+        return format!("kubectl -n {namespace} edit papermcserver {name}");
+    }
+    format!("kubectl -n {namespace} patch papermcserver {name} --type merge -p '{patch}'")
 }
 
 /// The request as it is kept in the status.
@@ -162,7 +211,7 @@ fn one_in_words(past: &PastSet) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 
@@ -178,6 +227,16 @@ mod tests {
 
     fn asks(what: &str) -> PaperMCServer {
         server(&json!({"nightshift.dev/rollback-to": what}))
+    }
+
+    fn holds(hold: &Value, annotations: &Value) -> PaperMCServer {
+        let mut server = server(annotations);
+        server.spec.hold = serde_json::from_value(hold.clone()).unwrap();
+        server
+    }
+
+    fn held(others: &[&str]) -> Undo {
+        Undo::Held { digest: RUNS.to_owned(), others: others.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     fn at(second: i64) -> Timestamp {
@@ -214,6 +273,40 @@ mod tests {
         assert_eq!(Undo::of(&asks(OLD), &kept, None, at(5)), None, "nothing has settled yet");
         assert_eq!(Undo::of(&asks(" "), &kept, Some(RUNS), at(5)), None);
         assert_eq!(Undo::of(&server(&json!({})), &kept, Some(RUNS), at(5)), None);
+    }
+
+    #[test]
+    fn a_server_that_holds_its_whole_set_stays_at_what_runs_unless_an_earlier_one_is_asked_for() {
+        let kept = status(&[RUNS, OLD], None);
+        let of = |hold: &Value, asked: &Value| Undo::of(&holds(hold, asked), &kept, Some(RUNS), at(5));
+        let silent = json!({});
+        assert_eq!(of(&json!(["*"]), &silent), Some(held(&[])));
+        assert_eq!(of(&json!(["maps", "*", "claims"]), &silent), Some(held(&["maps", "claims"])));
+        for hold in [json!([]), json!(["maps"])] {
+            assert_eq!(of(&hold, &silent), None, "{hold}");
+        }
+        let asks = |what: &str| json!({"nightshift.dev/rollback-to": what});
+        assert_eq!(of(&json!(["*"]), &asks("previous")), Some(to(OLD, 5)), "the nearer word");
+        assert!(matches!(of(&json!(["*"]), &asks("abc")), Some(Undo::Unknown { .. })));
+        assert_eq!(of(&json!(["*"]), &asks(" ")), Some(held(&[])));
+        let server = holds(&json!(["*"]), &silent);
+        assert_eq!(Undo::of(&server, &kept, None, at(5)), None, "nothing has settled yet");
+        assert_eq!(held(&[]).to_note(&server, None), None, "it stands in the spec");
+    }
+
+    #[test]
+    fn who_holds_a_server_reads_at_which_set_and_how_it_is_let_go() {
+        let told = |others: &[&str]| held(others).in_words("games", "lobby", &[past(RUNS, 0), past(OLD, 0)]);
+        let begins = "`spec.hold` of the server has `*`: the set 2222222222222222 (1.21.10-130) stays; updates go on \
+                      when it is taken away: `kubectl -n games";
+        let patch = |patch: &str| format!("{begins} patch papermcserver lobby --type merge -p '{patch}'`");
+        assert_eq!(told(&[]), patch(r#"{"spec":{"hold":null}}"#));
+        assert_eq!(told(&["maps", "claims"]), patch(r#"{"spec":{"hold":["maps","claims"]}}"#));
+        let many = ["a-plugin-with-a-long-name"; 63];
+        assert_eq!(told(&many), format!("{begins} edit papermcserver lobby`"));
+        let unknown = Undo::Unknown { asked: "abc".to_owned() };
+        assert_eq!([held(&[]).reason(), to(OLD, 5).reason(), unknown.reason()], ["Held", "RollbackTo", "UnknownSet"]);
+        assert!(held(&[]).refusal().contains("`spec.hold`") && unknown.refusal().contains("rollback-to"));
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub(super) enum Wish {
     /// `spec.suspend`, and without it.
     Rest,
     NoRest,
+    /// `*` in `spec.hold`, and nothing in it.
+    Hold,
+    LetGo,
     /// `nightshift.dev/approve`: whatever is planned.
     Approve,
     /// `nightshift.dev/backup-now`
@@ -58,6 +61,8 @@ impl World {
                 self.ledger.suspended_since = Some(now());
                 self.spec("suspend", &json!(true));
             }
+            Wish::Hold => self.spec("hold", &json!(["*"])),
+            Wish::LetGo => self.spec("hold", &json!([])),
             Wish::Approve => {
                 let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it");
                 let planned = server["status"]["availableUpdate"]["digest"].as_str().map(str::to_owned);

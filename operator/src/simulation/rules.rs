@@ -323,7 +323,9 @@ impl World {
         let is_good = self.scenario.fate == Fate::Good || self.ledger.mended;
         // Approved before there was a release is what ran, made anew.
         let is_newer = |set: &String| self.scenario.first.get() != Some(set);
+        let is_held = server["spec"]["hold"].as_array().is_some_and(|hold| hold.iter().any(|name| name == "*"));
         let may_come = self.ledger.suspended_since.is_none()
+            && !is_held
             && (!self.scenario.has(Extra::Approval) || self.ledger.approved.iter().any(is_newer));
         let is_wanted = is_good && may_come;
         if !is_open(&set) && self.settled() == Some(stands) && is_up {

@@ -148,6 +148,22 @@ pub(super) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
     walk.end()
 }
 
+/// A person holds all that runs before the window opens in which an update would come, and gives the server another heap. Before the next one it
+/// is let go, or is not.
+pub(super) async fn walk_held(is_let_go: bool, address: Ipv4Addr) -> Walked {
+    let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;
+    let opens = Scenario::opened_at(begins) + EVERY;
+    walk.go_until(opens - SignedDuration::from_mins(1)).await;
+    walk.shared.world().write(Wish::Hold);
+    walk.shared.world().write(Wish::AnotherHeap);
+    walk.go_until(opens + EVERY / 2).await;
+    if is_let_go {
+        walk.shared.world().write(Wish::LetGo);
+    }
+    walk.go_until(opens + EVERY + EVERY / 2).await;
+    walk.end()
+}
+
 /// An operator ends an order to restore, and another one gives the next in the moment between its look and its write, or does not. Whether
 /// there is an order then.
 pub(super) async fn end_an_order(given_meanwhile: bool, address: Ipv4Addr) -> bool {

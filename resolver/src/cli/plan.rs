@@ -262,7 +262,7 @@ fn in_sentences(plan: &Plan) -> String {
         When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
         When::Never => "nothing changes, and it is not restarted".to_owned(),
         When::FirstStart => "starts for the first time, at once".to_owned(),
-        When::Held => format!("goes on {}", when.in_words()),
+        When::Held { .. } => format!("goes on {}", when.in_words()),
         When::Open
         | When::Urgent { .. }
         | When::Window { .. }
@@ -313,6 +313,7 @@ fn in_sentences(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::when::HeldBy;
     use super::*;
 
     #[test]
@@ -360,6 +361,11 @@ mod tests {
             (
                 plan(When::Open, clock),
                 "games/lobby: is restarted now: a window is open; restarted as it is by the clock: 0 5 * * * UTC\n",
+            ),
+            (
+                plan(When::Held { by: HeldBy::Hold }, clock),
+                "games/lobby: goes on when `*`, which holds it at the set that runs, is taken out of `spec.hold`; \
+                 restarted as it is by the clock: 0 5 * * * UTC\n",
             ),
         ] {
             assert_eq!(in_sentences(&plan), said);

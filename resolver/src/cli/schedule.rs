@@ -25,6 +25,8 @@ pub(super) struct Schedule {
     pub(super) is_suspended: bool,
     /// `nightshift.dev/rollback-to`: it stays at an earlier set.
     pub(super) is_held: bool,
+    /// `*` in `spec.hold`: it stays at the set that runs.
+    pub(super) holds_all: bool,
     /// Whether what is planned needs an approval.
     pub(super) approval: Approval,
     /// It does, and what the operator plans is not approved.
@@ -148,6 +150,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         return Schedule {
             is_suspended,
             is_held,
+            holds_all: spec.holds_all(),
             approval,
             unapproved,
             down,
@@ -193,6 +196,7 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         blackouts: blackouts.collect(),
         is_suspended: spec.suspend,
         is_held,
+        holds_all: spec.holds_all(),
         approval,
         unapproved,
         follows,
@@ -313,6 +317,17 @@ mod tests {
             let annotation = asked.map(|asked| ("nightshift.dev/rollback-to".to_owned(), asked.to_owned()));
             server.metadata.annotations = Some(annotation.into_iter().collect());
             assert_eq!(of(&server).is_held, is_held, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_holds_its_whole_set_is_told_as_such_and_one_that_holds_a_plugin_is_not() {
+        for enabled in [true, false] {
+            let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily", "enabled": enabled}}), 3);
+            for (hold, holds_all) in [("*", true), ("maps *", true), ("maps", false), ("", false)] {
+                server.spec.hold = hold.split_whitespace().map(str::to_owned).collect();
+                assert_eq!(of(&server).holds_all, holds_all, "{hold}");
+            }
         }
     }
 

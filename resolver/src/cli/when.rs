@@ -13,6 +13,16 @@ use crate::request::Request;
 /// What the operator puts behind the words for a window that need not be waited for.
 const OR_WHEN_EMPTY: &str = " or when empty";
 
+/// What keeps a server at a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum HeldBy {
+    /// `nightshift.dev/rollback-to`, at an earlier one.
+    RollbackTo,
+    /// `*` in `spec.hold`, at the one that runs.
+    Hold,
+}
+
 /// When a server would be restarted.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -60,8 +70,11 @@ pub(super) enum When {
     },
     /// Only when somebody asks for it: no window is switched on.
     ByHand,
-    /// Not while `nightshift.dev/rollback-to` holds it at an earlier set.
-    Held,
+    /// Not while it is kept at a set.
+    Held {
+        /// By whose word.
+        by: HeldBy,
+    },
     /// In a window after somebody has approved the set: `spec.approval` is `Required`.
     Approval {
         /// It needs no window.
@@ -98,6 +111,7 @@ impl When {
             blackouts,
             is_suspended,
             is_held,
+            holds_all,
             unapproved,
             follows,
             next,
@@ -116,7 +130,8 @@ impl When {
         match next {
             _ if is_same => Self::Never,
             _ if is_new => Self::FirstStart,
-            _ if is_held => Self::Held,
+            _ if is_held => Self::Held { by: HeldBy::RollbackTo },
+            _ if holds_all => Self::Held { by: HeldBy::Hold },
             _ if unapproved.is_some() => Self::Approval { urgent: false, digest: unapproved.and_then(|it| it.digest) },
             // With a request of somebody, the operator says that one is open.
             _ if is_suspended && !is_open => Self::Suspended,
@@ -167,7 +182,7 @@ impl When {
             | Self::Urgent { .. }
             | Self::OwnWindows { .. }
             | Self::ByHand
-            | Self::Held
+            | Self::Held { .. }
             | Self::Suspended => false,
         }
     }
@@ -182,7 +197,7 @@ impl When {
             | Self::OwnWindows { .. }
             | Self::Followed { .. }
             | Self::ByHand
-            | Self::Held
+            | Self::Held { .. }
             | Self::Suspended => false,
         }
     }
@@ -203,7 +218,7 @@ impl When {
             | Self::Urgent { .. }
             | Self::OwnWindows { .. }
             | Self::ByHand
-            | Self::Held
+            | Self::Held { .. }
             | Self::Approval { .. }
             | Self::Followed { .. }
             | Self::Suspended) => other,
@@ -220,7 +235,7 @@ impl When {
             | Self::Urgent { .. }
             | Self::OwnWindows { .. }
             | Self::ByHand
-            | Self::Held
+            | Self::Held { .. }
             | Self::Approval { .. }
             | Self::Followed { .. }
             | Self::Suspended => false,
@@ -247,8 +262,11 @@ impl When {
                     unless(blackouts)
                 )
             }
-            Self::Held => {
+            Self::Held { by: HeldBy::RollbackTo } => {
                 "when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
+            }
+            Self::Held { by: HeldBy::Hold } => {
+                "when `*`, which holds it at the set that runs, is taken out of `spec.hold`".to_owned()
             }
             Self::Approval { urgent, digest } => {
                 let when = if *urgent { "as soon as" } else { "in a window after" };
@@ -358,7 +376,7 @@ fn solves_itself_after(hint: &Hint, when: &When) -> bool {
         When::Never
         | When::FirstStart
         | When::ByHand
-        | When::Held
+        | When::Held { .. }
         | When::Approval { .. }
         | When::Followed { .. }
         | When::Suspended => false,
@@ -394,7 +412,14 @@ mod tests {
         assert_eq!(later(&open, opens), when(&schedule, opens));
         let unapproved = Schedule { unapproved: Some(Unapproved { digest: None }), ..open.clone() };
         assert_eq!(when(&unapproved, before), When::Approval { urgent: false, digest: None });
-        assert_eq!(when(&Schedule { is_held: true, ..unapproved.clone() }, before), When::Held);
+        let held = Schedule { holds_all: true, ..unapproved.clone() };
+        assert_eq!(when(&held, before), When::Held { by: HeldBy::Hold });
+        assert!(when(&held, before).in_words().contains("taken out of `spec.hold`"));
+        assert!(!when(&held, before).is_by_itself_later(), "nothing comes alone either");
+        let back = Schedule { is_held: true, ..held.clone() };
+        assert_eq!(when(&back, before), When::Held { by: HeldBy::RollbackTo }, "the nearer word");
+        assert_eq!(When::of((true, false), Some(&held), before, before), When::FirstStart, "nothing runs yet");
+        assert_eq!(When::of((false, true), Some(&held), before, before), When::Never);
         assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
         assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
         assert_eq!(When::of((true, false), Some(&schedule), before, before), When::FirstStart);

@@ -79,6 +79,20 @@ fn a_hold_of_a_plugin_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
+fn a_hold_of_the_whole_set_is_no_name_of_a_plugin_and_the_request_is_what_comes_when_it_is_let_go() {
+    let asks = |hold: &Value| server(&json!({"updateStrategy": "auto", "hold": hold}));
+    let plugins = [plugin("claims", "games", &json!({})), plugin("maps", "games", &json!({}))];
+    let asked = |hold: &Value| request(&asks(hold), &plugins, None, None).unwrap();
+    assert_eq!(asked(&json!(["*"])), asked(&json!([])));
+    assert_eq!(asked(&json!(["*", "maps"])), asked(&json!(["maps"])), "what is named besides is held as ever");
+    assert_ne!(asked(&json!(["*", "maps"])), asked(&json!(["*"])));
+    assert!(request(&asks(&json!(["*"])), [], None, None).is_ok(), "it needs no plugin");
+    let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is no Plugin for this server";
+    let wrong = complaints(&asks(&json!(["*", "clams"])), &plugins);
+    assert_eq!(wrong, [format!("{problem}; write claims or maps, or remove it")]);
+}
+
+#[test]
 fn a_server_and_its_plugins_become_a_request() {
     let server = server(&json!({
         "updateStrategy": "build-pin", "version": "1.21.10", "build": 130, "updateDelay": "72h", "channel": "Beta",

@@ -279,10 +279,16 @@ async fn names_that_mean_nothing_here_are_refused_and_what_is_as_new_as_it_may_b
 }
 
 #[tokio::test]
-async fn a_server_that_is_kept_at_an_earlier_set_is_not_asked_about_and_a_first_start_comes_whole() {
+async fn a_server_that_is_kept_at_a_set_is_not_asked_about_and_a_first_start_comes_whole() {
     let mut scene = scene(&ALL, &ALL);
-    scene.undo = Some(Undo::Unknown { asked: "0123456789abcdef".to_owned() });
-    assert!(scene.refused("plugin/claims").await.contains("nightshift.dev/rollback-to"));
+    let digest = scene.runs.lock.as_ref().unwrap().files.lock.clone();
+    let unknown = Undo::Unknown { asked: "0123456789abcdef".to_owned() };
+    let held = Undo::Held { digest, others: Vec::new() };
+    for (undo, word) in [(unknown, "`nightshift.dev/rollback-to`"), (held, "`*` in `spec.hold`")] {
+        scene.undo = Some(undo);
+        let why = scene.refused("plugin/claims").await;
+        assert!(why.starts_with(word), "{why}");
+    }
     scene.undo = None;
     scene.runs.lock = None;
     let solver = Solver::start(Metrics::default().solves).unwrap();

@@ -145,12 +145,14 @@ fn called_off(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note>
     Some(normal(reason, format!("called off in its countdown at {at}: {why}. Nothing was changed")))
 }
 
-/// Both ends of a stay at an earlier set.
+/// Both ends of a stay at a set by a person's word.
 fn of_the_way_back(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> Option<Note> {
     let was_held = before.conditions.iter().any(|condition| condition.type_ == "HeldAtSet");
     let CheckedServer { name, namespace, .. } = server;
     match &report.plan.undo {
-        Some(undo @ Undo::To { .. }) => Some(normal("HeldAtSet", undo.in_words(namespace, name, &before.history))),
+        Some(undo @ (Undo::To { .. } | Undo::Held { .. })) => {
+            Some(normal("HeldAtSet", undo.in_words(namespace, name, &before.history)))
+        }
         Some(undo @ Undo::Unknown { .. }) => {
             Some(warning("RequestRefused", undo.in_words(namespace, name, &before.history)))
         }
@@ -177,7 +179,7 @@ pub(super) fn waits_in_words(waits: &Waits, server: &CheckedServer, now: Timesta
 fn planned(server: &CheckedServer, report: &Report<'_>, before: &PaperMCServerStatus) -> String {
     let cost = behind(Cost::of(server, report, before).in_words().as_deref());
     let what = format!("{}{cost}", change::in_words(&report.plan.changes));
-    if report.plan.undo.is_some() && !report.plan.consent.needs_approval {
+    if matches!(report.plan.undo, Some(Undo::To { .. })) && !report.plan.consent.needs_approval {
         return format!("asked for: {what}");
     }
     if let Some(held_back) = held_back::in_short(report) {
@@ -367,3 +369,6 @@ fn normal(reason: &'static str, text: String) -> Note {
 fn warning(reason: &'static str, text: String) -> Note {
     Note { reason, warning: true, text }
 }
+
+#[cfg(test)]
+mod tests;

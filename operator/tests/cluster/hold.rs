@@ -1,0 +1,57 @@
+//! Edge (writes). A server that is held as a whole: what runs stays, whatever is newer, and everything else goes on.
+
+use serde_json::json;
+
+use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, TO_AFTER, server, small_server, viabackwards};
+use super::server::{Server, Set};
+use super::update::updated;
+use super::wait::{AN_UPDATE, SOON, until};
+use super::witness::Witness;
+use super::world::in_a_world;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_held_keeps_its_whole_set_and_takes_other_settings_until_it_is_let_go() {
+    in_a_world("hold", BEFORE, async |world| {
+        // The other one tells when what is newer is known.
+        world.apply(&[server(LOBBY, ALWAYS), small_server("arena"), viabackwards()]).await;
+        let (lobby, arena) = (Server::new(world, LOBBY), Server::new(world, "arena"));
+        lobby.settled().await;
+        arena.settled().await;
+        let (before, witness) = (lobby.set().await, Witness::of(&lobby).await);
+
+        lobby.change(json!({"hold": ["*"]})).await;
+        let held = lobby.condition_is("HeldAtSet", "True", "Held").await;
+        let way_on = "patch papermcserver lobby --type merge -p '{\"spec\":{\"hold\":null}}'`";
+        assert!(held.contains(&before.lock[..16]) && held.ends_with(way_on), "{held}");
+        world.note(LOBBY, "HeldAtSet").await;
+
+        world.upstream.set_now(AFTER).await;
+        arena.planned(&TO_AFTER).await;
+        world.look_again(LOBBY).await;
+        assert_eq!((lobby.set().await, witness.runs()), (before.clone(), 1), "the window is open, and it stays");
+        assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("held"));
+
+        let resources = json!({"requests": {"cpu": "5m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}});
+        let containers = json!([{"name": "papermc", "resources": resources}]);
+        lobby.change(json!({"podTemplate": {"spec": {"containers": containers}}})).await;
+        updated(world, &lobby).await;
+        assert_eq!(lobby.set().await, Set { memory: Some("256Mi".to_owned()), ..before.clone() });
+        assert_eq!(witness.runs(), 2, "one restart:\n{}", witness.console());
+
+        lobby.change(json!({"hold": null})).await;
+        until("the newer set runs", AN_UPDATE, async || {
+            let runs = lobby.object().await.status.unwrap_or_default().lock;
+            if runs.as_ref().is_some_and(|runs| *runs != before.lock) { Ok(()) } else { Err(format!("{runs:?}")) }
+        })
+        .await;
+        lobby.settled().await;
+        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        world.note(LOBBY, "Resumed").await;
+        until("the condition goes", SOON, async || match lobby.condition("HeldAtSet").await {
+            None => Ok(()),
+            Some(held) => Err(held.message),
+        })
+        .await;
+    })
+    .await;
+}
