@@ -170,16 +170,7 @@ impl Hand<'_> {
                 Ok(Done::Saved { confirmed: said.confirmed, took_ms: said.took_ms, problem: said.problem })
             }
             Step::WriteTemplate { revision, not_after } => {
-                self.fresh("write the template", not_after)?;
-                self.end_order().await?;
-                let template = self.template(revision).await?;
-                self.fresh("write the template", not_after)?;
-                self.write(
-                    "write the template of",
-                    &self.seen.facts,
-                    vec![replace_template(&template), set_door(Door::Closed)],
-                )
-                .await?;
+                self.bring_in(revision, Door::Closed, not_after).await?;
                 Ok(Done::TemplateWritten)
             }
             Step::Commit { unasked, not_after } => {
@@ -216,12 +207,7 @@ impl Hand<'_> {
                 Ok(Done::RolledBack { unasked })
             }
             Step::GoForward { to, unasked, not_after } => {
-                self.fresh("go forward", not_after)?;
-                self.end_order().await?;
-                let template = self.template(to).await?;
-                self.fresh("go forward", not_after)?;
-                let forward = vec![replace_template(&template), set_door(Door::Open)];
-                self.write("go forward with", &self.seen.facts, forward).await?;
+                self.bring_in(to, Door::Open, not_after).await?;
                 Ok(Done::Committed { unasked })
             }
             Step::Close { settled } => self.close(settled).await,
@@ -250,6 +236,16 @@ impl Hand<'_> {
             }
             Step::Settled | Step::Wait(_) => Ok(Done::Nothing),
         }
+    }
+
+    /// The template of something new, with the door in the same write; an order for what would have been gone back to ends before.
+    async fn bring_in(&self, revision: Revision, door: Door, not_after: Timestamp) -> Result<(), ActError> {
+        self.fresh("write the template", not_after)?;
+        self.end_order().await?;
+        let template = self.template(revision).await?;
+        self.fresh("write the template", not_after)?;
+        let changes = vec![replace_template(&template), set_door(door)];
+        self.write("write the template of", &self.seen.facts, changes).await
     }
 
     /// What failed, without what is ours. None: it is kept nowhere, or it is what had settled, and only what is ours was new.

@@ -78,7 +78,7 @@ impl World {
                 }
             }
             Wish::Mend => {
-                self.ledger.mended = true;
+                self.ledger.mended_at = Some(now());
                 self.spec("podTemplate", &json!({"metadata": {"annotations": {"example.com/mended": "1"}}}));
             }
             Wish::NoRest => {

@@ -170,7 +170,7 @@ impl World {
         let pod = self.objects.get(&Self::key_of_pod()).expect("it was just made").clone();
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
-        let fate = if self.ledger.mended { Fate::Good } else { self.scenario.fate_of(&files) };
+        let fate = if self.ledger.mended_at.is_some() { Fate::Good } else { self.scenario.fate_of(&files) };
         let soon = now() + self.seconds(1, 4);
         let is_placed = pod["spec"].get("nodeName").is_some();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -60,10 +60,10 @@ pub(super) struct Ledger {
     opened_for: BTreeSet<Revision>,
     /// Sets that a person has approved.
     pub(super) approved: BTreeSet<String>,
-    /// A person has taken away what newer sets fail for.
-    pub(super) mended: bool,
-    /// Another set came in the place of one that does not work, and that was not what ran before.
-    pub(super) gone_forward: bool,
+    /// Since when a person has taken away what newer sets fail for.
+    pub(super) mended_at: Option<Timestamp>,
+    /// How often another set came in the place of one that does not work, and that was not what ran before.
+    pub(super) gone_forward: u32,
     /// The first start came after the release.
     pub(super) began_with_the_newest: bool,
     /// Something went wrong while a set was on trial: a good one may have been gone back from, and a bad one not be seen through.
@@ -257,7 +257,7 @@ impl World {
         if let Some(pod) = self.pod.as_ref().filter(|pod| pod.fate != Fate::Good) {
             let left = self.revision_of_entry(&pod.revision);
             self.ledger.left.extend(left);
-            self.ledger.gone_forward |= self.is_update(to);
+            self.ledger.gone_forward += u32::from(self.is_update(to));
         }
         if self.is_update(to) {
             let stops = self.ledger.stopped_for.entry(to).or_default();
@@ -320,7 +320,7 @@ impl World {
         }
         self.judge_restore();
         let disturbed = self.ledger.disturbed;
-        let is_good = self.scenario.fate == Fate::Good || self.ledger.mended;
+        let is_good = self.scenario.fate == Fate::Good || self.ledger.mended_at.is_some();
         // Approved before there was a release is what ran, made anew.
         let is_newer = |set: &String| self.scenario.first.get() != Some(set);
         let is_held = server["spec"]["hold"].as_array().is_some_and(|hold| hold.iter().any(|name| name == "*"));

@@ -399,7 +399,7 @@ impl Walk {
             faults: self.met + world.met,
             is_judged: !world.ledger.disturbed,
             is_restored: world.is_put_in_place(),
-            is_forward: world.ledger.gone_forward,
+            is_forward: world.ledger.gone_forward > 0,
             end,
         }
     }

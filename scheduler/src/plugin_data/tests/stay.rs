@@ -11,8 +11,8 @@ fn only_paper() -> FileSet {
     FileSet { lock: "c".repeat(64), build: 2, ..a() }
 }
 
-fn settings_of(files: usize, of: usize) -> Option<Settings> {
-    Some(Settings { files, of, place: PLACE.to_owned() })
+fn settings_of(files: usize, of: usize) -> Settings {
+    Settings { files, of, place: PLACE.to_owned() }
 }
 
 /// What lies there of all that changes nothing but Paper.
@@ -34,7 +34,7 @@ fn settings_of_a_plugin_that_stays_as_it_is_are_kept_with_the_set_and_nothing_pu
         ("plugins/By_Hand/config.yml", "of a JAR that is not managed"),
     ]);
     let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!((&kept.settings, &kept.kept), (&settings_of(2, 2), &kept_before_b()));
+    assert_eq!((&kept.settings, &kept.kept), (&Some(settings_of(2, 2)), &kept_before_b()));
     let whole = files(&[("Same/lang/en.yml", "hi: hello"), ("Same/same.yml", "x: 1")]);
     assert_eq!(below(&server.path(PLACE)), whole);
 
@@ -50,7 +50,7 @@ fn where_only_paper_changes_the_settings_of_all_plugins_are_kept() {
     let server = Server::new();
     let kept = server.keep(&only_paper(), 0).unwrap();
     assert_eq!(kept.kept, pieces(&["./bukkit.yml", "./config", "./server.properties"]));
-    assert_eq!((kept.settings, below(&server.path(PLACE))), (settings_of(4, 4), of_all()));
+    assert_eq!((kept.settings, below(&server.path(PLACE))), (Some(settings_of(4, 4)), of_all()));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn no_settings_behind_a_link_are_read() {
     let mut expected = of_all();
     expected.remove("My_Warps/warps.yml");
     let kept = server.keep(&only_paper(), 0).unwrap();
-    assert_eq!((kept.settings, below(&server.path(PLACE))), (settings_of(3, 3), expected));
+    assert_eq!((kept.settings, below(&server.path(PLACE))), (Some(settings_of(3, 3)), expected));
 
     let server = Server::new();
     let beside = server.path("all-plugins");
@@ -113,7 +113,7 @@ fn settings_that_the_volume_has_no_room_for_are_left_out_and_the_rest_is_kept() 
             Ok(self.0)
         }
     }
-    for (free, settings) in [(Most::of_one().bytes - 1, None), (Most::of_one().bytes, settings_of(1, 1))] {
+    for (free, settings) in [(Most::of_one().bytes - 1, None), (Most::of_one().bytes, Some(settings_of(1, 1)))] {
         let server = Server::new();
         let kept = keep(&server.volume, &b(), LIMIT, &mut Disk::new(Full(SPARE + free)), at(0)).unwrap().unwrap();
         assert_eq!((kept.kept, &kept.settings), (kept_before_b(), &settings));
@@ -136,7 +136,7 @@ fn a_folder_whose_settings_cannot_be_copied_is_left_out_with_all_of_them_and_sto
     let kept = keep(&server.volume, &only_paper(), LIMIT, &mut Disk::new(No), at(0)).unwrap().unwrap();
     let mut expected = of_all();
     expected.retain(|path, _| !path.starts_with("LuckPerms/"));
-    assert_eq!((kept.settings, below(&server.path(PLACE))), (settings_of(2, 4), expected));
+    assert_eq!((kept.settings, below(&server.path(PLACE))), (Some(settings_of(2, 4)), expected));
 }
 
 #[test]
@@ -186,6 +186,10 @@ fn of_a_hundred_plugins_that_stay_no_more_is_kept_than_of_a_few() {
     let before = set('a', &plugins);
     server.runs(&before);
     let kept = server.keep(&FileSet { lock: "c".repeat(64), build: 2, ..before }, 0).unwrap();
-    assert_eq!(kept.settings, settings_of(most, of_one * plugins.len()), "and who reads it knows that it is not all");
+    assert_eq!(
+        kept.settings,
+        Some(settings_of(most, of_one * plugins.len())),
+        "and who reads it knows that it is not all"
+    );
     assert_eq!(below(&server.path(PLACE)).len(), most);
 }

@@ -117,6 +117,20 @@ impl Moves<'_> {
         w.expect = w.template;
     }
 
+    /// From what failed to what settled.
+    fn roll_back(&mut self, old: &State, w: &mut State, to: Rev, (asked, unasked): (bool, bool)) {
+        self.must(!asked || !w.obeyed, "13 stopped for a copy that was put in place already");
+        w.order_for_copy = if asked { Some(to) } else { w.order_for_copy };
+        w.again = asked.then_some(Again { of_now: true, copy: true });
+        let about = w.pod.map(|p| p.rev);
+        let proven = w.settled.is_none_or(|settled| settled == to);
+        let remembered = w.settled.is_none() || about.is_none_or(|rev| w.failed & rev.bit() > 0);
+        self.must(proven, "8 rolled back to something that is not settled");
+        self.must(remembered, "8 rolled back without remembering the failure");
+        self.check_stop(old, For::RollBack, about, unasked);
+        (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
+    }
+
     /// From what failed and cannot be gone back from to another goal.
     fn go_forward(&mut self, old: &State, w: &mut State, (to, unasked): (Rev, bool), gate_open: bool) {
         self.must(gate_open, "2 gone forward outside the gate");
@@ -231,18 +245,7 @@ impl Moves<'_> {
                 self.must(refused || self.sleeper, "13 a copy is ordered for a server that is not down for it");
                 w.order_for_copy = Some(to);
             }
-            Deed::RollBack { to, asked, unasked } => {
-                self.must(!asked || !w.obeyed, "13 stopped for a copy that was put in place already");
-                w.order_for_copy = if asked { Some(to) } else { w.order_for_copy };
-                w.again = asked.then_some(Again { of_now: true, copy: true });
-                let about = w.pod.map(|p| p.rev);
-                let proven = w.settled.is_none_or(|settled| settled == to);
-                let remembered = w.settled.is_none() || about.is_none_or(|rev| w.failed & rev.bit() > 0);
-                self.must(proven, "8 rolled back to something that is not settled");
-                self.must(remembered, "8 rolled back without remembering the failure");
-                self.check_stop(old, For::RollBack, about, unasked);
-                (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
-            }
+            Deed::RollBack { to, asked, unasked } => self.roll_back(old, &mut w, to, (asked, unasked)),
             Deed::GoForward { to, unasked } => self.go_forward(old, &mut w, (to, unasked), gate_open),
             Deed::Close(rev) => {
                 let agreed = w.current == rev && w.update == rev && w.template == rev;
