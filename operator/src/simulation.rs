@@ -131,7 +131,7 @@ fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
     let Found { faults, judged, restored, forward, .. } = found;
     assert!(
-        !is_all || (faults > 200 && judged > 20 && restored > 5 && forward > 1),
+        !is_all || (faults > 200 && judged > 20 && restored > 5 && forward > 0),
         "{faults} faults, {judged} judged, {restored} restored, {forward} gone forward"
     );
 }

@@ -163,11 +163,12 @@ impl World {
         is_asked_for || !self.is_suspended() && (is_open || self.minds_nobody(before))
     }
 
-    /// Whether an update may come outside of windows: nobody has been on for long enough, or the server restarts anyway.
+    /// Whether an update may come outside of windows: nobody has been on for long enough, the server sleeps, or it restarts anyway.
     fn minds_nobody(&self, before: Timestamp) -> bool {
         let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
         let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
-        self.scenario.has(Extra::Opportunistic) && !self.scenario.one_way && (is_empty || restarts)
+        let sleeps = self.pod.is_none() && self.objects.get(&Self::key_of_server()).is_ok_and(is_asleep);
+        self.scenario.has(Extra::Opportunistic) && !self.scenario.one_way && (is_empty || restarts || sleeps)
     }
 
     /// The operator deletes the pod: a server that is up is restarted by the clock, once, when it has run for long enough.
@@ -271,7 +272,9 @@ impl World {
     pub(super) fn check_stop(&mut self, acts: &[&str]) {
         let Some(pod) = &self.pod else { return };
         let is_newer = self.scenario.one_way && self.scenario.first.get() != Some(&pod.files.lock);
-        let gives_up_at = pod.started_at + if is_newer { FIRST_START } else { START };
+        let has = if is_newer { FIRST_START } else { START };
+        // Its node says when it started, by a clock of its own.
+        let gives_up_at = pod.started_at + has - self.scenario.node_ahead.abs();
         let is_starting = matches!(pod.phase, Phase::Preparing | Phase::Booting);
         let may_be_given_up = match pod.fate {
             Fate::NeverUp => gives_up_at <= now() + ON_ITS_WAY,
