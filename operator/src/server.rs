@@ -216,16 +216,17 @@ async fn go_all_the_way(
         Err(words) => return unread(ctx, server, in_trouble(Trouble::Spec(words))).await,
     };
     let together = company::join(ctx, &checked.namespace, &checked.name, &request);
-    if snapshot.is_none() && !Plan::is_on_trial(&seen) {
+    let restores = Restores::of(server, &checked, &seen, &before, at);
+    let goes_on = trial::goes_on(&seen, restores.is_open());
+    if snapshot.is_none() && !goes_on {
         return in_trouble(Trouble::NoCatalog).await;
     }
-    if !Plan::is_on_trial(&seen) && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
+    if !goes_on && company::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All of them are looked at right after the start; a server that was solved without them might take too much.
         return Ok(Outcome::Under { until: None });
     }
     let settled = seen.settled_lock.as_ref().map(|record| record.files.lock.as_str());
     let undo = Undo::of(server, &before, settled, at);
-    let restores = Restores::of(server, &checked, &seen, &before, at);
     if note_requests(ctx, server, &checked, &before, undo.as_ref(), &restores, at).await? {
         return Ok(Outcome::Acted);
     }
@@ -414,7 +415,7 @@ async fn bring_files(
     }
     let brought = files::complete(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
     // A first start and what is on trial are seen through to their end.
-    let may_wait = runs.lock.is_some() && !Plan::is_on_trial(seen);
+    let may_wait = runs.lock.is_some() && !trial::goes_on(seen, false);
     let brought = brought.and_then(|record| match seen.report.as_deref().filter(|_| may_wait) {
         Some(report) => files::stands_beside(record, report),
         None => Ok(record),
@@ -437,7 +438,7 @@ async fn bring_files(
 async fn act(hand: &Hand<'_>, plan: &Plan, step: Step) -> Result<Done, PassError> {
     let failed = |source| PassError::Act { step: step.name(), source };
     let labels = |outcome| StepLabels { step: step.name(), outcome };
-    let waits = matches!(step, Step::Wait(WaitingOn::Window { .. }));
+    let waits = matches!(step, Step::Wait(WaitingOn::Window { .. })) || plan.waits_to_go_forward(step);
     if !matches!(step, Step::Announce { .. }) {
         hand.ahead.has_acted();
     }

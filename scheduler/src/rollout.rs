@@ -18,7 +18,7 @@ mod opportunity;
 mod step;
 
 pub use crash_loop::is_held_by_crashes;
-pub use forward::is_way_forward;
+pub use forward::{is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
 pub use opportunity::{Occasion, Opportunity, opportunity};
 pub use step::{Step, WaitingOn};
 
@@ -27,7 +27,7 @@ use crate::seen::{
     Act, Door, Goal, Images, Life, Players, Pod, Policy, Restart, Revision, Seen, Set, Settled, Verdict,
 };
 use clearance::{Clearance, clear_to_stop};
-use forward::go_forward;
+use forward::{go_forward, is_touched, who_decides};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
 /// in trouble a minute.
@@ -164,7 +164,8 @@ fn stage(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, now: Timestamp) 
 /// than the settled one is written, or a set is on trial. A first start is none of it: nothing was there before.
 pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
-    is_told(goal, seen, gate) || !is_proven(set, seen.pod, settled) || set.template != settled.revision
+    let is_on_trial = !is_proven(set, seen.pod, settled) || set.template != settled.revision;
+    is_told(goal, seen, gate) || is_on_trial && !is_left_to_a_person(seen)
 }
 
 /// Whether exactly this goal has begun here, or a set is on trial. A template of something else, which a person wrote or a goal of before, is no
@@ -172,7 +173,8 @@ pub fn is_under_way(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
 pub fn has_goal_begun(goal: &Goal, seen: &Seen, gate: Gate) -> bool {
     let (Some(set), Some(settled)) = (&seen.set, seen.facts.settled) else { return false };
     let is_written = set.template == goal.revision && set.template != settled.revision;
-    is_told(goal, seen, gate) || is_written || !is_proven(set, seen.pod, settled)
+    let is_on_trial = !is_proven(set, seen.pod, settled) && !is_left_to_a_person(seen);
+    is_told(goal, seen, gate) || is_written || is_on_trial
 }
 
 /// Players were told of the goal in this opening.
@@ -299,15 +301,10 @@ fn go_back(goal: &Goal, seen: &Seen, pod: Pod, gate: Gate, now: Timestamp) -> St
         return Step::MarkFailed { revision: pod.revision };
     }
     // Also by what it may do to the world: it may still do it while it is being stopped. And by what ran before it.
-    let touched = seen.world.floor > settled.world || !seen.world.whole;
+    let touched = is_touched(&seen.world, settled);
     // A person who names a copy has decided what may be lost, and has it put in place whatever the world is like.
     if !seen.copy_asked && (touched || pod.world > settled.world) {
-        let decides = match (touched, seen.world.backup, seen.world.played_since) {
-            (true, None, _) => Some(WaitingOn::NoBackup),
-            (true, Some(_), true) => Some(WaitingOn::UndoWouldLose),
-            (true, Some(_), false) | (false, ..) => None,
-        };
-        if let Some(decides) = decides {
+        if let Some(decides) = who_decides(&seen.world, settled) {
             return go_forward(goal, seen, gate, now).unwrap_or(Step::Wait(decides));
         }
         if !seen.world.restore_ordered {

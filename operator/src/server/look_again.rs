@@ -22,6 +22,7 @@ pub(super) fn in_time(
 ) -> Outcome {
     let is_staging = *done == Done::StagingAsked || plan.is_staging(seen);
     let outcome = in_time_for_another_opening(outcome_of(step, is_staging), step, plan.gate, at);
+    let outcome = plan.in_time_to_go_forward(outcome, step, at);
     let outcome = in_time_to_ask_again(outcome, step, plan.staging_problem(seen), at);
     let outcome = in_time_to_tell(plan.in_time_for_images(outcome, at), channels, at);
     let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);

@@ -399,7 +399,7 @@ impl Plan {
         Self { drain, ..self }
     }
 
-    /// What comes `by_itself` may have to wait for another server, or for this one to stay up.
+    /// What comes `by_itself` may have to wait for another server, or for this one to stay up; all for what may yet be gone back to.
     pub(crate) fn hold(
         &mut self,
         seen: &Observed,
@@ -410,6 +410,9 @@ impl Plan {
     ) {
         self.wait_for_followed(follows, seen, now);
         self.hold_while_it_crashes(before, seen, by_itself, now);
+        if self.may_go_back(seen) {
+            self.gate = Gate::Shut { opens: None };
+        }
     }
 
     /// The goal differs from what is settled.

@@ -237,7 +237,9 @@ fn count_cost(metrics: &Metrics, report: &Report<'_>, before: &PaperMCServerStat
 
 /// What the last stop was for, each stop once. A set that never came up goes back without another one.
 fn counted_stop(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
-    if matches!(report.done, Done::Closed(Proven::Update) | Done::RolledBack { .. }) {
+    // What failed and is gone forward from was stopped for, too.
+    let goes_forward = matches!(report.done, Done::Committed { .. }) && Plan::is_on_trial(report.seen);
+    if goes_forward || matches!(report.done, Done::Closed(Proven::Update) | Done::RolledBack { .. }) {
         return Some("update");
     }
     let agent = report.seen.report.as_deref();

@@ -9,11 +9,14 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use resolver::explain::{Explanation, Unanswerable};
 use scheduler::gate::Gate;
+use scheduler::rollout::{Step, WaitingOn, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
+use scheduler::seen::Act;
 use tracing::warn;
 
 use super::check::CheckedServer;
 use super::check::on_trial::check_on_trial;
 use super::consent::Consent;
+use super::copies::{copies, look_at_world};
 use super::crashes::stopped::still_stopped;
 use super::error::PassError;
 use super::observe::Observed;
@@ -48,6 +51,10 @@ pub(super) async fn see_through(
     // It is not started by a mistake in its spec.
     plan.crashes = still_stopped(&before, seen);
     let step = turn::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
+    if matches!(step, Step::CallOff { act: Act::Update { .. }, .. }) {
+        // What comes forward is not known to this pass. Players count down to it, and the next one that can plan sees to it.
+        return Ok(None);
+    }
     let hand = Hand::of(ctx, &checked, seen, &plan, ahead, looked);
     let done = act(&hand, &plan, step).await?;
     let report = Report { seen, plan: &plan, step, done: &done, now: at };
@@ -91,6 +98,35 @@ pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool 
     let facts = &seen.facts;
     let is_at_rest = facts.announced.is_none() && facts.draining.is_none() && facts.restarted.is_none();
     stands && is_at_rest && is_untold(seen, before)
+}
+
+impl Plan {
+    /// Whether another set comes forward when the gate lets it in, and nothing goes back before.
+    pub(crate) fn waits_to_go_forward(&self, step: Step) -> bool {
+        let decides = matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
+        decides && is_way_forward(&self.goal, &self.seen)
+    }
+
+    /// When it does: the opening is not found minutes late.
+    pub(crate) fn in_time_to_go_forward(&self, outcome: Outcome, step: Step, now: Timestamp) -> Outcome {
+        let (Gate::Shut { opens: Some(opens) } | Gate::Ending { opens: Some(opens), .. }) = self.gate else {
+            return outcome;
+        };
+        if self.waits_to_go_forward(step) { outcome.no_later_than(opens, now) } else { outcome }
+    }
+
+    /// Whether nothing may come forward here for now: there may be a copy to go back to and nobody can say, or a person has named one.
+    pub(crate) fn may_go_back(&self, seen: &Observed) -> bool {
+        let is_unread = copies(seen).is_some_and(|copies| copies.problem.is_some());
+        is_left_to_a_person(&self.seen) && (is_unread || self.restores.is_open())
+    }
+}
+
+/// A set is on trial, and goes on by itself. One that has failed and waits for a person waits for what can be planned, too.
+pub(super) fn goes_on(seen: &Observed, asks_for_copy: bool) -> bool {
+    let is_left =
+        is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts) && !asks_for_copy;
+    Plan::is_on_trial(seen) && !is_left
 }
 
 /// A set is on trial, or how that ended has not been told yet. A first start is none of it: nothing was there before.

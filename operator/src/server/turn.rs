@@ -88,7 +88,7 @@ pub(super) fn is_needed(seen: &Observed, now: Timestamp) -> bool {
 fn begins(step: Step) -> bool {
     match step {
         Step::Announce { act, .. } | Step::Save { act, .. } => matches!(act, Act::Update { .. }),
-        Step::WriteTemplate { .. } | Step::Commit { .. } => true,
+        Step::WriteTemplate { .. } | Step::Commit { .. } | Step::GoForward { .. } => true,
         // What began is known.
         Step::TellAgain { .. }
         | Step::Create { .. }
@@ -98,7 +98,6 @@ fn begins(step: Step) -> bool {
         | Step::OrderRestore { .. }
         | Step::OrderData { .. }
         | Step::RollBack { .. }
-        | Step::GoForward { .. }
         | Step::Close { .. }
         | Step::Restart { .. }
         | Step::EndRestart

@@ -4,6 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Contents;
 
+/// For so long a copy stays that a person may still want to go back to, over a newer one.
+const MAY_BE_WANTED: SignedDuration = SignedDuration::from_hours(30 * 24);
+
 /// How many copies are kept, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -35,6 +38,8 @@ pub struct Candidate {
     pub contents: Option<Contents>,
     /// It was taken before an update, of a server that did not run.
     pub before_update: bool,
+    /// The format of its worlds; None: not known, or it has none.
+    pub data_version: Option<u32>,
     /// It was taken after the server's log had told of damage to the worlds.
     pub after_damage: bool,
     /// Whether it can be had.
@@ -47,6 +52,8 @@ pub struct Candidate {
 ///
 /// - The newest good copy of the worlds stays, and the newest good copy of the other files, however old they are.
 /// - So does the newest good copy of the worlds from before an update: it is the way back, and no number of others takes its place.
+/// - So does, for 30 days, the newest such copy of an older Minecraft than that one: where a newer one failed and another set came forward instead, it is
+///   all that the set before could open.
 /// - So does the newest good copy of the worlds that was not taken after the log had told of damage to them: however many are taken after
 ///   it, none of them is known to be whole.
 /// - A copy that is needed stays.
@@ -66,14 +73,25 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
     // A good one before any that could not be read.
     let newest = |fits: &dyn Fn(&Candidate) -> bool| {
         let unread = bad.iter().filter(|copy| copy.standing == Standing::Unread);
-        good.iter().chain(unread).find(|copy| fits(copy)).map(|copy| copy.id.as_str())
+        good.iter().chain(unread).find(|copy| fits(copy)).copied()
     };
     let has_worlds = |copy: &Candidate| copy.contents.is_some_and(Contents::has_worlds);
     let has_server_files = |copy: &Candidate| copy.contents.is_some_and(Contents::has_server_files);
     let is_way_back = |copy: &Candidate| copy.before_update && has_worlds(copy);
     let is_from_before_damage = |copy: &Candidate| !copy.after_damage && has_worlds(copy);
-    let last = [newest(&has_worlds), newest(&has_server_files), newest(&is_way_back), newest(&is_from_before_damage)];
-    let is_last = |copy: &Candidate| last.contains(&Some(copy.id.as_str()));
+    let way_back = newest(&is_way_back);
+    let is_older =
+        |copy: &Candidate| copy.data_version.is_some() && copy.data_version < way_back.and_then(|it| it.data_version);
+    let is_way_further_back =
+        |copy: &Candidate| is_way_back(copy) && is_older(copy) && now.duration_since(copy.taken_at) < MAY_BE_WANTED;
+    let last = [
+        newest(&has_worlds),
+        newest(&has_server_files),
+        way_back,
+        newest(&is_way_further_back),
+        newest(&is_from_before_damage),
+    ];
+    let is_last = |copy: &Candidate| last.iter().flatten().any(|last| last.id == copy.id);
 
     let mut kept = 0;
     let mut removed: Vec<&Candidate> = Vec::new();

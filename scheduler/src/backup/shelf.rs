@@ -145,6 +145,7 @@ impl Shelf {
             taken_at: copy.record().map_or_else(|| self.instant_of(&copy.id), |backup| backup.started_at),
             contents: copy.record().map(|backup| backup.contents),
             before_update: copy.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
+            data_version: copy.record().and_then(|backup| backup.data_version),
             after_damage: copy.record().is_some_and(|backup| backup.after_damage),
             standing: match &copy.state {
                 Ok(_) => Standing::Good,

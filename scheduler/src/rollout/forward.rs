@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::clearance::{Clearance, clear_to_stop};
 use super::{DECISION_COUNTS, LATEST_START, Step, WaitingOn, lets_in};
 use crate::gate::{Gate, later};
-use crate::seen::{Act, Goal, Images, Seen};
+use crate::seen::{Act, Facts, Goal, Images, Revision, Seen, Set, Settled, World};
 
 /// The next step forward from the set on trial. None: there is nothing else to bring, or not now.
 pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Step> {
@@ -35,6 +35,34 @@ pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -
         }
         Clearance::NotYet(step) => Some(step),
     }
+}
+
+/// A newer Minecraft than what settled may have rewritten the worlds.
+pub(super) fn is_touched(world: &World, settled: Settled) -> bool {
+    world.floor > settled.world || !world.whole
+}
+
+/// What a person has to decide before anything goes back to what settled. None: it goes back by itself.
+pub(super) fn who_decides(world: &World, settled: Settled) -> Option<WaitingOn> {
+    match (is_touched(world, settled), world.backup, world.played_since) {
+        (true, None, _) => Some(WaitingOn::NoBackup),
+        (true, Some(_), true) => Some(WaitingOn::UndoWouldLose),
+        (true, Some(_), false) | (false, ..) => None,
+    }
+}
+
+/// Whether what runs has failed, and a person has to decide about the way back. Nothing is under way then: what comes forward begins something new.
+pub fn is_left_to_a_person(seen: &Seen) -> bool {
+    let runs = seen.pod.map(|pod| pod.revision);
+    !seen.copy_asked && is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts)
+}
+
+/// The same, of the revision that `runs`, for who has not looked whether a person has named a copy.
+pub fn is_failure_left_to_a_person(set: Option<Set>, runs: Option<Revision>, world: &World, facts: &Facts) -> bool {
+    let (Some(set), Some(runs), Some(settled)) = (set, runs, facts.settled) else { return false };
+    // Once another template stands there, that is under way.
+    let stands = set.template == runs && runs != settled.revision;
+    stands && facts.failed.contains(&runs) && who_decides(world, settled).is_some()
 }
 
 /// Whether the goal is a way on from the set that runs, when the gate lets it in: another set than what failed and what would be gone back to, which

@@ -67,6 +67,7 @@ fn nothing_breaks_with_two_changes_or_one_fault_and_every_answer_is_given_somewh
         ("one-way: B flaky", 0, 2),
         ("one-way: B flaky", 1, 1),
         ("one-way without a copy: B flaky", 1, 1),
+        ("one-way without a copy, and another goal would mend it: B flaky", 1, 2),
         ("one-way, and a person asks for a copy: B flaky", 1, 1),
         ("first start: A flaky", 1, 1),
         ("hand edit is bad: M never ready", 1, 1),

@@ -2,18 +2,19 @@
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::Gate;
-use scheduler::rollout::is_under_way;
+use scheduler::rollout::{is_left_to_a_person, is_under_way, is_way_forward};
 use scheduler::seen::{Act, Door, Goal, Life, Players, Seen};
 
 /// So long before a window what was pulled long ago is looked for again: the look ahead of the window falls into it, and a node that has
 /// everything answers within seconds.
 const NEAR: SignedDuration = SignedDuration::from_mins(2);
 
-/// Whether the server of now is to be stopped for this goal one day. What is on trial has started already, and what has no pod pulls where it
-/// wakes.
+/// Whether the server of now is to be stopped for this goal one day. What is on trial has started already, unless it has failed and another set
+/// comes forward; and what has no pod pulls where it wakes.
 pub(super) fn would_be_stopped(goal: &Goal, seen: &Seen) -> bool {
     let (Some(set), Some(pod), Some(settled)) = (seen.set, seen.pod, seen.facts.settled) else { return false };
-    let is_on_trial = set.door == Door::Open || pod.revision != settled.revision;
+    let goes_forward = is_left_to_a_person(seen) && is_way_forward(goal, seen);
+    let is_on_trial = (set.door == Door::Open || pod.revision != settled.revision) && !goes_forward;
     let is_held = seen.facts.failed.contains(&goal.revision) || goal.world < seen.world.floor;
     let is_there = match pod.life {
         Life::Starting { .. } | Life::Up | Life::Down => true,
@@ -87,6 +88,23 @@ mod tests {
         ] {
             assert!(!would_be_stopped(&goal, &other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn what_comes_forward_from_a_set_that_failed_is_pulled_before_anybody_is_told() {
+        let (goal, seen) = planned();
+        let settled = seen.facts.settled.unwrap();
+        let pod = seen.pod.map(|pod| Pod { revision: Revision(3), ..pod });
+        let set = seen.set.map(|set| Set { template: Revision(3), door: Door::Open, ..set });
+        let mut stuck = Seen { pod, set, ..seen };
+        stuck.facts.failed = vec![Revision(3)];
+        let newer = DataVersion(settled.world.0 + 1);
+        stuck.world.floor = newer;
+        let forward = Goal { world: newer, ..goal };
+        assert!(would_be_stopped(&forward, &stuck));
+        assert!(!would_be_stopped(&Goal { revision: Revision(3), ..forward }, &stuck), "it failed");
+        stuck.world.floor = settled.world;
+        assert!(!would_be_stopped(&forward, &stuck), "what settled comes back by itself");
     }
 
     #[test]

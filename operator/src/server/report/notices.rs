@@ -7,7 +7,7 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{Notice, Occasion, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::rollout::{Step, WaitingOn};
+use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
 use super::blocked::UPDATE_BLOCKED;
@@ -92,7 +92,9 @@ impl Situation {
         status: &PaperMCServerStatus,
     ) -> Self {
         let plan = report.plan;
-        let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }));
+        let is_left = matches!(report.step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
+        let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }))
+            || is_left && !plan.waits_to_go_forward(report.step);
         let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
         let cost = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
         let planned = status.update.as_ref().filter(|_| !is_held).map(|what| Planned {
@@ -124,10 +126,12 @@ impl Situation {
         let end = Self::of_the_end(report.seen, before);
         Self {
             problem: end.newly_failed().map(|_| why_it_failed(report)),
-            is_stuck: matches!(
-                report.step,
-                Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
-            ),
+            // Also while another set is on its way forward: nothing is taken back.
+            is_stuck: is_left_to_a_person(&report.plan.seen)
+                || matches!(
+                    report.step,
+                    Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::BelowFloor { .. })
+                ),
             left_to_a_person: left_to_a_person(report, before),
             ..end
         }

@@ -46,6 +46,9 @@ pub(super) fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> S
 /// What comes by itself, or what to change so that something does.
 fn forward(checked: &CheckedServer, report: &Report<'_>) -> String {
     let plan = report.plan;
+    if let Some(undo) = &plan.undo {
+        return format!("Another set would come forward, but {}.", undo.refusal());
+    }
     if !is_way_forward(&plan.goal, &plan.seen) {
         return format!(
             "Forward: change in the spec what failed, and that comes instead, in a window or with {APPLY_NOW}."
@@ -61,30 +64,81 @@ fn forward(checked: &CheckedServer, report: &Report<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::rollout::{Step, WaitingOn};
-    use scheduler::seen::{DataVersion, Revision};
+    use jiff::{SignedDuration, Timestamp};
+    use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
+    use scheduler::seen::{DataVersion, Pod, Revision, Set};
+    use serde_json::json;
 
+    use super::super::counted_stop;
     use super::super::tests::Pass;
+    use super::*;
+    use crate::requeue::Outcome;
+    use crate::server::restore::tests::way_back::on_trial;
+    use crate::server::rollout::Done;
 
-    /// What is said of a set on trial that failed, with another goal.
-    fn says(is_forward: bool) -> String {
+    const FAILED: Revision = Revision(0xb);
+
+    /// A newer Minecraft has failed, and another set is planned that can open the worlds.
+    fn stuck() -> Pass {
         let mut pass = Pass::new();
         pass.step = Step::Wait(WaitingOn::NoBackup);
         pass.plan.goal.revision = Revision(0xc);
-        pass.plan.goal.world = DataVersion(if is_forward { 5_000 } else { 1 });
-        pass.plan.seen.world.floor = DataVersion(4_900);
-        let status = pass.status();
-        let updating = status.conditions.into_iter().find(|condition| condition.type_ == "Updating").unwrap();
+        pass.plan.goal.world = DataVersion(5_000);
+        let seen = &mut pass.plan.seen;
+        seen.world.floor = DataVersion(4_900);
+        seen.set = seen.set.map(|set| Set { template: FAILED, ..set });
+        seen.pod = seen.pod.map(|pod| Pod { revision: FAILED, ..pod });
+        seen.facts.failed = vec![FAILED];
+        pass
+    }
+
+    fn says(pass: &Pass) -> String {
+        let updating = pass.status().conditions.into_iter().find(|condition| condition.type_ == "Updating").unwrap();
         assert_eq!(updating.reason, "NoBackup");
         updating.message
     }
 
     #[test]
     fn a_set_that_can_open_the_worlds_is_said_to_come_and_else_what_to_change() {
-        let comes = says(true);
+        let mut pass = stuck();
+        let comes = says(&pass);
         assert!(comes.contains("What is planned now comes instead, "), "{comes}");
-        let stuck = says(false);
+        pass.plan.goal.world = DataVersion(1);
+        let stuck = says(&pass);
         let forward = "Forward: change in the spec what failed, and that comes instead, in a window or with nightshift.dev/apply-now.";
         assert!(stuck.contains(forward), "{stuck}");
+    }
+    #[test]
+    fn nothing_comes_forward_while_nobody_can_say_whether_there_is_a_copy_to_go_back_to() {
+        let mut pass = stuck();
+        assert!(is_left_to_a_person(&pass.plan.seen));
+        pass.agent_says(&json!({"backups": {"good": 0}}));
+        assert!(!pass.plan.may_go_back(&pass.seen));
+        pass.agent_says(&json!({"backups": {"problem": "could not look through the copies"}}));
+        assert!(pass.plan.may_go_back(&pass.seen));
+        pass.plan.seen.facts.failed.clear();
+        assert!(!pass.plan.may_go_back(&pass.seen), "it is still being proven");
+    }
+
+    #[test]
+    fn the_opening_in_which_a_set_comes_forward_is_not_found_minutes_late() {
+        let mut pass = stuck();
+        let now = Timestamp::UNIX_EPOCH;
+        let opens = now + SignedDuration::from_secs(60);
+        pass.plan.gate = Gate::Shut { opens: Some(opens) };
+        let idle = || Outcome::Waiting { until: None };
+        let next = |pass: &Pass| pass.plan.in_time_to_go_forward(idle(), pass.step, now);
+        assert_eq!(next(&pass), Outcome::Waiting { until: Some(opens) });
+        pass.plan.goal.revision = FAILED;
+        assert_eq!(next(&pass), idle(), "nothing would come");
+    }
+
+    #[test]
+    fn the_stop_for_a_set_that_another_one_came_forward_from_is_counted_and_an_ordinary_one_when_it_is_proven() {
+        let mut pass = Pass::new();
+        pass.done = Done::Committed { unasked: false };
+        assert_eq!(counted_stop(&pass.report(), &pass.before), None);
+        pass.seen = on_trial(&json!(null));
+        assert_eq!(counted_stop(&pass.report(), &pass.before), Some("update"));
     }
 }

@@ -16,6 +16,7 @@ fn copy(id: &str, hours: i64, contents: Contents, good: bool) -> Candidate {
         taken_at: at(hours),
         contents: Some(contents),
         before_update: false,
+        data_version: None,
         after_damage: false,
         standing: if good { Standing::Good } else { Standing::Bad },
         needed: false,
@@ -110,6 +111,16 @@ fn the_newest_way_back_stays_unread_as_it_is_while_there_is_no_good_one_and_take
     assert_eq!(to_remove(&copies, TWO, at(500)), ["older", "damaged"]);
 }
 
+#[test]
+fn where_another_set_came_forward_the_copy_of_the_older_minecraft_stays_for_a_month() {
+    let of =
+        |id, hours, data_version| Candidate { data_version: Some(data_version), ..way_back(id, hours, Standing::Good) };
+    let mut copies = vec![of("oldest", 0, 1), of("older", 1, 1), of("newer", 2, 2), of("newest", 3, 2)];
+    copies.extend(["x", "y"].map(|id| copy(id, 200 + i64::from(id.as_bytes()[0]), Contents::Everything, true)));
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["oldest", "newer"]);
+    assert_eq!(to_remove(&copies, TWO, at(1 + 30 * 24)), ["oldest", "older", "newer"], "a month is over");
+}
+
 fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
     let contents = prop_oneof![
         Just(None),
@@ -127,6 +138,7 @@ fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
             taken_at: at(hours),
             contents,
             before_update: marks.1,
+            data_version: contents.map(|_| u32::try_from(hours % 3).unwrap()),
             after_damage: marks.2,
             // Of a record that cannot be read nothing is known.
             standing: if contents.is_some() { standing } else { Standing::Bad },

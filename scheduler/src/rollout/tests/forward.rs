@@ -94,3 +94,29 @@ fn what_can_be_gone_back_from_is_and_a_person_who_names_a_copy_goes_back() {
     seen.world.floor = DataVersion(1);
     assert!(goes_back(&seen));
 }
+
+#[test]
+fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
+    let seen = stuck(Life::Up, Players::Some(3));
+    let begun = |seen: &Seen| (is_under_way(&CORRECTED, seen, open()), has_goal_begun(&CORRECTED, seen, open()));
+    assert!(is_left_to_a_person(&seen));
+    assert_eq!(begun(&seen), (false, false), "it waits for its turn, and for who goes first");
+    let mut told = seen.clone();
+    let act = Act::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
+    told.facts.announced = Some(Announced { act, pod: PodUid(8), ends: at(SUNDAY + 6) });
+    assert_eq!(begun(&told), (true, true));
+    let written = Seen { set: Some(Set { template: FIXED, ..COMMITTED }), ..seen.clone() };
+    assert!(!is_left_to_a_person(&written));
+    assert_eq!(begun(&written), (true, true));
+
+    // What goes back by itself goes on, whatever the goal is by now.
+    let asked = Seen { copy_asked: true, ..seen.clone() };
+    let mut untouched = seen.clone();
+    untouched.world.floor = DataVersion(1);
+    let mut good = seen;
+    good.facts.failed.clear();
+    for seen in [asked, untouched, good] {
+        assert!(!is_left_to_a_person(&seen));
+        assert_eq!(begun(&seen), (true, true));
+    }
+}
