@@ -1,5 +1,7 @@
 //! Edge (writes). Which save of a server that crashed is known: the last one that it has confirmed to its agent. Its log tells of none here.
 
+use std::fs;
+
 use jiff::Timestamp;
 use scheduler::agent::clock;
 use scheduler::backup::{Contents, Trigger};
@@ -64,6 +66,9 @@ async fn the_save_that_a_copy_of_the_running_server_was_made_of_is_known() {
         contents: Contents::ServerFiles,
         timeout_seconds: 600,
     };
+    let settings = pod.data.path().join("plugins/Map/config.yml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(settings, "tiles: 8").unwrap();
     let from = clock::now();
     assert_eq!(pod.ask("POST", "/v1/backup", &asked).await.status(), 202);
     let is_on = |commands: &[String]| commands.iter().any(|command| command == "minecraft:save-on");
