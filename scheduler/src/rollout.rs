@@ -87,8 +87,10 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     if seen.facts.failed.contains(&goal.revision) {
         return rest(Step::Wait(WaitingOn::Held { failed: goal.revision }));
     }
-    if goal.world < seen.world.floor {
-        return rest(Step::Wait(WaitingOn::BelowFloor { floor: seen.world.floor }));
+    // What is being started on a copy of an older Minecraft may bring it to its own at any moment.
+    let floor = seen.pod.map_or(seen.world.floor, |pod| seen.world.floor.max(pod.world));
+    if goal.world < floor {
+        return rest(Step::Wait(WaitingOn::BelowFloor { floor }));
     }
     let Some(opened_at) = lets_in(goal, seen, gate, now) else {
         let opens = match gate {

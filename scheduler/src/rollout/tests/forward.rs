@@ -120,3 +120,18 @@ fn what_waits_for_a_person_is_not_under_way_and_what_comes_forward_is() {
         assert_eq!(begun(&seen), (true, true));
     }
 }
+
+#[test]
+fn an_older_minecraft_does_not_come_while_what_settled_starts_on_a_copy_of_it_and_may_bring_it_to_its_own() {
+    let mut seen = lobby();
+    seen.facts.settled = Some(Settled { revision: OLD, world: DataVersion(2) });
+    let starts = Life::Starting { gives_up_at: at(SUNDAY) };
+    seen.pod = seen.pod.map(|pod| Pod { world: DataVersion(2), life: starts, ..pod });
+    let older = Goal { world: DataVersion(1), ..GOAL };
+    let answer = next_step(&older, &seen, open(), at(SUNDAY + 1));
+    assert!(matches!(answer, Step::Wait(WaitingOn::ServerDown)), "{answer:?}");
+    seen.pod = seen.pod.map(|pod| Pod { life: Life::Up, ..pod });
+    let floor = DataVersion(2);
+    let answer = next_step(&older, &seen, open(), at(SUNDAY + 1));
+    assert_eq!(answer, Step::Wait(WaitingOn::BelowFloor { floor }));
+}
