@@ -104,6 +104,14 @@ impl Gate {
         }
     }
 
+    /// When something may begin next, while nothing may now. None: something may, or never again by itself.
+    pub fn opens(self) -> Option<Timestamp> {
+        match self {
+            Self::Open { .. } => None,
+            Self::Ending { opens, .. } | Self::Shut { opens } => opens,
+        }
+    }
+
     /// Is the gate shut at some time before this instant?
     pub fn shuts_before(self, instant: Timestamp) -> bool {
         match self {

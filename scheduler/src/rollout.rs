@@ -26,7 +26,7 @@ use crate::gate::{Gate, later};
 use crate::seen::{
     Act, Door, Goal, Images, Life, Players, Pod, Policy, Restart, Revision, Seen, Set, Settled, Verdict,
 };
-use clearance::{Clearance, clear_to_stop};
+use clearance::{Clearance, clear_to_stop, clear_to_update};
 use forward::{go_forward, is_touched, who_decides};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
@@ -87,17 +87,12 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
     if seen.facts.failed.contains(&goal.revision) {
         return rest(Step::Wait(WaitingOn::Held { failed: goal.revision }));
     }
-    // What is being started on a copy of an older Minecraft may bring it to its own at any moment.
-    let floor = seen.pod.map_or(seen.world.floor, |pod| seen.world.floor.max(pod.world));
+    let floor = seen.least_world();
     if goal.world < floor {
         return rest(Step::Wait(WaitingOn::BelowFloor { floor }));
     }
     let Some(opened_at) = lets_in(goal, seen, gate, now) else {
-        let opens = match gate {
-            Gate::Open { .. } => None,
-            Gate::Ending { opens, .. } | Gate::Shut { opens } => opens,
-        };
-        return rest(Step::Wait(WaitingOn::Window { opens }));
+        return rest(Step::Wait(WaitingOn::Window { opens: gate.opens() }));
     };
     let not_after = later(now, DECISION_COUNTS);
     let unasked = match life {
@@ -119,17 +114,9 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
             return rest(Step::Wait(WaitingOn::NoImage));
         }
         Some(Life::Starting { .. } | Life::Up | Life::Down) => {
-            let act = Act::Update { goal: goal.revision, window_opened_at: opened_at };
-            match clear_to_stop(goal, seen, act, not_after, now) {
-                Clearance::Asked => false,
-                Clearance::Unasked => true,
-                // A countdown that cannot end in this window is a false alarm.
-                Clearance::NotYet(Step::Announce { notice, .. })
-                    if gate.shuts_before(later(later(now, notice), LATEST_START)) =>
-                {
-                    return rest(Step::Wait(WaitingOn::Window { opens: None }));
-                }
-                Clearance::NotYet(step) => return step,
+            match clear_to_update(goal, seen, (gate, opened_at), not_after, now) {
+                Ok(unasked) => unasked,
+                Err(first) => return first.unwrap_or_else(|| rest(Step::Wait(WaitingOn::Window { opens: None }))),
             }
         }
     };
@@ -267,7 +254,7 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
         Life::Starting { gives_up_at } if now < gives_up_at => {
             let way_back = condemned.then(|| go_back(goal, seen, pod, gate, now));
             // The kubelet has started it again: what a person has to decide is the same before, in and after each start.
-            let is_decided = |step: &Step| matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
+            let is_decided = |step: &Step| matches!(step, Step::Wait(why) if why.is_about_the_way_back());
             way_back.filter(is_decided).unwrap_or(Step::Wait(WaitingOn::Start { until: gives_up_at }))
         }
         Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),

@@ -123,6 +123,11 @@ impl Seen {
         self.facts.announced.filter(|it| it.act == act && it.pod == pod.uid)
     }
 
+    /// The format that the worlds have, or may be brought to at any moment by the server that is there: nothing older can open them.
+    pub fn least_world(&self) -> DataVersion {
+        self.pod.map_or(self.world.floor, |pod| self.world.floor.max(pod.world))
+    }
+
     /// Since when the node of the pod of now has been marked, as far as that is recorded.
     pub fn draining_since(&self) -> Option<Timestamp> {
         let pod = self.pod?;

@@ -9,7 +9,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use resolver::explain::{Explanation, Unanswerable};
 use scheduler::gate::Gate;
-use scheduler::rollout::{Step, WaitingOn, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
+use scheduler::rollout::{Step, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
 use scheduler::seen::Act;
 use tracing::warn;
 
@@ -103,16 +103,13 @@ pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool 
 impl Plan {
     /// Whether another set comes forward when the gate lets it in, and nothing goes back before.
     pub(crate) fn waits_to_go_forward(&self, step: Step) -> bool {
-        let decides = matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
-        decides && is_way_forward(&self.goal, &self.seen)
+        matches!(step, Step::Wait(why) if why.is_about_the_way_back()) && is_way_forward(&self.goal, &self.seen)
     }
 
     /// When it does: the opening is not found minutes late.
     pub(crate) fn in_time_to_go_forward(&self, outcome: Outcome, step: Step, now: Timestamp) -> Outcome {
-        let (Gate::Shut { opens: Some(opens) } | Gate::Ending { opens: Some(opens), .. }) = self.gate else {
-            return outcome;
-        };
-        if self.waits_to_go_forward(step) { outcome.no_later_than(opens, now) } else { outcome }
+        let opens = self.gate.opens().filter(|_| self.waits_to_go_forward(step));
+        opens.map_or(outcome, |opens| outcome.no_later_than(opens, now))
     }
 
     /// Whether nothing may come forward here for now: there may be a copy to go back to and nobody can say, or a person has named one.

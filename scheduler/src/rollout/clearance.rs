@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Step, WaitingOn};
-use crate::gate::later;
+use super::{LATEST_START, Step, WaitingOn};
+use crate::gate::{Gate, later};
 use crate::seen::{Act, AgentMemory, Announced, Goal, Life, Players, PodUid, Policy, Seen};
 
 /// How long after a refusal the server is asked again: what kept it (a full disk, a firewall) is often soon over, and a window is short. Not
@@ -66,6 +66,28 @@ pub(super) fn clear_to_stop(goal: &Goal, seen: &Seen, act: Act, not_after: Times
     // since" would let one sleeping player stop every update for ever.
     let is_saved = saved.is_some_and(|saved| saved.confirmed && announced.ends <= saved.at);
     if is_saved { Clearance::Asked } else { Clearance::NotYet(after_refusal.unwrap_or(save)) }
+}
+
+/// The same for an update that a gate lets in since then. Whether nobody could be asked; or what comes first. None: the countdown cannot end
+/// before the gate shuts, and would be a false alarm.
+pub(super) fn clear_to_update(
+    goal: &Goal,
+    seen: &Seen,
+    (gate, opened_at): (Gate, Timestamp),
+    not_after: Timestamp,
+    now: Timestamp,
+) -> Result<bool, Option<Step>> {
+    let act = Act::Update { goal: goal.revision, window_opened_at: opened_at };
+    match clear_to_stop(goal, seen, act, not_after, now) {
+        Clearance::Asked => Ok(false),
+        Clearance::Unasked => Ok(true),
+        Clearance::NotYet(Step::Announce { notice, .. })
+            if gate.shuts_before(later(later(now, notice), LATEST_START)) =>
+        {
+            Err(None)
+        }
+        Clearance::NotYet(step) => Err(Some(step)),
+    }
 }
 
 /// The last player has left, and stays away for as long as a countdown of an empty server takes: who only lost the connection finds the time

@@ -6,10 +6,10 @@
 
 use jiff::Timestamp;
 
-use super::clearance::{Clearance, clear_to_stop};
-use super::{DECISION_COUNTS, LATEST_START, Step, WaitingOn, lets_in};
+use super::clearance::clear_to_update;
+use super::{DECISION_COUNTS, Step, WaitingOn, lets_in};
 use crate::gate::{Gate, later};
-use crate::seen::{Act, Facts, Goal, Images, Revision, Seen, Set, Settled, World};
+use crate::seen::{Facts, Goal, Images, Revision, Seen, Set, Settled, World};
 
 /// The next step forward from the set on trial. None: there is nothing else to bring, or not now.
 pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Step> {
@@ -22,18 +22,10 @@ pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -
         Images::Failed => return None,
         Images::Here | Images::Unknown => {}
     }
-    let to = goal.revision;
-    let act = Act::Update { goal: to, window_opened_at: opened_at };
     let not_after = later(now, DECISION_COUNTS);
-    match clear_to_stop(goal, seen, act, not_after, now) {
-        Clearance::Asked => Some(Step::GoForward { to, unasked: false, not_after }),
-        Clearance::Unasked => Some(Step::GoForward { to, unasked: true, not_after }),
-        Clearance::NotYet(Step::Announce { notice, .. })
-            if gate.shuts_before(later(later(now, notice), LATEST_START)) =>
-        {
-            None
-        }
-        Clearance::NotYet(step) => Some(step),
+    match clear_to_update(goal, seen, (gate, opened_at), not_after, now) {
+        Ok(unasked) => Some(Step::GoForward { to: goal.revision, unasked, not_after }),
+        Err(first) => first,
     }
 }
 
@@ -66,11 +58,11 @@ pub fn is_failure_left_to_a_person(set: Option<Set>, runs: Option<Revision>, wor
 }
 
 /// Whether the goal is a way on from the set that runs, when the gate lets it in: another set than what failed and what would be gone back to, which
-/// never failed here and can open the worlds as they are. What is being started may still bring them to its own Minecraft, so that counts as well.
+/// never failed here and can open the worlds as they are.
 pub fn is_way_forward(goal: &Goal, seen: &Seen) -> bool {
     let Some(pod) = seen.pod else { return false };
     let is_back = seen.facts.settled.is_some_and(|settled| settled.revision == goal.revision);
     let has_failed = goal.revision == pod.revision || seen.facts.failed.contains(&goal.revision);
-    let opens_worlds = seen.world.whole && goal.world >= seen.world.floor.max(pod.world);
+    let opens_worlds = seen.world.whole && goal.world >= seen.least_world();
     !is_back && !has_failed && opens_worlds
 }

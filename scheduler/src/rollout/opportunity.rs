@@ -48,7 +48,7 @@ pub fn opportunity(
     let Gate::Shut { opens: _ } = gate else { return None };
     let (set, settled) = (seen.set?, seen.facts.settled?);
     let failed = seen.facts.failed.contains(&goal.revision);
-    if goal.revision == settled.revision || failed || goal.world < seen.world.floor || goal.world > settled.world {
+    if goal.revision == settled.revision || failed || goal.world < seen.least_world() || goal.world > settled.world {
         return None;
     }
     if is_held_by_crashes(goal, seen, gate) {

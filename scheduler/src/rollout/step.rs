@@ -293,6 +293,11 @@ impl WaitingOn {
         }
     }
 
+    /// Is it a person's to decide about the way back from a set that failed?
+    pub const fn is_about_the_way_back(self) -> bool {
+        matches!(self, Self::NoBackup | Self::UndoWouldLose)
+    }
+
     /// When to look again, if the clock alone can change the answer. Everything else is an event.
     pub const fn until(self) -> Option<Timestamp> {
         match self {

@@ -133,16 +133,15 @@ impl<'a> Moves<'a> {
             | Step::EndDrain
             | Step::CallOff { .. } => false,
         };
+        let counts_down = w.announced.is_some_and(|f| f.pod && f.ok && f.act != For::Drain);
         if quiet {
             let whole = Some(w.template) == w.settled && Some(w.current) == w.settled;
             self.must(!w.open && whole && !w.foreign, "9 quiet with the door open or another template behind it");
-            let counts_down = w.announced.is_some_and(|f| f.pod && f.ok && f.act != For::Drain);
             let can_be_told = w.agent == Agent::Answers && *step != Step::Wait(WaitingOn::Eviction);
             self.must(!counts_down || !can_be_told, "1 players count down to what does not come");
         }
         let decides =
             matches!(step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose | WaitingOn::WorldRefused));
-        let counts_down = w.announced.is_some_and(|f| f.pod && f.ok && f.act != For::Drain);
         let waits_for_a_copy = *step == Step::Wait(WaitingOn::WorldRefused);
         self.must(
             !(decides && !waits_for_a_copy && counts_down && w.agent == Agent::Answers),

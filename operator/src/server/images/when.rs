@@ -15,7 +15,7 @@ pub(super) fn would_be_stopped(goal: &Goal, seen: &Seen) -> bool {
     let (Some(set), Some(pod), Some(settled)) = (seen.set, seen.pod, seen.facts.settled) else { return false };
     let goes_forward = is_left_to_a_person(seen) && is_way_forward(goal, seen);
     let is_on_trial = (set.door == Door::Open || pod.revision != settled.revision) && !goes_forward;
-    let is_held = seen.facts.failed.contains(&goal.revision) || goal.world < seen.world.floor;
+    let is_held = seen.facts.failed.contains(&goal.revision) || goal.world < seen.least_world();
     let is_there = match pod.life {
         Life::Starting { .. } | Life::Up | Life::Down => true,
         Life::Refused | Life::Stopping { .. } => false,

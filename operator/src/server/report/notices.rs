@@ -92,7 +92,7 @@ impl Situation {
         status: &PaperMCServerStatus,
     ) -> Self {
         let plan = report.plan;
-        let is_left = matches!(report.step, Step::Wait(WaitingOn::NoBackup | WaitingOn::UndoWouldLose));
+        let is_left = matches!(report.step, Step::Wait(why) if why.is_about_the_way_back());
         let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }))
             || is_left && !plan.waits_to_go_forward(report.step);
         let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
@@ -223,7 +223,7 @@ fn still_worth(before: &[Notice], channels: &[Channel], now: Timestamp) -> Vec<N
 fn left_to_a_person(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
     let last = before.last_update.as_ref().filter(|last| !last.successful)?;
     let Step::Wait(waiting) = report.step else { return None };
-    let why = if waiting == WaitingOn::NoBackup || waiting == WaitingOn::UndoWouldLose {
+    let why = if waiting.is_about_the_way_back() {
         last.message.clone()
     } else if !last.going_back {
         // What ran before has been up since: what keeps it down now is no update's fault.

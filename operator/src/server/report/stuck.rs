@@ -1,6 +1,5 @@
 //! Pure. What a person reads where a newer Minecraft has rewritten the worlds and failed: the ways back, and the way forward.
 
-use scheduler::gate::Gate;
 use scheduler::rollout::is_way_forward;
 
 use super::conditions::{in_its_place, waiting_for_window};
@@ -54,24 +53,20 @@ fn forward(checked: &CheckedServer, report: &Report<'_>) -> String {
             "Forward: change in the spec what failed, and that comes instead, in a window or with {APPLY_NOW}."
         );
     }
-    let opens = match plan.gate {
-        Gate::Open { .. } => None,
-        Gate::Ending { opens, .. } | Gate::Shut { opens } => opens,
-    };
-    let (_, _, when) = waiting_for_window(opens, checked, report);
+    let (_, _, when) = waiting_for_window(plan.gate.opens(), checked, report);
     format!("What is planned now comes instead, {}: {when}.", change::in_words(&plan.changes))
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::{SignedDuration, Timestamp};
+    use scheduler::gate::Gate;
     use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
     use scheduler::seen::{DataVersion, Pod, Revision, Set};
     use serde_json::json;
 
     use super::super::counted_stop;
     use super::super::tests::Pass;
-    use super::*;
     use crate::requeue::Outcome;
     use crate::server::restore::tests::way_back::on_trial;
     use crate::server::rollout::Done;
