@@ -27,7 +27,7 @@ use crate::seen::{
     Act, Door, Goal, Images, Life, Players, Pod, Policy, Restart, Revision, Seen, Set, Settled, Verdict,
 };
 use clearance::{Clearance, clear_to_stop, clear_to_update};
-use forward::{go_forward, is_touched, who_decides};
+use forward::{go_forward, is_touched, refuses_newer_worlds, who_decides};
 
 /// What must be left of the window for a step that stops a server: the controller needs 0.2 s (measured), a control plane
 /// in trouble a minute.
@@ -100,6 +100,9 @@ fn at_rest(goal: &Goal, seen: &Seen, set: &Set, settled: Settled, gate: Gate, no
         None => return Step::Wait(WaitingOn::PodMissing),
         Some(Life::Starting { gives_up_at }) if now < gives_up_at => {
             return Step::Wait(WaitingOn::Start { until: gives_up_at });
+        }
+        Some(Life::Refused) if refuses_newer_worlds(seen) => {
+            return go_forward(goal, seen, gate, now).unwrap_or_else(|| rest(Step::Wait(WaitingOn::WorldRefused)));
         }
         Some(life @ (Life::Stopping { .. } | Life::Refused)) => return Step::Wait(not_up(life, now)),
         Some(Life::Starting { .. } | Life::Up | Life::Down) if !seen.staged => {
@@ -259,7 +262,10 @@ fn on_trial(goal: &Goal, seen: &Seen, set: &Set, gate: Gate, now: Timestamp) -> 
         }
         Life::Starting { .. } if known_good => Step::Wait(WaitingOn::ServerDown),
         Life::Refused if known_good && seen.copy_asked => Step::OrderRestore { to: trial, asked: true },
-        Life::Refused if known_good => Step::Wait(WaitingOn::WorldRefused),
+        Life::Refused if known_good => {
+            let forward = if refuses_newer_worlds(seen) { go_forward(goal, seen, gate, now) } else { None };
+            forward.unwrap_or(Step::Wait(WaitingOn::WorldRefused))
+        }
         Life::Starting { .. } | Life::Refused => go_back(goal, seen, pod, gate, now),
         // A verdict that gets better after the failure was recorded comes too late: half a roll-back may be under way.
         Life::Up | Life::Down if condemned => go_back(goal, seen, pod, gate, now),

@@ -12,7 +12,9 @@ pub(crate) fn look_at_world(seen: &Observed) -> World {
     // A server that has opened the worlds, and on which somebody has played, has done so also while its agent is silent.
     let world = seen.last_report().map(|report| &report.world);
     let said = world.and_then(|world| world.floor.as_ref()).map(|floor| DataVersion(floor.data_version));
-    let floor = said.or_else(|| opened_unheard(seen)).or(settled_world);
+    // The init container's last words are newer than those of any agent: none answers where it lets nothing start.
+    let refused = seen.world_refused().and_then(|said| said.floor).map(DataVersion);
+    let floor = refused.or(said).or_else(|| opened_unheard(seen)).or(settled_world);
     World {
         floor: floor.unwrap_or(DataVersion(0)),
         whole: world.is_none_or(|world| world.whole),

@@ -237,8 +237,10 @@ fn count_cost(metrics: &Metrics, report: &Report<'_>, before: &PaperMCServerStat
 
 /// What the last stop was for, each stop once. A set that never came up goes back without another one.
 fn counted_stop(report: &Report<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
-    // What failed and is gone forward from was stopped for, too.
-    let goes_forward = matches!(report.done, Done::Committed { .. }) && Plan::is_on_trial(report.seen);
+    // What failed and is gone forward from was stopped for, too. What settled and is refused the worlds was not running.
+    let runs_settled = report.seen.facts.settled.map(|settled| settled.revision) == report.seen.pod_revision;
+    let is_on_trial = Plan::is_on_trial(report.seen) && !runs_settled;
+    let goes_forward = matches!(report.done, Done::Committed { .. }) && is_on_trial;
     if goes_forward || matches!(report.done, Done::Closed(Proven::Update) | Done::RolledBack { .. }) {
         return Some("update");
     }

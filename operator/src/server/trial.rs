@@ -9,7 +9,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use resolver::explain::{Explanation, Unanswerable};
 use scheduler::gate::Gate;
-use scheduler::rollout::{Step, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
+use scheduler::rollout::{Step, WaitingOn, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
 use scheduler::seen::Act;
 use tracing::warn;
 
@@ -103,7 +103,7 @@ pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool 
 impl Plan {
     /// Whether another set comes forward when the gate lets it in, and nothing goes back before.
     pub(crate) fn waits_to_go_forward(&self, step: Step) -> bool {
-        matches!(step, Step::Wait(why) if why.is_about_the_way_back()) && is_way_forward(&self.goal, &self.seen)
+        is_left_to_a_person_by(step) && is_way_forward(&self.goal, &self.seen)
     }
 
     /// When it does: the opening is not found minutes late.
@@ -119,10 +119,16 @@ impl Plan {
     }
 }
 
-/// A set is on trial, and goes on by itself. One that has failed and waits for a person waits for what can be planned, too.
+/// Whether a person has to decide by this answer, unless another set can open the worlds.
+pub(crate) fn is_left_to_a_person_by(step: Step) -> bool {
+    matches!(step, Step::Wait(why) if why.is_about_the_way_back() || why == WaitingOn::WorldRefused)
+}
+
+/// A set is on trial, and goes on by itself. One that has failed, or that settled and is refused the worlds, waits for a person and for what can be
+/// planned, too.
 pub(super) fn goes_on(seen: &Observed, asks_for_copy: bool) -> bool {
-    let is_left =
-        is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts) && !asks_for_copy;
+    let has_failed = is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts);
+    let is_left = (has_failed || seen.world_refused().is_some()) && !asks_for_copy;
     Plan::is_on_trial(seen) && !is_left
 }
 

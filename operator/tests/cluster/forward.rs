@@ -1,11 +1,81 @@
-//! Edge (writes). A set that failed, and that only a person could bring back: a corrected one comes instead.
+//! Edge (writes). A set that failed, and that only a person could bring back, and one that cannot open the worlds any more: another one comes instead.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use fastnbt::Value;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::json;
 
 use super::manifests::{ALWAYS, FAR, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server, viabackwards};
 use super::server::Server;
 use super::update::updated;
+use super::volume::stop;
 use super::wait::{AN_UPDATE, until};
 use super::witness::Witness;
 use super::world::in_a_world;
+
+/// Waits until the condition says that another set comes, and when.
+async fn told_what_comes(server: &Server<'_>, because: &str) {
+    until("what comes is told", AN_UPDATE, async || {
+        let found = server.condition("Updating").await.map(|found| (found.reason, found.message));
+        let parts = ["What is planned now comes instead", "the window opens at"];
+        match found {
+            Some((reason, message)) if reason == because && parts.iter().all(|part| message.contains(part)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+/// The Minecraft of [`NEWER_MINECRAFT`] and its data version, as minecraft.wiki/w/Data_version has it.
+const NEWER: (&str, i32) = ("1.21.11", 4671);
+
+/// As if that Minecraft had opened the world in this folder; all else in its `level.dat` stays.
+fn open_with_newer(world: &Path) {
+    let (name, data_version) = NEWER;
+    let packed = fs::read(world.join("level.dat")).unwrap();
+    let mut level: HashMap<String, Value> = fastnbt::from_reader(GzDecoder::new(packed.as_slice())).unwrap();
+    let Some(Value::Compound(data)) = level.get_mut("Data") else { panic!("{level:?}") };
+    let version = HashMap::from([
+        ("Id".to_owned(), Value::Int(data_version)),
+        ("Name".to_owned(), Value::String(name.to_owned())),
+    ]);
+    data.insert("DataVersion".to_owned(), Value::Int(data_version));
+    data.insert("Version".to_owned(), Value::Compound(version));
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&fastnbt::to_bytes(&level).unwrap()).unwrap();
+    fs::write(world.join("level.dat"), gzip.finish().unwrap()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worlds_that_the_settled_minecraft_cannot_open_any_more_are_opened_by_a_newer_one_in_the_next_window() {
+    in_a_world("too-old", OLDER_MINECRAFT, async |world| {
+        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.order("build 1000").await;
+        let folder = stop(&lobby).await;
+        open_with_newer(&folder.join("world"));
+        lobby.change(json!({"replicas": 1})).await;
+        let refused = lobby.condition_is("Updating", "False", "WorldRefused").await;
+        assert!(refused.contains("Forward: choose in the spec a Minecraft that can open the worlds"), "{refused}");
+        let before = lobby.pod().await.unwrap().metadata.uid;
+
+        world.upstream.set_now(NEWER_MINECRAFT).await;
+        told_what_comes(&lobby, "WorldRefused").await;
+        assert_eq!(lobby.pod().await.unwrap().metadata.uid, before, "not before the window");
+        lobby.set_window(ALWAYS).await;
+        updated(world, &lobby).await;
+        assert_eq!(lobby.set().await.paper.split('-').next(), Some(NEWER.0));
+        assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
+    })
+    .await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_there_is_no_way_back_a_corrected_set_comes_in_the_next_window_and_the_worlds_go_on() {
@@ -25,20 +95,7 @@ async fn where_there_is_no_way_back_a_corrected_set_comes_in_the_next_window_and
         // What it failed for goes. Nothing comes before the window, and what will is told.
         lobby.set_window(FAR).await;
         world.kubectl(&["delete", "plugin", "viabackwards"], "").await;
-        until("what comes is told", AN_UPDATE, async || {
-            let found = lobby.condition("Updating").await.map(|found| (found.reason, found.message));
-            match found {
-                Some((reason, message))
-                    if reason == "NoBackup"
-                        && message.contains("What is planned now comes instead")
-                        && message.contains("the window opens at") =>
-                {
-                    Ok(())
-                }
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
+        told_what_comes(&lobby, "NoBackup").await;
         let witness = Witness::of(&lobby).await;
         assert_eq!(lobby.pod().await.unwrap().metadata.uid, stuck);
 

@@ -102,7 +102,7 @@ impl Drop for SmallVolume {
 }
 
 /// Stops the server, and returns the folder of its volume, which no pod has any more.
-async fn stop(server: &Server<'_>) -> PathBuf {
+pub(super) async fn stop(server: &Server<'_>) -> PathBuf {
     server.change(json!({"replicas": 0})).await;
     server.gone().await;
     let claim = server.world.api::<PersistentVolumeClaim>().get(&format!("data-{}-0", server.name)).await.unwrap();

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::desk::Act;
 use super::shared::Shared;
-use super::{Chain, clock, settings};
+use super::{Chain, settings};
 use crate::countdown::places::{alone, fill};
 use crate::countdown::{self, Line};
 use crate::protocol::{Announce, CallOff, Place};
@@ -65,15 +65,15 @@ pub(super) async fn end(shared: &Arc<Shared>, call_off: &CallOff) {
 async fn count_down(shared: &Arc<Shared>, announce: &Announce) {
     let act = shared.desk.act();
     let mut last_said = said_before(shared, announce).await;
-    while let Some(line) = countdown::next_line(announce.ends, last_said, clock::now()) {
-        let wait = line.at.duration_since(clock::now());
+    while let Some(line) = countdown::next_line(announce.ends, last_said, shared.operators_now()) {
+        let wait = line.at.duration_since(shared.operators_now());
         tokio::time::sleep(wait.try_into().unwrap_or(Duration::ZERO)).await;
         if announce.only_empty && somebody_is_on(shared, &act).await {
             return call_off(shared, &act, announce, last_said.is_some()).await;
         }
         for place in &announce.show {
             // One that fails never keeps the others, nor the next line, from being said.
-            if let Err(error) = say(&act, announce, line, *place).await {
+            if let Err(error) = say(shared, &act, announce, line, *place).await {
                 warn!("a line was not shown as {place:?}: {}", Chain(&error));
             }
         }
@@ -126,9 +126,9 @@ async fn call_off(shared: &Shared, act: &Act, announce: &Announce, was_begun: bo
 }
 
 /// Says a line in one place, with what is left by now.
-async fn say(act: &Act, announce: &Announce, line: Line, place: Place) -> Result<(), Error> {
+async fn say(shared: &Shared, act: &Act, announce: &Announce, line: Line, place: Place) -> Result<(), Error> {
     let mut console = act.console().await;
-    let Some(left) = line.left_at(announce.ends, clock::now()) else { return Ok(()) };
+    let Some(left) = line.left_at(announce.ends, shared.operators_now()) else { return Ok(()) };
     let short = announce.short.as_ref().unwrap_or(&announce.text);
     match place {
         Place::Chat => console.tellraw_all(&fill(&announce.text, left), LINE).await,

@@ -141,6 +141,7 @@ fn obey(
 pub(super) fn last_words(
     settings: &settings::Copies,
     volume: &Volume,
+    worlds: &Worlds,
     set: &FileSet,
     refusal: &Refusal,
 ) -> WorldRefused {
@@ -155,7 +156,8 @@ pub(super) fn last_words(
         good.filter(would_do).take(NAMED).map(|backup| backup.id).collect()
     });
     let not_obeyed = not_obeyed.map(|refused| (refused.request, refused.why));
-    WorldRefused { why: refusal.to_string(), copies, not_obeyed }
+    let floor = worlds.floor().map(|floor| floor.data_version);
+    WorldRefused { why: refusal.to_string(), floor, copies, not_obeyed }
 }
 
 /// The newest copies, newest first, for a person to choose from.

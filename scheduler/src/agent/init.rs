@@ -173,8 +173,8 @@ fn leave_last_words(settings: &settings::Init, words: &str) {
 
 impl Prepared {
     /// Says what a person could have put in the place of such worlds.
-    fn refused(settings: &settings::Init, volume: &Volume, set: &FileSet, refusal: &Refusal) -> Self {
-        Self::Refused(asked_restore::last_words(&settings.copies, volume, set, refusal))
+    fn refused(settings: &settings::Init, volume: &Volume, worlds: &Worlds, set: &FileSet, refusal: &Refusal) -> Self {
+        Self::Refused(asked_restore::last_words(&settings.copies, volume, worlds, set, refusal))
     }
 }
 
@@ -212,13 +212,13 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
                     say_restored(Some(&restored));
                     lock_anew(&settings.data, locks).await?
                 }
-                (None, Err(refusal)) => return Ok(Prepared::refused(settings, &volume, &set, &refusal)),
+                (None, Err(refusal)) => return Ok(Prepared::refused(settings, &volume, &worlds, &set, &refusal)),
                 (None, Ok(())) => worlds,
             }
         }
     };
     if let Err(refusal) = may_open(&worlds, &set, last.as_deref()) {
-        return Ok(Prepared::refused(settings, &volume, &set, &refusal));
+        return Ok(Prepared::refused(settings, &volume, &worlds, &set, &refusal));
     }
     if !worlds.whole() {
         warn!(

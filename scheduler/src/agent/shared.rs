@@ -150,6 +150,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Now, by the operator's clock: what it told the players ends by that.
+    pub(super) fn operators_now(&self) -> Timestamp {
+        let ahead = self.state().guard.clock_ahead();
+        clock::now().checked_sub(ahead).unwrap_or_else(|_| clock::now())
+    }
+
     /// The server has just confirmed `save-all flush`. Without `flush` it is confirmed before the disk has all of it.
     pub(super) fn note_saved(&self) {
         self.state().saved_at = Some(clock::now());

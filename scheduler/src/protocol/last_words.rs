@@ -10,6 +10,7 @@ pub const NAMED: usize = 5;
 const LONGEST: usize = 900;
 
 const FIRST: &str = "REFUSED: ";
+const FLOOR: &str = "Format of the worlds (DataVersion): ";
 const COPIES: &str = "Copies that it could open, newest first: ";
 const NO_COPIES: &str = "none";
 const NOT_OBEYED: &str = " was not obeyed: ";
@@ -19,6 +20,8 @@ const NOT_OBEYED: &str = " was not obeyed: ";
 pub struct WorldRefused {
     /// In words for people.
     pub why: String,
+    /// The newest format of the worlds, as `DataVersion` of `level.dat`. None: there is none that says so, or it is an agent from before it was said.
+    pub floor: Option<u32>,
     /// The names of good copies with worlds that the set could open, newest first, at most [`NAMED`]. None: nobody could look, or it is an
     /// agent from before they were named.
     pub copies: Option<Vec<String>>,
@@ -28,8 +31,11 @@ pub struct WorldRefused {
 
 impl fmt::Display for WorldRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { why, copies, not_obeyed } = self;
+        let Self { why, floor, copies, not_obeyed } = self;
         write!(f, "{FIRST}{}", one_line(why))?;
+        if let Some(floor) = floor {
+            write!(f, "\n{FLOOR}{floor}")?;
+        }
         if let Some(copies) = copies {
             let names = copies.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             write!(f, "\n{COPIES}{}", if names.is_empty() { NO_COPIES } else { &names })?;
@@ -49,9 +55,12 @@ impl WorldRefused {
     /// What is written there; None: it is about something else.
     pub fn read(text: &str) -> Option<Self> {
         let mut lines = text.strip_prefix(FIRST)?.lines();
-        let mut said = Self { why: lines.next().unwrap_or_default().to_owned(), copies: None, not_obeyed: None };
+        let why = lines.next().unwrap_or_default().to_owned();
+        let mut said = Self { why, floor: None, copies: None, not_obeyed: None };
         for line in lines {
-            if let Some(names) = line.strip_prefix(COPIES) {
+            if let Some(format) = line.strip_prefix(FLOOR) {
+                said.floor = format.parse().ok();
+            } else if let Some(names) = line.strip_prefix(COPIES) {
                 let names = names.split(", ").filter(|name| *name != NO_COPIES);
                 said.copies = Some(names.map(str::to_owned).collect());
             } else if let Some((request, why)) = line.split_once(NOT_OBEYED) {
@@ -67,7 +76,7 @@ mod tests {
     use super::*;
 
     fn refused() -> WorldRefused {
-        WorldRefused { why: "a world cannot go back".to_owned(), copies: None, not_obeyed: None }
+        WorldRefused { why: "a world cannot go back".to_owned(), floor: None, copies: None, not_obeyed: None }
     }
 
     #[test]
@@ -75,8 +84,11 @@ mod tests {
         let names = ["20261122T030000Z-aaaaaaaa".to_owned(), "20261121T030000Z-aaaaaaaa".to_owned()];
         for copies in [None, Some(Vec::new()), Some(names.to_vec())] {
             for not_obeyed in [None, Some(("asked-1".to_owned(), "there is no copy `x`".to_owned()))] {
-                let said = WorldRefused { copies: copies.clone(), not_obeyed, ..refused() };
-                assert_eq!(WorldRefused::read(&said.to_string()), Some(said));
+                for floor in [None, Some(4_440)] {
+                    let not_obeyed = not_obeyed.clone();
+                    let said = WorldRefused { floor, copies: copies.clone(), not_obeyed, ..refused() };
+                    assert_eq!(WorldRefused::read(&said.to_string()), Some(said));
+                }
             }
         }
     }
@@ -90,8 +102,8 @@ mod tests {
     #[test]
     fn a_reason_of_several_lines_and_a_long_one_end_where_the_next_part_begins() {
         let why = format!("two\nlines{}", "x".repeat(5_000));
-        let said =
-            WorldRefused { why: why.clone(), copies: Some(Vec::new()), not_obeyed: Some(("asked-1".to_owned(), why)) };
+        let not_obeyed = Some(("asked-1".to_owned(), why.clone()));
+        let said = WorldRefused { why, floor: Some(4_440), copies: Some(Vec::new()), not_obeyed };
         let text = said.to_string();
         assert!(text.len() < 4_096, "{}", text.len());
         let read = WorldRefused::read(&text).unwrap();

@@ -4,11 +4,11 @@
 //! request recorded here cannot be played again: not later (skew and nonce), not at the next pod (UID), and not by an operator that
 //! has lost its lease (fence).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use hmac::{Hmac, Mac};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::Refusal;
@@ -25,6 +25,12 @@ pub const SIGNATURE_HEADER: &str = "x-nightshift-signature";
 /// How far the clocks of operator and node may differ, in seconds. Nodes run NTP, so this is generous; it also bounds the memory for
 /// nonces.
 pub const SKEW_SECONDS: i64 = 30;
+
+/// Of so many requests the one that looks youngest says how far the clocks differ: being on the way makes each look older.
+const COMPARED: usize = 8;
+
+/// Times of signing are whole seconds, so two clocks of one time may look this far apart.
+const ONE_TIME: i64 = 1;
 
 /// The secret that one server's agent and the operator share. Never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -131,13 +137,22 @@ pub struct Guard {
     started: i64,
     fence: u64,
     nonces: BTreeMap<String, i64>,
+    /// How many seconds after its signing each of the last requests came, by our clock.
+    away: VecDeque<i64>,
 }
 
 impl Guard {
     /// Starts to remember at `now`. Requests signed before that are refused, because a nonce of theirs may have been used while the
     /// agent's former process lived.
     pub fn new(now: Timestamp) -> Self {
-        Self { started: now.as_second(), fence: 0, nonces: BTreeMap::new() }
+        Self { started: now.as_second(), fence: 0, nonces: BTreeMap::new(), away: VecDeque::new() }
+    }
+
+    /// How far our clock is ahead of that of whoever signed the last requests; below 0, behind. Within a second or so, and zero where that would
+    /// explain it.
+    pub fn clock_ahead(&self) -> SignedDuration {
+        let ahead = self.away.iter().copied().min().filter(|away| away.abs() > ONE_TIME);
+        SignedDuration::from_secs(ahead.unwrap_or(0))
     }
 }
 
@@ -218,6 +233,10 @@ pub fn verify(
     }
     guard.nonces.insert(nonce.clone(), time);
     guard.fence = fence;
+    guard.away.push_back(away);
+    if guard.away.len() > COMPARED {
+        guard.away.pop_front();
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Pure. What comes instead of a set that failed, where going back is a person's to decide: a newer Minecraft has rewritten the worlds, and there is
-//! no copy from before it, or somebody may have played since.
+//! no copy from before it, or somebody may have played since. And what comes instead of the set that settled, where that is the one which cannot open
+//! the worlds.
 //!
 //! The worlds need no way back if what comes can open them: a corrected set of the same Minecraft, or of a newer one. It is an update like any other,
 //! in a window or by a person's word, and of it there is as little a way back.
@@ -9,12 +10,13 @@ use jiff::Timestamp;
 use super::clearance::clear_to_update;
 use super::{DECISION_COUNTS, Step, WaitingOn, lets_in};
 use crate::gate::{Gate, later};
-use crate::seen::{Facts, Goal, Images, Revision, Seen, Set, Settled, World};
+use crate::seen::{Facts, Goal, Images, Life, Revision, Seen, Set, Settled, World};
 
-/// The next step forward from the set on trial. None: there is nothing else to bring, or not now.
+/// The next step forward from what runs, or would. None: there is nothing else to bring, or not now.
 pub(super) fn go_forward(goal: &Goal, seen: &Seen, gate: Gate, now: Timestamp) -> Option<Step> {
     let opened_at = lets_in(goal, seen, gate, now).filter(|_| is_way_forward(goal, seen))?;
-    if !seen.staged {
+    // In a pod that refuses the worlds nothing runs that could stage them: the start brings them, as after a sleep.
+    if !seen.staged && !refuses_newer_worlds(seen) {
         return Some(Step::Stage);
     }
     match seen.images {
@@ -43,10 +45,19 @@ pub(super) fn who_decides(world: &World, settled: Settled) -> Option<WaitingOn> 
     }
 }
 
-/// Whether what runs has failed, and a person has to decide about the way back. Nothing is under way then: what comes forward begins something new.
+/// Whether what settled is not started, because a newer Minecraft has been in the worlds. Where it is refused for another reason (a copy that could not
+/// be taken or put back), another Minecraft is no help.
+pub(super) fn refuses_newer_worlds(seen: &Seen) -> bool {
+    let (Some(pod), Some(settled)) = (seen.pod, seen.facts.settled) else { return false };
+    pod.life == Life::Refused && pod.revision == settled.revision && seen.world.floor > settled.world
+}
+
+/// Whether what runs has failed, and a person has to decide about the way back, or what settled cannot open the worlds. Nothing is under way then: what
+/// comes forward begins something new.
 pub fn is_left_to_a_person(seen: &Seen) -> bool {
     let runs = seen.pod.map(|pod| pod.revision);
-    !seen.copy_asked && is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts)
+    let has_failed = is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts);
+    !seen.copy_asked && (has_failed || refuses_newer_worlds(seen))
 }
 
 /// The same, of the revision that `runs`, for who has not looked whether a person has named a copy.
@@ -57,7 +68,7 @@ pub fn is_failure_left_to_a_person(set: Option<Set>, runs: Option<Revision>, wor
     stands && facts.failed.contains(&runs) && who_decides(world, settled).is_some()
 }
 
-/// Whether the goal is a way on from the set that runs, when the gate lets it in: another set than what failed and what would be gone back to, which
+/// Whether the goal is a way on from the set of the pod, when the gate lets it in: another set than what failed and what would be gone back to, which
 /// never failed here and can open the worlds as they are.
 pub fn is_way_forward(goal: &Goal, seen: &Seen) -> bool {
     let Some(pod) = seen.pod else { return false };

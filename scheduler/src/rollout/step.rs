@@ -104,7 +104,8 @@ pub enum Step {
         /// When this decision is void.
         not_after: Timestamp,
     },
-    /// The same with another goal than what failed, where going back is a person's to decide. Ends an order to restore.
+    /// The same with another goal than what failed, where going back is a person's to decide, or than what settled and cannot open the worlds. Ends an
+    /// order to restore.
     GoForward {
         /// The goal.
         to: Revision,

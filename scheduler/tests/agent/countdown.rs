@@ -1,4 +1,4 @@
-//! Edge (writes). An agent that dies in a countdown, and the next one of its pod.
+//! Edge (writes). An agent that dies in a countdown, and the next one of its pod; and one whose clock is not the operator's.
 
 use std::fs;
 
@@ -44,4 +44,21 @@ async fn an_agent_that_is_told_again_after_one_that_died_goes_on_with_the_next_l
     let other = Announce { act: "update-2".into(), ends: clock::now() + SignedDuration::from_secs(40), ..announce };
     assert_eq!(pod.ask("POST", "/v1/announce", &other).await.status(), 202);
     until("the line of the other countdown", async || said(&paper).contains(&40)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn players_read_the_time_that_is_left_by_the_clock_of_who_stops_them() {
+    let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    pod.write_log();
+    let paper = Paper::start(pod.game, pod.rcon, 1).await;
+    pod.start(pod.settings()).await;
+    let operators = clock::now() + SignedDuration::from_secs(20);
+    let announce = Announce { ends: operators + SignedDuration::from_secs(12), ..restart_in(SignedDuration::ZERO, "update-1") };
+    assert_eq!(pod.ask_at(operators, "POST", "/v1/announce", &announce).await.status(), 202);
+    until("the countdown is over", async || said(&paper).last() == Some(&1)).await;
+    let lines = said(&paper);
+    // To a second, and what the machine takes.
+    assert!((10..=13).contains(&lines[0]), "{lines:?}");
+    let ended = clock::now() + SignedDuration::from_secs(20);
+    assert!(ended < announce.ends + SignedDuration::from_secs(5), "{lines:?} by {ended}");
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use scheduler::agent::sidecar::Sidecar;
 use scheduler::agent::{clock, settings};
 use scheduler::protocol::signature::{Key, Parts, sign};
@@ -160,11 +160,22 @@ impl Pod {
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, body: &impl Serialize) -> reqwest::Response {
+        self.ask_at(clock::now(), method, path, body).await
+    }
+
+    /// The same by an operator whose clock says this.
+    pub(crate) async fn ask_at(
+        &self,
+        at: Timestamp,
+        method: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> reqwest::Response {
         let body = serde_json::to_vec(body).unwrap();
         self.nonce.set(self.nonce.get() + 1);
         let nonce = format!("{:016}", self.nonce.get());
         let key = Key::from_hex(KEY).unwrap();
-        let parts = Parts { method, path, body: &body, pod_uid: POD, at: clock::now(), nonce: &nonce, fence: 1 };
+        let parts = Parts { method, path, body: &body, pod_uid: POD, at, nonce: &nonce, fence: 1 };
         let headers = sign(&key, &parts);
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let mut request = self.client.request(method, format!("http://{}{path}", self.agent)).body(body);

@@ -13,7 +13,7 @@ use scheduler::seen::{Door, Life, Players, Verdict};
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
-use super::stuck::{no_backup, undo_would_lose};
+use super::stuck::{no_backup, past_refusal, undo_would_lose};
 use super::waiting::{players_in_words, turn_in_words};
 use super::{
     LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, drift, images, in_words, is_open,
@@ -222,7 +222,8 @@ fn refused(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str,
         Some(None) => "There is no good copy that it could open".to_owned(),
         None => return (false, "WorldRefused", why),
     };
-    (false, "WorldRefused", cut(&format!("{}. {way}", cut(&why, 512)), LONGEST_MESSAGE))
+    let forward = past_refusal(checked, report).map_or_else(String::new, |forward| format!(". {forward}"));
+    (false, "WorldRefused", cut(&format!("{}. {way}{forward}", cut(&why, 512)), LONGEST_MESSAGE))
 }
 
 /// How a person has a copy put in the place of the worlds.

@@ -24,6 +24,7 @@ use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
 use crate::server::crashes::CRASH_LOOP;
 use crate::server::observe::Observed;
+use crate::server::trial::is_left_to_a_person_by;
 
 /// How long before its window an update is told once more.
 pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
@@ -92,9 +93,8 @@ impl Situation {
         status: &PaperMCServerStatus,
     ) -> Self {
         let plan = report.plan;
-        let is_left = matches!(report.step, Step::Wait(why) if why.is_about_the_way_back());
         let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }))
-            || is_left && !plan.waits_to_go_forward(report.step);
+            || is_left_to_a_person_by(report.step) && !plan.waits_to_go_forward(report.step);
         let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
         let cost = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
         let planned = status.update.as_ref().filter(|_| !is_held).map(|what| Planned {

@@ -1,6 +1,6 @@
-//! Pure. What a person reads where a newer Minecraft has rewritten the worlds and failed: the ways back, and the way forward.
+//! Pure. What a person reads where a newer Minecraft has rewritten the worlds, and failed or is gone: the ways back, and the way forward.
 
-use scheduler::rollout::is_way_forward;
+use scheduler::rollout::{is_left_to_a_person, is_way_forward};
 
 use super::conditions::{in_its_place, waiting_for_window};
 use super::{LONGEST_MESSAGE, Report, backup};
@@ -10,6 +10,12 @@ use crate::server::change;
 use crate::server::check::CheckedServer;
 use crate::server::copies::cold_copy;
 use crate::server::restore;
+
+/// What to change after a set that failed.
+const WHAT_FAILED: &str = "change in the spec what failed";
+
+/// What to change where the Minecraft of what settled is older than the worlds.
+const TOO_OLD: &str = "choose in the spec a Minecraft that can open the worlds";
 
 pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String {
     let copy = match backup::unreadable(report) {
@@ -24,7 +30,7 @@ pub(super) fn no_backup(checked: &CheckedServer, report: &Report<'_>) -> String 
         restore::newest(report.seen).map_or_else(String::new, |copy| format!("{}. ", in_its_place(checked, &copy)));
     let text = format!(
         "the new version has rewritten the world, and {copy}; a person decides (docs/guides/troubleshooting.md). {} {back}{}",
-        forward(checked, report),
+        forward(checked, report, WHAT_FAILED),
         report.plan.proof.problem
     );
     cut(&text, LONGEST_MESSAGE)
@@ -36,22 +42,25 @@ pub(super) fn undo_would_lose(checked: &CheckedServer, report: &Report<'_>) -> S
         "the new version has rewritten the worlds, and somebody may have played since, so a person decides. {}, and what ran before comes back. \
          {} {}",
         in_its_place(checked, copy),
-        forward(checked, report),
+        forward(checked, report, WHAT_FAILED),
         report.plan.proof.problem
     );
     cut(&text, LONGEST_MESSAGE)
 }
 
-/// What comes by itself, or what to change so that something does.
-fn forward(checked: &CheckedServer, report: &Report<'_>) -> String {
+/// The way on from worlds that what settled cannot open, if that is why it is not started.
+pub(super) fn past_refusal(checked: &CheckedServer, report: &Report<'_>) -> Option<String> {
+    is_left_to_a_person(&report.plan.seen).then(|| forward(checked, report, TOO_OLD))
+}
+
+/// What comes by itself, or `what` to change so that something does.
+fn forward(checked: &CheckedServer, report: &Report<'_>, what: &str) -> String {
     let plan = report.plan;
     if let Some(undo) = &plan.undo {
         return format!("Another set would come forward, but {}.", undo.refusal());
     }
     if !is_way_forward(&plan.goal, &plan.seen) {
-        return format!(
-            "Forward: change in the spec what failed, and that comes instead, in a window or with {APPLY_NOW}."
-        );
+        return format!("Forward: {what}, and that comes instead, in a window or with {APPLY_NOW}.");
     }
     let (_, _, when) = waiting_for_window(plan.gate.opens(), checked, report);
     format!("What is planned now comes instead, {}: {when}.", change::in_words(&plan.changes))

@@ -39,6 +39,31 @@ fn a_signed_request_is_accepted_once() {
 }
 
 #[test]
+fn how_far_the_clocks_differ_is_said_by_the_requests_that_were_least_on_their_way() {
+    let mut guard = Guard::new(at(900));
+    let mut nonce = 0;
+    let mut came_after = |seconds: i64, guard: &mut Guard| {
+        nonce += 1;
+        let nonce = format!("a1b2c3d4e5f6{nonce:04}");
+        let headers = sign(&key(), &Parts { nonce: &nonce, ..parts(7) });
+        accept(&headers, b"{}", "uid-1", 1000 + seconds, guard).unwrap();
+        guard.clock_ahead().as_secs()
+    };
+    assert_eq!(Guard::new(at(900)).clock_ahead(), SignedDuration::ZERO, "nobody has been heard");
+    // Twenty seconds ahead, and the first of them were on their way for a while.
+    assert_eq!([29, 22, 20, 24].map(|seconds| came_after(seconds, &mut guard)), [29, 22, 20, 20]);
+    // Clocks of one time: the seconds are whole, and a request may hang.
+    assert_eq!([1, 0, 9].map(|seconds| came_after(seconds, &mut guard)), [0, 0, 0]);
+    // Put back, which counts at once; and put right again, which does when the requests from before are forgotten.
+    assert_eq!(came_after(-15, &mut guard), -15);
+    assert_eq!([0; 8].map(|seconds| came_after(seconds, &mut guard)), [-15, -15, -15, -15, -15, -15, -15, 0]);
+    // Who is refused is not listened to.
+    let refused = sign(&key(), &Parts { fence: 3, nonce: "ffffffffffffffff", ..parts(3) });
+    accept(&refused, b"{}", "uid-1", 990, &mut guard).unwrap_err();
+    assert_eq!(guard.clock_ahead(), SignedDuration::ZERO);
+}
+
+#[test]
 fn another_body_another_pod_another_path_and_another_key_are_refused() {
     let headers = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));

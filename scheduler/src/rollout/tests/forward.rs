@@ -135,3 +135,39 @@ fn an_older_minecraft_does_not_come_while_what_settled_starts_on_a_copy_of_it_an
     let answer = next_step(&older, &seen, open(), at(SUNDAY + 1));
     assert_eq!(answer, Step::Wait(WaitingOn::BelowFloor { floor }));
 }
+
+/// A newer Minecraft was in the worlds, and what settled is not started on them.
+fn refused(set: Set) -> Seen {
+    let pod = Some(Pod { uid: PodUid(9), revision: OLD, world: DataVersion(1), life: Life::Refused });
+    let mut seen = Seen { set: Some(set), pod, staged: false, ..lobby() };
+    seen.players = Players::Unknown { since: at(SUNDAY - 60) };
+    seen.world.floor = DataVersion(2);
+    seen
+}
+
+#[test]
+fn worlds_that_what_settled_cannot_open_are_opened_by_a_goal_that_can() {
+    let now = at(SUNDAY + 1);
+    // At rest, and after a way back that ended there.
+    for set in [SET, Set { door: Door::Open, ..SET }] {
+        let seen = refused(set);
+        let forward = Step::GoForward { to: FIXED, unasked: true, not_after: now + DECISION_COUNTS };
+        assert_eq!(next_step(&CORRECTED, &seen, open(), now), forward);
+        assert!(is_left_to_a_person(&seen));
+        let waits = Step::Wait(WaitingOn::WorldRefused);
+        assert_eq!(next_step(&CORRECTED, &seen, shut(), now), waits, "it is an update: in a window");
+        let too_old = Goal { world: DataVersion(1), ..CORRECTED };
+        assert_eq!(next_step(&too_old, &seen, open(), now), waits);
+        let mut failed = seen.clone();
+        failed.facts.failed.push(FIXED);
+        assert_eq!(next_step(&CORRECTED, &failed, open(), now), waits);
+        // Not for the worlds' age: what cannot be copied or put back is no better with another Minecraft.
+        let mut no_older = seen.clone();
+        no_older.world.floor = DataVersion(1);
+        assert_eq!(next_step(&CORRECTED, &no_older, open(), now), waits);
+        assert!(!is_left_to_a_person(&no_older));
+        // Who has named a copy has it put in place.
+        let asked = Seen { copy_asked: true, ..seen };
+        assert_eq!(next_step(&CORRECTED, &asked, open(), now), Step::OrderRestore { to: OLD, asked: true });
+    }
+}

@@ -131,11 +131,18 @@ impl Moves<'_> {
         (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::RollBack, false);
     }
 
-    /// From what failed and cannot be gone back from to another goal.
+    /// From what failed and cannot be gone back from, or from what settled and is refused the worlds, to another goal.
     fn go_forward(&mut self, old: &State, w: &mut State, (to, unasked): (Rev, bool), gate_open: bool) {
         self.must(gate_open, "2 gone forward outside the gate");
         let failed = w.pod.map_or(0, |p| p.rev.bit());
-        self.must(w.failed & failed == failed, "8 gone forward without remembering the failure");
+        let is_refused = old.pod.is_some_and(|p| p.life == L::Refused && Some(p.rev) == w.settled);
+        if is_refused {
+            self.note("gone forward from what settled, to which the worlds are too new");
+        }
+        self.must(
+            w.failed & failed == failed || is_refused,
+            "8 gone forward without remembering the failure",
+        );
         self.must(w.failed & to.bit() == 0, "8 a failed goal is tried again");
         self.must(Some(to) != w.settled, "8 gone forward to what had settled");
         self.must(self.s.format[to.index()] >= w.floor, "6 a Minecraft below the floor is committed");

@@ -47,7 +47,7 @@ fn words(copies: Option<&[&str]>, not_obeyed: Option<&str>) -> String {
     let copies = copies.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let request = format!("asked-{}", at(0).as_second());
     let not_obeyed = not_obeyed.map(|why| (request, why.to_owned()));
-    WorldRefused { why: "a world cannot go back".to_owned(), copies, not_obeyed }.to_string()
+    WorldRefused { why: "a world cannot go back".to_owned(), floor: None, copies, not_obeyed }.to_string()
 }
 
 /// What a request of now comes to at the second look.
