@@ -53,7 +53,8 @@ async fn players_read_the_time_that_is_left_by_the_clock_of_who_stops_them() {
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
     pod.start(pod.settings()).await;
     let operators = clock::now() + SignedDuration::from_secs(20);
-    let announce = Announce { ends: operators + SignedDuration::from_secs(12), ..restart_in(SignedDuration::ZERO, "update-1") };
+    let announce =
+        Announce { ends: operators + SignedDuration::from_secs(12), ..restart_in(SignedDuration::ZERO, "update-1") };
     assert_eq!(pod.ask_at(operators, "POST", "/v1/announce", &announce).await.status(), 202);
     until("the countdown is over", async || said(&paper).last() == Some(&1)).await;
     let lines = said(&paper);

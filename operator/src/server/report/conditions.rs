@@ -217,13 +217,12 @@ fn refused(checked: &CheckedServer, report: &Report<'_>) -> (bool, &'static str,
     let silent = || "the agent refused to open the world; see the log of container `prepare`".to_owned();
     let why = refusal(report).unwrap_or_else(silent);
     let copies = report.seen.world_refused().and_then(|said| said.copies);
-    let way = match copies.as_ref().map(|copies| copies.first()) {
-        Some(Some(copy)) => in_its_place(checked, copy),
-        Some(None) => "There is no good copy that it could open".to_owned(),
-        None => return (false, "WorldRefused", why),
-    };
-    let forward = past_refusal(checked, report).map_or_else(String::new, |forward| format!(". {forward}"));
-    (false, "WorldRefused", cut(&format!("{}. {way}{forward}", cut(&why, 512)), LONGEST_MESSAGE))
+    let back = copies.as_ref().map(|copies| match copies.first() {
+        Some(copy) => in_its_place(checked, copy),
+        None => "There is no good copy that it could open".to_owned(),
+    });
+    let ways: Vec<String> = [Some(cut(&why, 512)), back, past_refusal(checked, report)].into_iter().flatten().collect();
+    (false, "WorldRefused", cut(&ways.join(". "), LONGEST_MESSAGE))
 }
 
 /// How a person has a copy put in the place of the worlds.

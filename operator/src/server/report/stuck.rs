@@ -70,15 +70,18 @@ fn forward(checked: &CheckedServer, report: &Report<'_>, what: &str) -> String {
 mod tests {
     use jiff::{SignedDuration, Timestamp};
     use scheduler::gate::Gate;
+    use scheduler::protocol::last_words::WorldRefused;
     use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
-    use scheduler::seen::{DataVersion, Pod, Revision, Set};
+    use scheduler::seen::{DataVersion, Life, Pod, Revision, Set};
     use serde_json::json;
 
     use super::super::counted_stop;
     use super::super::tests::Pass;
     use crate::requeue::Outcome;
-    use crate::server::restore::tests::way_back::on_trial;
+    use crate::server::copies::look_at_world;
+    use crate::server::restore::tests::way_back::{SETTLED, on_trial, refused};
     use crate::server::rollout::Done;
+    use crate::server::trial::goes_on;
 
     const FAILED: Revision = Revision(0xb);
 
@@ -96,22 +99,58 @@ mod tests {
         pass
     }
 
-    fn says(pass: &Pass) -> String {
+    /// What settled has come back, or is there still, and its init container refuses worlds of this format.
+    fn too_old(floor: u32) -> Pass {
+        let mut pass = stuck();
+        pass.step = Step::Wait(WaitingOn::WorldRefused);
+        let why = "a world cannot go back".to_owned();
+        pass.seen = refused(&WorldRefused { why, floor: Some(floor), copies: None, not_obeyed: None }.to_string());
+        let world = look_at_world(&pass.seen);
+        let seen = &mut pass.plan.seen;
+        (seen.world, seen.facts) = (world, pass.seen.facts.clone());
+        seen.pod = seen.pod.map(|pod| Pod { revision: SETTLED, life: Life::Refused, ..pod });
+        pass
+    }
+
+    fn says(pass: &Pass, reason: &str) -> String {
         let updating = pass.status().conditions.into_iter().find(|condition| condition.type_ == "Updating").unwrap();
-        assert_eq!(updating.reason, "NoBackup");
+        assert_eq!(updating.reason, reason);
         updating.message
+    }
+
+    #[test]
+    fn where_the_worlds_are_too_new_the_message_says_which_set_comes_or_what_to_choose() {
+        let mut pass = too_old(4_671);
+        assert!(pass.plan.waits_to_go_forward(pass.step));
+        let comes = says(&pass, "WorldRefused");
+        assert!(comes.starts_with("a world cannot go back. What is planned now comes instead, "), "{comes}");
+        pass.plan.goal.world = DataVersion(4_556);
+        assert!(!pass.plan.waits_to_go_forward(pass.step));
+        let choose = "a world cannot go back. Forward: choose in the spec a Minecraft that can open the worlds, and that comes instead, in a window \
+                      or with nightshift.dev/apply-now.";
+        assert_eq!(says(&pass, "WorldRefused"), choose);
+        // Refused for something else: no other Minecraft helps.
+        assert_eq!(says(&too_old(4_556), "WorldRefused"), "a world cannot go back");
+    }
+
+    #[test]
+    fn what_settled_and_is_refused_newer_worlds_is_left_to_a_person_and_so_something_is_planned() {
+        let seen = &too_old(4_671).seen;
+        assert!(!goes_on(seen, false));
+        assert!(goes_on(seen, true), "the way back with the copy that was named goes on");
     }
 
     #[test]
     fn a_set_that_can_open_the_worlds_is_said_to_come_and_else_what_to_change() {
         let mut pass = stuck();
-        let comes = says(&pass);
+        let comes = says(&pass, "NoBackup");
         assert!(comes.contains("What is planned now comes instead, "), "{comes}");
         pass.plan.goal.world = DataVersion(1);
-        let stuck = says(&pass);
+        let stuck = says(&pass, "NoBackup");
         let forward = "Forward: change in the spec what failed, and that comes instead, in a window or with nightshift.dev/apply-now.";
         assert!(stuck.contains(forward), "{stuck}");
     }
+
     #[test]
     fn nothing_comes_forward_while_nobody_can_say_whether_there_is_a_copy_to_go_back_to() {
         let mut pass = stuck();

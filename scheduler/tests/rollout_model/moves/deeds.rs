@@ -139,10 +139,7 @@ impl Moves<'_> {
         if is_refused {
             self.note("gone forward from what settled, to which the worlds are too new");
         }
-        self.must(
-            w.failed & failed == failed || is_refused,
-            "8 gone forward without remembering the failure",
-        );
+        self.must(w.failed & failed == failed || is_refused, "8 gone forward without remembering the failure");
         self.must(w.failed & to.bit() == 0, "8 a failed goal is tried again");
         self.must(Some(to) != w.settled, "8 gone forward to what had settled");
         self.must(self.s.format[to.index()] >= w.floor, "6 a Minecraft below the floor is committed");

@@ -31,7 +31,7 @@ pub(crate) fn on_trial(backups: &Value) -> Observed {
 }
 
 /// 1.21.10 has come back and its init container refuses the worlds, with these words.
-fn refused(said: &str) -> Observed {
+pub(crate) fn refused(said: &str) -> Observed {
     let mut seen = on_trial(&Value::Null);
     seen.shape = Some(GONE_BACK);
     seen.pod_lock = seen.settled_lock.clone();
