@@ -2,13 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::gate::{Gate, Windows};
-use scheduler::rollout::{Step, is_held_by_crashes, next_step, opportunity};
+use scheduler::rollout::{Step, is_held_by_crashes, is_left_to_a_person, next_step, opportunity};
 use scheduler::seen::{
     Act, AgentMemory, Announced, DataVersion, Door, Draining, Eviction, Facts, Goal, Images, Life, Node, Players, Pod,
     PodUid, Policy, Restart, Restarted, Revision, Saved, Seen, Set, Settled, Verdict, World,
 };
 
-use crate::copies::ColdCopy;
+use crate::copies::{ColdCopy, Wish};
 use crate::deed::{F, For};
 use crate::world::{Agent, Asking, Clock, Judged, L, Mark, P, Rev, Rule, Scenario, State, WindowNow};
 
@@ -51,7 +51,9 @@ impl State {
     pub(crate) fn answer(&self, s: &Scenario) -> Step {
         let (goal, seen, gate) = (self.goal(s), self.seen(s), self.gate());
         // Nobody asks for an update here: all of it comes by itself.
-        let gate = if is_held_by_crashes(&goal, &seen, gate) { Gate::Shut { opens: None } } else { gate };
+        let may_go_back = is_left_to_a_person(&seen) && self.wish == Wish::Asked;
+        let is_held = may_go_back || is_held_by_crashes(&goal, &seen, gate);
+        let gate = if is_held { Gate::Shut { opens: None } } else { gate };
         let without = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
         let found = opportunity(&goal, &seen, gate, &without, EMPTY_FOR, at(0))
             .filter(|_| s.opportunistic && !self.copy_is_due());

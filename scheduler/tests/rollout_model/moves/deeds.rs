@@ -134,6 +134,13 @@ impl Moves<'_> {
     /// From what failed and cannot be gone back from, or from what settled and is refused the worlds, to another goal.
     fn go_forward(&mut self, old: &State, w: &mut State, (to, unasked): (Rev, bool), gate_open: bool) {
         self.must(gate_open, "2 gone forward outside the gate");
+        (w.template, w.open, w.expect, w.foreign) = (to, true, to, false);
+        (w.order, w.order_for_copy) = (None, None);
+        if self.sleeper && old.order_for_copy == old.settled && old.order_for_copy.is_some() {
+            // The order is no write to the StatefulSet, so nothing but `not_after` fences these seconds. The copy is still there.
+            w.by_us = ByUs::Nothing;
+            return self.note("5 exempt: a person's copy was ordered between a decision to go forward and its write");
+        }
         let failed = w.pod.map_or(0, |p| p.rev.bit());
         let is_refused = old.pod.is_some_and(|p| p.life == L::Refused && Some(p.rev) == w.settled);
         if is_refused {
@@ -147,8 +154,7 @@ impl Moves<'_> {
         self.must(moved || self.sleeper, "8 gone forward although what had settled can open the worlds");
         self.must(!would_pull(old) || self.sleeper, "14 stopped for an image that its node has not got");
         self.check_stop(old, For::Update, Some(to), unasked);
-        (w.template, w.open, w.expect, w.by_us, w.foreign) = (to, true, to, ByUs::Update, false);
-        (w.order, w.order_for_copy) = (None, None);
+        w.by_us = ByUs::Update;
     }
 
     fn announce(&mut self, w: &mut State, gate_open: bool, (act, about, clock): (For, Rev, bool), short: bool) {
