@@ -129,7 +129,8 @@ impl HotCopies {
 }
 
 /// Whether a copy may be asked for in this pass: the server is up, and no update, restart, trial or countdown is under way or begins now.
-/// A person's want of quiet (`spec.suspend`, blackouts) is about stops, and a copy stops nobody.
+/// A person's want of quiet (`spec.suspend`, blackouts) is about stops, and a copy stops nobody. One who has to decide about the way back from a
+/// set that failed may take days, and what is built on that set meanwhile lies nowhere else.
 pub(crate) fn may_be_taken(goal: &Goal, seen: &Seen, report: Option<&Report>, gate: Gate, step: Step) -> bool {
     let rests = matches!(
         step,
@@ -144,9 +145,11 @@ pub(crate) fn may_be_taken(goal: &Goal, seen: &Seen, report: Option<&Report>, ga
                     | WaitingOn::Eviction
             )
     );
+    // A copy of worlds whose move to another layout did not end could be opened by nobody.
+    let is_left = matches!(step, Step::Wait(why) if why.is_about_the_way_back()) && seen.world.whole;
     let is_up = seen.pod.is_some_and(|pod| pod.life == Life::Up)
         && report.is_some_and(|report| matches!(report.server, Server::Up { .. }));
-    rests && is_up && !is_under_way(goal, seen, gate)
+    (rests || is_left) && is_up && !is_under_way(goal, seen, gate)
 }
 
 /// The request in the annotation, as it is written and as it is read, unless it was served.

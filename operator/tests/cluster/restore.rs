@@ -119,6 +119,9 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
         let witness = Witness::of(&lobby).await;
         let copy = lobby.object().await.status.unwrap().backup.unwrap().last_backup.unwrap().name;
 
+        // A person may take days. What is built meanwhile can be copied, and what is told stays the way back.
+        lobby.next_copy(&copy).await;
+
         // What is told is what is done.
         let (_, command) =
             told.split_once('`').and_then(|(_, rest)| rest.split_once("by `")).expect("a command is told");
@@ -196,6 +199,19 @@ async fn worlds_that_a_server_dies_of_are_replaced_by_a_copy_while_it_crashes_an
 }
 
 impl Server<'_> {
+    /// Asks for a copy and waits for it, where this is the newest before.
+    async fn next_copy(&self, newest: &str) {
+        self.world.ask_for_a_copy(&self.name).await;
+        until("another copy is taken", A_START, async || {
+            let backup = self.object().await.status.unwrap_or_default().backup.unwrap_or_default();
+            match backup.last_backup {
+                Some(last) if last.name != newest => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+
     /// What says which Minecraft its world is of is no such file any more, and its process is killed: each next start ends at that. The pod.
     async fn dies_of_its_world(&self) -> Pod {
         self.put_file(MARKER, b"now").await;

@@ -54,6 +54,9 @@ pub struct Candidate {
 /// - So does the newest good copy of the worlds from before an update: it is the way back, and no number of others takes its place.
 /// - So does, for 30 days, the newest such copy of an older Minecraft than that one: where a newer one failed and another set came forward instead, it is
 ///   all that the set before could open.
+/// - So do, for 30 days, the newest good copy of the worlds of an older Minecraft than that of the newest one, and that of one older still, however they
+///   were taken: where a newer one failed without a copy from right before, what runs is copied on while a person decides, and none of that could be gone
+///   back to.
 /// - So does the newest good copy of the worlds that was not taken after the log had told of damage to them: however many are taken after
 ///   it, none of them is known to be whole.
 /// - A copy that is needed stays.
@@ -82,13 +85,23 @@ pub fn to_remove(copies: &[Candidate], retention: Retention, now: Timestamp) -> 
     let way_back = newest(&is_way_back);
     let is_older =
         |copy: &Candidate| copy.data_version.is_some() && copy.data_version < way_back.and_then(|it| it.data_version);
-    let is_way_further_back =
-        |copy: &Candidate| is_way_back(copy) && is_older(copy) && now.duration_since(copy.taken_at) < MAY_BE_WANTED;
+    let may_be_wanted = |copy: &Candidate| now.duration_since(copy.taken_at) < MAY_BE_WANTED;
+    let is_way_further_back = |copy: &Candidate| is_way_back(copy) && is_older(copy) && may_be_wanted(copy);
+    let newest_worlds = newest(&has_worlds);
+    let of_older_than = |newer: Option<&Candidate>| {
+        let bound = newer.and_then(|newer| newer.data_version);
+        newest(&|copy: &Candidate| {
+            has_worlds(copy) && copy.data_version.is_some() && copy.data_version < bound && may_be_wanted(copy)
+        })
+    };
+    let of_older = of_older_than(newest_worlds);
     let last = [
-        newest(&has_worlds),
+        newest_worlds,
         newest(&has_server_files),
         way_back,
         newest(&is_way_further_back),
+        of_older,
+        of_older_than(of_older),
         newest(&is_from_before_damage),
     ];
     let is_last = |copy: &Candidate| last.iter().flatten().any(|last| last.id == copy.id);

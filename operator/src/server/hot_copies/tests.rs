@@ -3,6 +3,7 @@ use std::sync::Arc;
 use crds::paper_mc_server::PolicyKind;
 use jiff::SignedDuration;
 use scheduler::backup::Trigger;
+use scheduler::rollout::next_step;
 use scheduler::seen::{
     Act, AgentMemory, Announced, DataVersion, Door, Eviction, Facts, Node, Players, PodUid, Policy, Revision, Set,
     Settled, Verdict, World,
@@ -271,6 +272,52 @@ fn a_copy_is_taken_of_a_server_that_is_up_and_at_rest_and_the_rollout_goes_first
     assert!(!may_be_taken(&goal, &seen, None, shut, Step::Settled), "nobody can be asked");
     let absent = Report { server: Server::Absent, ..report.clone() };
     assert!(!may_be_taken(&goal, &seen, Some(&absent), shut, Step::Settled));
+}
+
+#[test]
+fn while_a_person_decides_about_the_way_back_copies_are_taken_and_whatever_stops_the_server_goes_first() {
+    let (settled, seen, report) = at_rest();
+    let (failed, newer) = (Revision(2), DataVersion(4671));
+    let set = Set { template: failed, current: failed, update: failed, door: Door::Open, ..seen.set.unwrap() };
+    let pod = scheduler::seen::Pod { revision: failed, world: newer, ..seen.pod.unwrap() };
+    let facts = Facts { failed: vec![failed], ..seen.facts.clone() };
+    let seen = Seen { set: Some(set), pod: Some(pod), world: World { floor: newer, ..seen.world }, facts, ..seen };
+    let goal = Goal { revision: failed, world: newer, ..settled };
+    let (shut, open) = (Gate::Shut { opens: None }, Gate::Open { opened_at: at(0), until: at(60) });
+    let answer = |goal: &Goal, seen: &Seen, gate: Gate| {
+        let step = next_step(goal, seen, gate, at(1));
+        (step, may_be_taken(goal, seen, Some(&report), gate, step))
+    };
+    assert_eq!(answer(&goal, &seen, shut), (Step::Wait(WaitingOn::NoBackup), true));
+    assert_eq!(answer(&goal, &seen, open), (Step::Wait(WaitingOn::NoBackup), true), "what failed is not tried again");
+    let built_on = Seen { world: World { backup: Some(DataVersion(4556)), ..seen.world }, ..seen.clone() };
+    assert_eq!(answer(&goal, &built_on, shut), (Step::Wait(WaitingOn::UndoWouldLose), true));
+    let mixed = Seen { world: World { whole: false, ..seen.world }, ..seen.clone() };
+    assert_eq!(answer(&goal, &mixed, shut), (Step::Wait(WaitingOn::NoBackup), false));
+    let down = Seen { pod: Some(scheduler::seen::Pod { life: Life::Down, ..pod }), ..seen.clone() };
+    assert_eq!(answer(&goal, &down, shut), (Step::Wait(WaitingOn::NoBackup), false));
+
+    // A corrected set comes forward: from its announcement on.
+    let corrected = Goal { revision: Revision(3), ..goal };
+    assert_eq!(answer(&corrected, &seen, shut), (Step::Wait(WaitingOn::NoBackup), true), "its window is shut");
+    let begins = answer(&corrected, &seen, open);
+    assert!(matches!(begins, (Step::Announce { act: Act::Update { .. }, .. }, false)), "{begins:?}");
+    let told = |act| {
+        let announced = Some(Announced { act, pod: pod.uid, ends: at(5) });
+        Seen { facts: Facts { announced, ..seen.facts.clone() }, ..seen.clone() }
+    };
+    let counting = (Step::Wait(WaitingOn::Countdown { ends: at(5) }), false);
+    let forward = told(Act::Update { goal: corrected.revision, window_opened_at: at(0) });
+    assert_eq!(answer(&corrected, &forward, open), counting);
+    let called_off = answer(&corrected, &forward, shut);
+    assert!(matches!(called_off, (Step::CallOff { .. }, false)), "{called_off:?}");
+
+    // A person names a copy: from the announcement of the way back on.
+    let asked = Seen { copy_asked: true, ..seen.clone() };
+    let begins = answer(&goal, &asked, shut);
+    assert!(matches!(begins, (Step::Announce { act: Act::RollBack { .. }, .. }, false)), "{begins:?}");
+    let back = Seen { copy_asked: true, ..told(Act::RollBack { failed }) };
+    assert_eq!(answer(&goal, &back, shut), counting);
 }
 
 #[test]

@@ -121,6 +121,20 @@ fn where_another_set_came_forward_the_copy_of_the_older_minecraft_stays_for_a_mo
     assert_eq!(to_remove(&copies, TWO, at(1 + 30 * 24)), ["oldest", "older", "newer"], "a month is over");
 }
 
+#[test]
+fn copies_of_what_failed_push_none_out_that_the_set_before_could_open_for_a_month_also_where_two_have_failed() {
+    let of = |id, hours, data_version| Candidate {
+        data_version: Some(data_version),
+        ..copy(id, hours, Contents::Everything, true)
+    };
+    let mut copies = vec![of("oldest", 0, 1), of("older", 1, 1)];
+    copies.extend([of("a", 2, 2), of("b", 3, 2), of("c", 4, 2)]);
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["oldest", "a"]);
+    copies.extend([of("x", 5, 3), of("y", 6, 3), of("z", 7, 3)]);
+    assert_eq!(to_remove(&copies, TWO, at(500)), ["oldest", "a", "b", "x"], "another set came forward, and failed too");
+    assert_eq!(to_remove(&copies, TWO, at(1 + 30 * 24)), ["oldest", "older", "a", "b", "x"], "a month is over");
+}
+
 fn shelf() -> impl Strategy<Value = Vec<Candidate>> {
     let contents = prop_oneof![
         Just(None),
