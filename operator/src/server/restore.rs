@@ -10,7 +10,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use scheduler::gate::Gate;
-use scheduler::protocol::restore::AskedRestore;
+use scheduler::protocol::restore::{AskedRestore, LATEST, NOBODY};
 use scheduler::seen::{Act, Restart};
 
 use super::check::CheckedServer;
@@ -42,6 +42,9 @@ pub(crate) struct Restores {
     /// It is due, and the order may go with the way back from what failed, or to a pod that cannot open the worlds. Not where nobody says
     /// whether it was obeyed already: then the way back looks at the worlds by itself, and a person's word does not take its place.
     pub(crate) goes_with_the_way_back: bool,
+    /// What stands until the order to put the copy in place is given, which may be after an update that goes first: the copy of that update does not
+    /// push this one out.
+    pub(crate) keeps: Option<AskedRestore>,
 }
 
 /// A restart, and the order that is given before it.
@@ -54,6 +57,18 @@ pub(crate) struct DueRestore {
 impl Restores {
     /// Of this server.
     pub(crate) fn of(
+        server: &PaperMCServer,
+        checked: &CheckedServer,
+        seen: &Observed,
+        before: &PaperMCServerStatus,
+        now: Timestamp,
+    ) -> Self {
+        let restores = Self::of_request(server, checked, seen, before, now);
+        let noted = restores.noted.as_ref().filter(|noted| noted.result.is_none() && checked.backup.is_some());
+        Self { keeps: noted.and_then(keeping), ..restores }
+    }
+
+    fn of_request(
         server: &PaperMCServer,
         checked: &CheckedServer,
         seen: &Observed,
@@ -117,7 +132,8 @@ impl Restores {
             },
         });
         let is_known = seen.report.is_some() || seen.world_refused().is_some();
-        Self { noted: Some(known.clone()), goes_with_the_way_back: due.is_some() && is_known, due }
+        let goes_with_the_way_back = due.is_some() && is_known;
+        Self { noted: Some(known.clone()), goes_with_the_way_back, due, keeps: None }
     }
 
     /// Settings, plugins and their data come with the worlds.
@@ -142,7 +158,7 @@ impl Restores {
                 .as_ref()
                 .is_some_and(|now| now.result.is_none() && (&now.asked, now.seen_at) == (&before.asked, before.seen_at))
         };
-        before.is_some_and(|before| before.result.is_none() && before.copy.is_some() && !goes_on(before))
+        before.is_some_and(|before| before.result.is_none() && copy_of(before).is_some() && !goes_on(before))
     }
 
     /// What stands in the condition: whether it is still to be done, one word, and the words. None: nothing is to be said.
@@ -186,6 +202,24 @@ fn request_of(known: &RestoreHandled) -> String {
     format!("asked-{}", known.seen_at.as_second())
 }
 
+/// The copy that is asked for, also where nobody could be asked yet whether it is there. None: which one is the newest nobody has said.
+fn copy_of(known: &RestoreHandled) -> Option<String> {
+    let written = || read(&known.asked).ok().map(|asked| asked.copy).filter(|copy| *copy != LATEST).map(str::to_owned);
+    known.copy.clone().or_else(written)
+}
+
+/// The order under which a copy stays and is put in place by nobody.
+fn keeping(known: &RestoreHandled) -> Option<AskedRestore> {
+    Some(AskedRestore {
+        request: request_of(known),
+        to: NOBODY.to_owned(),
+        copy: copy_of(known)?,
+        overwrite: false,
+        everything: false,
+        not_after: known.seen_at + ORDER_COUNTS,
+    })
+}
+
 /// What the agent says that came of it; also when it ran in a pod that the server was given since.
 fn outcome(seen: &Observed, known: &RestoreHandled) -> Option<Result<(), String>> {
     let request = request_of(known);
@@ -217,7 +251,8 @@ fn is_begun(seen: &Observed, known: &RestoreHandled) -> bool {
 /// The order stands, and what obeys it comes, or tries again by itself: the way back is written, or the pod is of what settled. One that
 /// runs already has not been stopped for it.
 fn is_left_to_init(seen: &Observed, known: &RestoreHandled) -> bool {
-    let stands = seen.orders.asked.as_ref().is_some_and(|order| order.request == request_of(known));
+    let stands = |order: &AskedRestore| order.request == request_of(known) && order.to != NOBODY;
+    let stands = seen.orders.asked.as_ref().is_some_and(stands);
     let settled = seen.facts.settled.map(|settled| settled.revision);
     let is_written = seen.shape.is_some_and(|set| Some(set.template) == settled);
     let of_settled = seen.runs_settled_files();

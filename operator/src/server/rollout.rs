@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
 use kube::ResourceExt;
 use kube::api::{Api, Patch};
-use scheduler::protocol::{FileSet, RestoreOrder, Save};
+use scheduler::protocol::{FileSet, RestoreOrder, Save, restore::AskedRestore};
 use scheduler::rollout::{DECISION_COUNTS, Occasion, Step};
 use scheduler::seen::{
     Act, Announced, DataVersion, Door, Draining, Facts, PodUid, Restarted, Revision, Saved, Settled,
@@ -25,7 +25,7 @@ use super::observe::Observed;
 use super::plan::Plan;
 use super::proof::Proof;
 use super::record::{self, SettledRecord, settled_map_name};
-use super::restore::{DueRestore, act::give_orders};
+use super::restore::{DueRestore, act::give_orders, act::keep_copy};
 use crate::chain::Chain;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
@@ -114,6 +114,8 @@ pub(crate) struct Hand<'a> {
     pub(crate) proof: &'a Proof,
     /// What a restart that is due is for, if a person asked for the worlds of a copy.
     pub(crate) restore: Option<&'a DueRestore>,
+    /// What keeps the copy that a person has named until then.
+    pub(crate) keeps: Option<&'a AskedRestore>,
     /// The update is for an empty server, and called off when somebody joins.
     pub(crate) only_empty: bool,
     /// Since the look that all of it is decided upon, or since the window opened before which that was.
@@ -139,6 +141,7 @@ impl<'a> Hand<'a> {
             goal: GoalParts { files: &plan.record.files, rendered: &plan.rendered },
             proof: &plan.proof,
             restore: plan.restores.due.as_ref(),
+            keeps: plan.restores.keeps.as_ref(),
             only_empty: plan.opportunistic.occasion == Some(Occasion::Empty),
             decided,
             ahead,
@@ -174,6 +177,8 @@ impl Hand<'_> {
                 Ok(Done::TemplateWritten)
             }
             Step::Commit { unasked, not_after } => {
+                self.fresh("commit", not_after)?;
+                keep_copy(self.ctx, self.server, self.keeps).await?;
                 self.fresh("commit", not_after)?;
                 self.write("open the door of", &self.seen.facts, vec![set_door(Door::Open)]).await?;
                 Ok(Done::Committed { unasked })

@@ -8,6 +8,7 @@ use super::kubectl::run;
 use super::manifests::{ALWAYS, BEFORE, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
 use super::node::kill_9;
 use super::server::Server;
+use super::update::updated;
 use super::wait::{A_START, AN_UPDATE, SOON, until};
 use super::witness::Witness;
 use super::world::in_a_world;
@@ -156,6 +157,37 @@ async fn where_going_back_would_lose_what_was_built_a_person_has_the_old_world_b
         for reason in ["RestoreFailed", "RequestRefused"] {
             assert_eq!(world.notes(LOBBY, reason).await, Vec::<String>::new(), "{reason}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_copy_that_a_person_names_is_not_pushed_out_by_that_of_an_update_which_goes_first() {
+    in_a_world("named-copy", OLDER_MINECRAFT, async |world| {
+        let mut object = server_with_copies(LOBBY);
+        object["spec"]["backup"]["retention"] = json!({"maxCount": 2});
+        world.apply(&[object, viabackwards()]).await;
+        let lobby = Server::new(world, LOBBY);
+        lobby.settled().await;
+        lobby.put_file(MARKER, b"then").await;
+        let copy = world.first_copy(LOBBY).await;
+        lobby.put_file(MARKER, b"now").await;
+        lobby.next_copy(&copy).await;
+
+        // With that of the update there are three, and the one that is named is the oldest.
+        world.upstream.set_now(NEWER_MINECRAFT).await;
+        lobby.planned(&["-> 1.21.11"]).await;
+        lobby.set_window(ALWAYS).await;
+        world.note(LOBBY, "PlayersWarned").await;
+        let asked = format!("{copy};overwrite");
+        world.annotate(LOBBY, &format!("nightshift.dev/restore-from={asked}")).await;
+        updated(world, &lobby).await;
+        let handled = over(&lobby, &asked).await;
+        assert_eq!(handled.result, Some(RestoreResult::Restored), "{handled:?}");
+        lobby.settled().await;
+        let set = lobby.set().await;
+        assert!(set.paper.starts_with("1.21.11-"), "the update went first: {set:?}");
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then");
     })
     .await;
 }

@@ -19,6 +19,9 @@ pub const NEW_VOLUME: &str = "new-volume";
 /// In the place of a copy's name: the newest one that holds worlds.
 pub const LATEST: &str = "latest";
 
+/// In the place of the set that obeys an [`AskedRestore`]: none does yet. Until then the copy only stays.
+pub const NOBODY: &str = "";
+
 /// How many copies are listed: as many as `spec.backup.retention` lets stay.
 pub const LISTED: usize = 100;
 
@@ -29,7 +32,7 @@ pub const LISTED: usize = 100;
 pub struct AskedRestore {
     /// Names the request. At most 64 bytes: `asked-1763782800`.
     pub request: String,
-    /// The digest of the lock that is to start: 64 hex digits.
+    /// The digest of the lock that is to start: 64 hex digits. Or [`NOBODY`].
     pub to: String,
     /// The copy's name.
     pub copy: String,

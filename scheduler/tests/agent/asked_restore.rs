@@ -7,7 +7,7 @@ use scheduler::agent::clock;
 use scheduler::backup::shelf::Shelf;
 use scheduler::backup::{Backup, Contents};
 use scheduler::protocol::last_words::WorldRefused;
-use scheduler::protocol::restore::{AskedRestore, RestoreRefused};
+use scheduler::protocol::restore::{AskedRestore, NOBODY, RestoreRefused};
 use scheduler::protocol::{FileSet, Restored};
 
 use crate::pod::Pod;
@@ -114,6 +114,18 @@ async fn the_worlds_of_the_copy_are_put_in_place_once_and_those_that_were_there_
     server.asks(&AskedRestore { request: "asked-2".into(), ..server.order() });
     server.starts();
     assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("chunks", 2), "another request is another one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_only_has_to_stay_is_not_put_in_place_and_is_when_it_is_ordered() {
+    let server = Server::new().await;
+    server.asks(&AskedRestore { to: NOBODY.into(), ..server.order() });
+    server.starts();
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("more chunks", 0));
+    assert!(!server.at(".nightshift/restore-refused.json").exists(), "nothing has come of it");
+    server.asks(&server.order());
+    server.starts();
+    assert_eq!((server.chunks().as_str(), server.set_aside().len()), ("chunks", 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,7 +40,8 @@ pub(crate) fn build_orders_map(server: &CheckedServer, orders: &Orders) -> Confi
     }
 }
 
-fn in_json(order: &impl Serialize) -> String {
+/// An order as it stands under its key.
+pub(crate) fn in_json(order: &impl Serialize) -> String {
     serde_json::to_string_pretty(order).expect("an order has string keys only")
 }
 

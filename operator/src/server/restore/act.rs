@@ -5,7 +5,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
-use scheduler::protocol::restore::ASKED_ORDER;
+use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore};
 use serde_json::json;
 
 use super::Restores;
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::k8s::events::Note;
 use crate::k8s::ssa::Writer;
 use crate::server::PassError;
-use crate::server::build::orders::{Orders, build_orders_map, orders_map_name};
+use crate::server::build::orders::{Orders, build_orders_map, in_json, orders_in, orders_map_name};
 use crate::server::check::CheckedServer;
 use crate::server::report;
 use crate::server::rollout::ActError;
@@ -35,6 +35,8 @@ pub(crate) async fn note(
         let failed = |source| PassError::Act { step: "endRestoreOrder", source };
         end_order(ctx, checked).await.map_err(failed)?;
     }
+    let failed = |source| PassError::Act { step: "keepCopy", source };
+    keep_copy(ctx, checked, restores.keeps.as_ref()).await.map_err(failed)?;
     let told = restores.noted.as_ref().and_then(|noted| Some((noted.result?, noted.message.clone()?)));
     if let Some((result, text)) = told {
         let reason = if result == RestoreResult::Refused { "RequestRefused" } else { "RestoreFailed" };
@@ -51,6 +53,29 @@ pub(crate) async fn give_orders(ctx: &Context, server: &CheckedServer, orders: &
     let map = build_orders_map(server, orders);
     ctx.metrics.api_writes.inc();
     Writer::SERVER_CHILDREN.apply(&maps(ctx, server), &map).await.map(drop).map_err(failed("write", server))
+}
+
+/// The copy that a person has named stays from now on, whatever is copied before it is put in place. Beside what else stands there, and not in the
+/// place of the order to put it in place.
+pub(crate) async fn keep_copy(
+    ctx: &Context,
+    server: &CheckedServer,
+    order: Option<&AskedRestore>,
+) -> Result<(), ActError> {
+    let Some(order) = order else { return Ok(()) };
+    let (api, name) = (maps(ctx, server), orders_map_name(&server.name));
+    let Some(there) = api.get_opt(&name).await.map_err(failed("read", server))? else {
+        return give_orders(ctx, server, &Orders { back: None, asked: Some(order.clone()) }).await;
+    };
+    if orders_in(&there).asked.is_some_and(|asked| asked.request == order.request) {
+        return Ok(());
+    }
+    // As it was read: another operator may have given the order meanwhile.
+    let version = there.metadata.resource_version;
+    let patch = json!({"metadata": {"resourceVersion": version}, "data": {ASKED_ORDER: in_json(order)}});
+    ctx.metrics.api_writes.inc();
+    let patched = api.patch(&name, &Writer::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await;
+    patched.map(drop).map_err(failed("write", server))
 }
 
 /// This order alone: that of a roll-back may stand beside it.

@@ -108,7 +108,7 @@ fn listed(report: &Report, everything: bool) -> Result<&[ListedCopy], String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked<'a> {
     /// A copy's name, or `latest`.
-    copy: &'a str,
+    pub(super) copy: &'a str,
     /// The explicit word.
     pub(super) overwrite: bool,
     /// Settings, plugins and their data too.

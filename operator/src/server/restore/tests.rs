@@ -300,6 +300,25 @@ fn a_request_that_is_over_counts_again_when_it_is_written_again_and_not_before()
 }
 
 #[test]
+fn the_copy_that_is_named_stays_from_when_its_request_is_first_seen_and_no_set_is_ordered_to_put_it_in_place_by_that() {
+    let by_name = format!("{GOOD};overwrite");
+    let nobody_answers = of(&asks(&by_name), &seen(&Value::Null), None, at(0)).keeps;
+    let order = nobody_answers.unwrap();
+    assert_eq!((order.copy.as_str(), order.to.as_str(), order.not_after), (GOOD, NOBODY, at(120)));
+    let latest = |noted| of(&asks("latest;overwrite"), &seen(&shelf()), noted, at(1));
+    assert_eq!(latest(None).keeps, None, "nobody has said which one it is");
+    let due = latest(Some(chosen("latest;overwrite")));
+    let (kept, order) = (due.keeps.unwrap(), due.due.unwrap().order);
+    assert_eq!((&kept.copy, &kept.request), (&order.copy, &order.request));
+    assert_ne!(kept.to, order.to);
+
+    let over = of(&asks(&by_name), &seen(&shelf()), Some(chosen(&by_name)), at(30));
+    assert_eq!((over.noted.unwrap().result, over.keeps), (Some(RestoreResult::Refused), None));
+    assert_eq!(of(&asks_of(&by_name, json!({})), &seen(&shelf()), None, at(0)).keeps, None, "it takes no copies");
+    assert_eq!(of(&asks("yes"), &seen(&shelf()), None, at(0)).keeps, None);
+}
+
+#[test]
 fn the_order_of_a_request_ends_with_it() {
     let served = chosen("latest;overwrite");
     let ends = |noted: Option<RestoreHandled>| Restores { noted, ..Restores::default() }.ends_order(Some(&served));
@@ -308,6 +327,8 @@ fn the_order_of_a_request_ends_with_it() {
     assert!(ends(Some(RestoreHandled { result: Some(RestoreResult::Failed), ..served.clone() })));
     assert!(ends(Some(RestoreHandled { seen_at: at(9), ..served.clone() })), "written again");
     assert!(ends(Some(RestoreHandled { asked: "x".into(), ..served.clone() })));
+    let by_name = RestoreHandled { asked: format!("{GOOD};overwrite"), copy: None, ..served.clone() };
+    assert!(Restores::default().ends_order(Some(&by_name)), "the copy was kept for it");
     let never_given = RestoreHandled { copy: None, ..served };
     assert!(!Restores::default().ends_order(Some(&never_given)));
     assert!(!Restores::default().ends_order(None));

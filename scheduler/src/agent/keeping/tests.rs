@@ -8,7 +8,7 @@ use super::*;
 use crate::backup::take::{Order, take};
 use crate::backup::{Contents, Reading, Trigger};
 use crate::protocol::Restored;
-use crate::protocol::restore::{ASKED_ORDER, AskedRestore, RestoreRefused};
+use crate::protocol::restore::{ASKED_ORDER, AskedRestore, NOBODY, RestoreRefused};
 use crate::staging::disk::Unhindered;
 use crate::world::Worlds;
 
@@ -52,9 +52,13 @@ impl Server {
     }
 
     fn orders_the_oldest(&self, not_after: Timestamp) {
+        self.orders_the_oldest_to(&"a".repeat(64), not_after);
+    }
+
+    fn orders_the_oldest_to(&self, to: &str, not_after: Timestamp) {
         let order = AskedRestore {
             request: "asked-1".to_owned(),
-            to: "a".repeat(64),
+            to: to.to_owned(),
             copy: self.copies[0].clone(),
             overwrite: true,
             everything: false,
@@ -112,6 +116,14 @@ fn a_copy_that_an_order_waits_for_stays_until_something_has_come_of_it() {
         comes(&server);
         assert_eq!(server.left(), std::slice::from_ref(newest));
     }
+}
+
+#[test]
+fn a_copy_stays_too_for_which_no_set_is_ordered_to_put_it_in_place_yet() {
+    let server = Server::new();
+    server.orders_the_oldest_to(NOBODY, clock::now() + SignedDuration::from_hours(1));
+    let [oldest, _, newest] = &server.copies;
+    assert_eq!(server.left(), [oldest.clone(), newest.clone()]);
 }
 
 #[test]

@@ -175,6 +175,11 @@ fn an_order_that_stands_is_left_to_the_init_container_and_its_last_words_end_the
         let waits = later(&seen, minutes);
         assert_eq!((waits.noted.unwrap().result, waits.due), (None, None), "{minutes}");
     }
+    // What stands only keeps the copy.
+    let asked = seen.orders.asked.clone();
+    seen.orders.asked = later(&seen, 1).keeps;
+    assert!(seen.orders.asked.is_some() && later(&seen, 1).goes_with_the_way_back);
+    seen.orders.asked = asked;
     // What stands is for another request.
     let asked = seen.orders.asked.as_ref().map(|order| AskedRestore { request: "asked-1".to_owned(), ..order.clone() });
     seen.orders.asked = asked;
