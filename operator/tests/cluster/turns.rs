@@ -14,54 +14,78 @@ use super::world::{World, in_a_world_with};
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_bound_of_one_servers_are_updated_one_after_the_other_and_the_others_say_whose_turn_it_is() {
     in_a_world_with("turns", BEFORE, &["maxConcurrentUpdates=1"], async |world| {
-        let servers = ["a", "b", "c"].map(|name| Server::new(world, name));
-        world.apply(&[viabackwards()]).await;
-        world.apply(&servers.iter().map(|it| server(&it.name, FAR)).collect::<Vec<_>>()).await;
-        for server in &servers {
-            server.settled().await;
-        }
-        world.upstream.set_now(AFTER).await;
-        for server in &servers {
-            server.planned(&TO_AFTER).await;
-        }
-        for server in &servers {
-            server.set_window(ALWAYS).await;
-        }
-
-        let (mut waited, mut order) = (BTreeSet::new(), Vec::new());
-        until("all three are updated", AN_UPDATE + AN_UPDATE, async || {
-            let away = away(world).await;
-            assert!(away.len() <= 1, "{away:?} are stopped at the same time");
-            for server in &servers {
-                if let Some(found) = server.condition("Updating").await.filter(|it| it.reason == "WaitingForTurn") {
-                    assert!(found.message.contains("`maxConcurrentUpdates`"), "{}", found.message);
-                    waited.insert(server.name.clone());
-                }
-                if !order.contains(&server.name) && !world.notes(&server.name, "UpdateApplied").await.is_empty() {
-                    order.push(server.name.clone());
-                }
-            }
-            if order.len() == servers.len() { Ok(()) } else { Err(format!("{order:?}; {waited:?} waited")) }
-        })
-        .await;
-        // Whose turn is first is a matter of who is looked at first; from then on there is a queue.
-        let behind = &order[1..];
-        assert!(behind.is_sorted(), "{order:?}: windows that open together go by name");
-        assert!(behind.iter().all(|it| waited.contains(it)), "{order:?}, and only {waited:?} said that they wait");
+        update_in_turn(world, &["a", "b", "c"], "`maxConcurrentUpdates`").await;
     })
     .await;
 }
 
-/// The servers whose pod is not there, or on its way out, or whose process does not run. Not "not ready": the kubelet says that a server is
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_each_node_has_a_bound_the_second_server_of_a_node_waits_for_the_first_one() {
+    in_a_world_with("turns-of-a-node", BEFORE, &["maxConcurrentUpdatesPerNode=1"], async |world| {
+        update_in_turn(world, &["a", "b"], "on its node (`maxConcurrentUpdatesPerNode`)").await;
+    })
+    .await;
+}
+
+/// Windows of these servers open together. One after the other is told and updated, and those behind say meanwhile which bound it is.
+async fn update_in_turn(world: &World, names: &[&str], bound: &str) {
+    let servers: Vec<_> = names.iter().map(|name| Server::new(world, name)).collect();
+    world.apply(&[viabackwards()]).await;
+    world.apply(&servers.iter().map(|it| server(&it.name, FAR)).collect::<Vec<_>>()).await;
+    for server in &servers {
+        server.settled().await;
+    }
+    world.upstream.set_now(AFTER).await;
+    for server in &servers {
+        server.planned(&TO_AFTER).await;
+    }
+    for server in &servers {
+        server.set_window(ALWAYS).await;
+    }
+
+    let (mut waited, mut order) = (BTreeSet::new(), Vec::new());
+    until("all of them are updated", AN_UPDATE + AN_UPDATE, async || {
+        let away = away(world, names).await;
+        assert!(away.len() <= 1, "{away:?} are stopped at the same time");
+        let mut at_it = Vec::new();
+        for server in &servers {
+            if !world.notes(&server.name, "PlayersWarned").await.is_empty() {
+                at_it.push(server.name.clone());
+            }
+        }
+        // Who is not proven now was at it when the last of them was looked at.
+        for server in &servers {
+            if !world.notes(&server.name, "UpdateApplied").await.is_empty() {
+                at_it.retain(|name| *name != server.name);
+                if !order.contains(&server.name) {
+                    order.push(server.name.clone());
+                }
+            }
+            if let Some(found) = server.condition("Updating").await.filter(|it| it.reason == "WaitingForTurn") {
+                assert!(found.message.contains(bound), "{}", found.message);
+                waited.insert(server.name.clone());
+            }
+        }
+        assert!(at_it.len() <= 1, "{at_it:?} are told before the one before is proven");
+        if order.len() == servers.len() { Ok(()) } else { Err(format!("{order:?}; {waited:?} waited")) }
+    })
+    .await;
+    // Whose turn is first is a matter of who is looked at first; from then on there is a queue.
+    let behind = &order[1..];
+    assert!(behind.is_sorted(), "{order:?}: windows that open together go by name");
+    assert!(behind.iter().all(|it| waited.contains(it)), "{order:?}, and only {waited:?} said that they wait");
+}
+
+/// Those of these servers whose pod is not there, or on its way out, or whose process does not run. Not "not ready": the kubelet says that a server is
 /// ready some seconds after its agent has proven it.
-async fn away(world: &World) -> Vec<String> {
+async fn away(world: &World, names: &[&str]) -> Vec<String> {
     let of_servers = ListParams::default().labels("app.kubernetes.io/name=papermc,nightshift.dev/server");
     let pods = world.api::<Pod>().list(&of_servers).await.unwrap().items;
     let here = |name: &&str| {
         let name = format!("{name}-0");
         pods.iter().any(|pod| pod.name_any() == name && pod.metadata.deletion_timestamp.is_none() && runs(pod))
     };
-    ["a", "b", "c"].iter().filter(|name| !here(name)).map(|name| (*name).to_owned()).collect()
+    names.iter().filter(|name| !here(name)).map(|name| (*name).to_owned()).collect()
 }
 
 fn runs(pod: &Pod) -> bool {
