@@ -32,7 +32,7 @@ async fn told_what_comes(server: &Server<'_>, because: &str) {
     .await;
 }
 
-/// The Minecraft of [`NEWER_MINECRAFT`] and its data version, as minecraft.wiki/w/Data_version has it.
+/// The Minecraft of [`NEWER_MINECRAFT`] and its data version, as `minecraft.wiki/w/Data_version` has it.
 const NEWER: (&str, i32) = ("1.21.11", 4671);
 
 /// As if that Minecraft had opened the world in this folder; all else in its `level.dat` stays.
