@@ -8,13 +8,13 @@ use resolver::explain::human;
 use scheduler::gate::Gate;
 use scheduler::protocol::last_words::WorldRefused;
 use scheduler::rollout::{Occasion, Step, WaitingOn};
-use scheduler::seen::{Door, Life, Players, Verdict};
+use scheduler::seen::{Life, Players, Verdict};
 
 use super::backup::BACKUP_READY;
 use super::new_volume::RESTORED_FROM;
 use super::notes::{approval_needed, waits_in_words};
 use super::stuck::{no_backup, past_refusal, undo_would_lose};
-use super::waiting::{players_in_words, turn_in_words};
+use super::waiting::{asleep_in_words, players_in_words, turn_in_words};
 use super::{
     LONGEST_MESSAGE, Report, backup, blocked, condition, crashes, damage, drain, drift, images, in_words, is_open,
     new_volume, replaced,
@@ -309,12 +309,7 @@ fn waiting_in_words(
         WaitingOn::Asleep if report.plan.is_stopped() => {
             (false, STOPPED_BY_CRASHES, format!("nothing begins while the server is stopped; see {CRASH_LOOP}"))
         }
-        WaitingOn::Asleep if report.plan.seen.set.is_some_and(|set| set.door == Door::Open) => {
-            (false, "Asleep", "scaled to 0; it wakes with the update".to_owned())
-        }
-        WaitingOn::Asleep => {
-            (false, "Asleep", "scaled to 0; the update is applied when it wakes in a window".to_owned())
-        }
+        WaitingOn::Asleep => (false, "Asleep", asleep_in_words(report).to_owned()),
         WaitingOn::NodeLost => (false, "NodeLost", node_lost(report)),
         WaitingOn::SaveRefused { again } => (
             false,

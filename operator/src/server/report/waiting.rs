@@ -1,8 +1,9 @@
-//! Pure. What an update waits for that may not begin yet: its turn, or players.
+//! Pure. What an update waits for that may not begin yet: its turn, or players; and what becomes of one while the server sleeps.
 
 use jiff::Timestamp;
 use scheduler::gate::Gate;
 use scheduler::rollout::LATEST_START;
+use scheduler::seen::Door;
 
 use super::Report;
 use crate::server::check::CheckedServer;
@@ -29,6 +30,17 @@ pub(super) fn players_in_words(until: Timestamp, report: &Report<'_>) -> String 
     }
 }
 
+/// A window needs nobody to be awake: what it has brought in is what the server wakes with, however long after that.
+pub(super) fn asleep_in_words(report: &Report<'_>) -> &'static str {
+    let is_open = report.plan.seen.set.is_some_and(|set| set.door == Door::Open);
+    if is_open {
+        "scaled to 0; what has begun comes when the server wakes, whenever that is"
+    } else {
+        "scaled to 0; what is due comes in a window (or by `updateSchedule.opportunistic`), also while the server sleeps, \
+         and it wakes with that"
+    }
+}
+
 /// Who is at it, and who comes before. Of other namespaces only how many do: who runs what there is nobody's business here.
 pub(super) fn turn_in_words(NotYet { at_it, on_its_node, before }: &NotYet, checked: &CheckedServer) -> String {
     let servers = |count: usize| if count == 1 { "1 server is".to_owned() } else { format!("{count} servers are") };
@@ -52,6 +64,7 @@ mod tests {
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
+    use crate::server::report::tests::Pass;
 
     #[test]
     fn who_waits_for_a_turn_reads_which_bound_it_is_and_who_comes_before_of_its_own_namespace() {
@@ -70,5 +83,17 @@ mod tests {
             of(5, Some(1), &[("others", "secret")]),
             "1 server is being updated on its node (`maxConcurrentUpdatesPerNode`); before this one come 1 of other namespaces"
         );
+    }
+
+    #[test]
+    fn who_sleeps_reads_that_a_window_needs_nobody_awake_and_then_that_what_it_brought_comes_with_the_waking() {
+        let mut pass = Pass::new();
+        let mut sleeps = |door| {
+            pass.plan.seen.set = pass.plan.seen.set.map(|set| scheduler::seen::Set { door, asleep: true, ..set });
+            asleep_in_words(&pass.report())
+        };
+        let waits = sleeps(Door::Closed);
+        assert!(waits.contains("in a window") && waits.contains("also while the server sleeps"), "{waits}");
+        assert!(sleeps(Door::Open).ends_with("comes when the server wakes, whenever that is"));
     }
 }
