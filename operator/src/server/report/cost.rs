@@ -52,14 +52,16 @@ impl Cost {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = report.plan.changes.iter().any(|change| change.one_way);
         let when = server.backup.as_ref().map(|backup| backup.before_update);
-        let contents = contents(when, one_way);
+        let goal = &report.plan.record.files.lock;
+        let is_same_set = report.seen.settled_lock.as_ref().is_some_and(|settled| settled.files.lock == *goal);
+        let contents = contents(when, one_way, is_same_set);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
             copy: contents.map(|contents| CopyBefore {
                 contents,
                 size: copies(report.seen).and_then(|seen| size(seen, contents)),
             }),
-            is_leap: is_leap(when, one_way),
+            is_leap: is_leap(when, one_way, is_same_set),
         }
     }
 
@@ -95,8 +97,12 @@ pub(super) fn behind(cost: Option<&str>) -> String {
     cost.map(|cost| format!("; down for {cost}")).unwrap_or_default()
 }
 
-/// What is copied before: the rules of the agent, `scheduler::backup::due`.
-fn contents(before: Option<BeforeUpdate>, one_way: bool) -> Option<Contents> {
+/// What is copied before: the rules of the agent, `scheduler::backup::due`. For the set that runs, with other settings of its pod, nothing is. Nor is
+/// it before a step back, but only the volume remembers which set was there before: a copy is told of then that is not taken.
+fn contents(before: Option<BeforeUpdate>, one_way: bool, is_same_set: bool) -> Option<Contents> {
+    if is_same_set {
+        return None;
+    }
     match (before?, one_way) {
         (BeforeUpdate::OneWay, true) => Some(Contents::Worlds),
         (BeforeUpdate::Always, _) => Some(Contents::Everything),
@@ -105,8 +111,8 @@ fn contents(before: Option<BeforeUpdate>, one_way: bool) -> Option<Contents> {
 }
 
 /// The worlds cannot go back, and are not copied.
-fn is_leap(before: Option<BeforeUpdate>, one_way: bool) -> bool {
-    one_way && !contents(before, one_way).is_some_and(Contents::has_worlds)
+fn is_leap(before: Option<BeforeUpdate>, one_way: bool, is_same_set: bool) -> bool {
+    one_way && !contents(before, one_way, is_same_set).is_some_and(Contents::has_worlds)
 }
 
 /// How much that is, and how long it takes. None: nobody has measured it, and it was never copied.
@@ -157,6 +163,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::server::check::check;
+    use crate::server::check::tests::server;
+    use crate::server::report::tests::{Pass, record};
 
     fn seen(more: &Value) -> BackupsSeen {
         serde_json::from_value(more.clone()).unwrap()
@@ -191,6 +200,7 @@ mod tests {
 
     #[test]
     fn a_step_without_a_way_back_and_without_a_copy_says_both() {
+        let is_leap = |before, one_way| is_leap(before, one_way, false);
         let without = [None, Some(BeforeUpdate::Never)];
         assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
         assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_leap(Some(before), true)));
@@ -198,6 +208,19 @@ mod tests {
         let said = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
         assert_eq!(leap(Some(25)).in_words().unwrap(), format!("about 25 s; {said}"));
         assert_eq!(behind(leap(None).in_words().as_deref()), format!("; down for the restart; {said}"));
+    }
+
+    #[test]
+    fn other_settings_of_the_pod_are_not_copied_before_and_another_set_is_also_one_with_another_image_alone() {
+        let always = |is_same_set| contents(Some(BeforeUpdate::Always), false, is_same_set);
+        assert_eq!((always(true), always(false)), (None, Some(Contents::Everything)));
+        let mut pass = Pass::new();
+        pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
+        let copied = |pass: &Pass| Cost::of(&pass.checked, &pass.report(), &pass.before).copy.map(|copy| copy.contents);
+        assert_eq!(copied(&pass), None, "the set that runs");
+        pass.plan.record = record(131);
+        assert!(pass.plan.changes.is_empty());
+        assert_eq!(copied(&pass), Some(Contents::Everything), "another digest of the same files");
     }
 
     #[test]
