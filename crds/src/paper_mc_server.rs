@@ -119,7 +119,8 @@ pub struct PaperMCServerSpec {
     /// The least stable Paper build that may be used.
     #[serde(default)]
     pub channel: PaperChannel,
-    /// Zone of every schedule here, and `TZ` of the server.
+    /// Zone of every schedule here, and `TZ` of the server: a change counts for schedules at once, and for the server with a restart in the next
+    /// window.
     #[serde(default = "utc")]
     #[schemars(schema_with = "schema::zone")]
     pub time_zone: String,

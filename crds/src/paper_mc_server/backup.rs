@@ -38,7 +38,8 @@ pub enum BeforeUpdate {
     /// Of the worlds, before a newer Minecraft opens them: they cannot go back afterwards.
     #[default]
     OneWay,
-    /// Of worlds, settings, plugins and their data, before every change of Paper or plugins.
+    /// Of worlds, settings, plugins and their data, before every change of Paper or plugins, also before another image. Not before other settings
+    /// of the pod, nor before a step back to the set before.
     Always,
     /// Before none.
     Never,
@@ -134,7 +135,9 @@ impl Default for BackupStorage {
     }
 }
 
-/// How many copies stay, looked at when one has been taken. The last good one of the worlds stays in any case.
+/// How many copies stay, looked at before one asks for its room, and again when it has been read back. In any case these stay: the newest good
+/// one of the worlds and that of the rest; that of the worlds from before an update, and for 30 days the newest such of an older Minecraft; of a
+/// damaged world the newest good one from before; and the one that `nightshift.dev/restore-from` names, until something has come of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupRetention {

@@ -69,7 +69,7 @@ pub enum Occasion {
     Failed,
     /// Nothing newer has been possible for 14 days.
     Blocked,
-    /// A copy should have been taken, and was not.
+    /// A copy should have been taken, and was not; or the copies cannot be read.
     BackupFailed,
     /// The server's process ends with an error again and again, without an update.
     CrashLoop,

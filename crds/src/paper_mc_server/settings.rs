@@ -56,12 +56,12 @@ pub struct MaintenanceWindow {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(schema_with = "schema::cron")]
     pub cron: String,
-    /// How long it stays open.
+    /// How long it stays open: `15m` to `168h`.
     #[serde(default = "one_hour")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: String,
-    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. Without it an update begins as
-    /// long as its countdown can end a minute before the window does.
+    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. It leaves a minute of `duration` at least. Without
+    /// it an update begins as long as its countdown can end a minute before the window does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub latest_start: Option<String>,
@@ -81,12 +81,12 @@ pub struct NamedWindow {
     /// When it opens.
     #[schemars(schema_with = "schema::cron")]
     pub cron: String,
-    /// How long it stays open.
+    /// How long it stays open: `15m` to `168h`.
     #[serde(default = "one_hour")]
     #[schemars(schema_with = "schema::duration")]
     pub duration: String,
-    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. Without it an update begins as
-    /// long as its countdown can end a minute before the window does.
+    /// Nothing begins in this last part of it, such as `30m`; what has begun by then may end. It leaves a minute of `duration` at least. Without
+    /// it an update begins as long as its countdown can end a minute before the window does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pub latest_start: Option<String>,
@@ -128,17 +128,17 @@ pub struct PlayersPolicy {
     #[serde(default = "chat")]
     #[schemars(length(min = 1, max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub show: Vec<Place>,
-    /// What they read when they are disconnected for a stop.
+    /// What they read when they are disconnected for a stop. It is a setting of the pod: a change comes with a restart in the next window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub kick_text: Option<String>,
     /// What they read before a stop that nobody announced, or that comes before its time: `kubectl delete pod`, an eviction with
-    /// `spec.eviction: Always`, a scale to zero.
+    /// `spec.eviction: Always`, a scale to zero. A change comes as one of `kickText` does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub stop_text: Option<String>,
     /// What they read when what they were told of does not come: somebody has joined an empty server, a blackout begins, the server is suspended,
-    /// the goal is another one, the node stays.
+    /// the goal is another one, the node stays. A change comes as one of `kickText` does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub called_off_text: Option<String>,
@@ -180,7 +180,7 @@ pub enum PolicyKind {
     Announce,
     /// Wait until nobody is on, up to the deadline.
     WaitForEmpty,
-    /// Nobody is told.
+    /// No countdown and no save before the stop. The stop itself warns for seconds and saves, unless RCON is off.
     Ignore,
 }
 
@@ -193,7 +193,8 @@ pub enum PolicyKind {
         .message("shorter than 60s a server would be killed while it still writes the world: one tick of a busy server may take a minute; the default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
 )]
 pub struct GracefulShutdown {
-    /// How long the server may take to save and stop before it is killed; at least `60s`.
+    /// How long the server may take to save and stop before it is killed; at least `60s`. It is a setting of the pod: a change comes with a
+    /// restart in the next window.
     #[serde(default = "five_minutes")]
     #[schemars(schema_with = "schema::duration")]
     pub timeout: String,

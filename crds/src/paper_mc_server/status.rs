@@ -122,7 +122,7 @@ pub struct PaperMCServerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
-    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `Drifted`, `CrashLoop`, `WorldDamaged`, `NamesShared`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked`, `Updating`; and, when there is something to say, `BackupReady`, `FilesBrought`, `ImagesPulled`, `HeldAtSet`, `Scoped`, `ApprovalNeeded`, `WaitsForFollowed`, `Draining`, `Suspended`, `WindowsSpoilt`, `RestoreAsked`, `RestoredFrom`, `Drifted`, `CrashLoop`, `WorldDamaged`, `NamesShared`, `JarsSetAside`, `AgentRefuses`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -261,7 +261,7 @@ pub struct StopSeen {
     /// When its process was gone.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
-    /// Whether it had confirmed before that everything is saved. False: nobody knows.
+    /// Whether it had confirmed before that everything is saved, or its log says so of the stop. False: nobody knows.
     pub saved: bool,
     /// What asked for the stop, and what went wrong if anything did.
     #[schemars(schema_with = "schema::text1024")]

@@ -151,7 +151,7 @@ impl Default for Metrics {
         );
         registry.register(
             "update_down_seconds",
-            "How long servers were down for updates that were proven",
+            "How long servers were down for updates that were kept",
             metrics.update_down_seconds.clone(),
         );
         registry.register(
