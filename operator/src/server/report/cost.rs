@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn what_is_copied_before_is_what_the_agent_copies() {
-        let of = |before| [true, false].map(|one_way| contents(before, one_way));
+        let of = |before| [true, false].map(|one_way| contents(before, one_way, false));
         assert_eq!(of(Some(BeforeUpdate::OneWay)), [Some(Contents::Worlds), None]);
         assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything); 2]);
         assert_eq!([of(Some(BeforeUpdate::Never)), of(None)], [[None; 2]; 2]);
