@@ -12,6 +12,7 @@ mod controller;
 mod copies;
 mod faults;
 mod game;
+mod layout;
 mod node;
 mod objects;
 mod operator;
@@ -33,8 +34,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use walk::{
-    Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_hanging_agent, walk_on_replaced,
-    walk_suspended_in_a_countdown,
+    Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_hanging_agent, walk_on_a_move_that_breaks_off,
+    walk_on_replaced, walk_suspended_in_a_countdown,
 };
 
 /// All walks together.
@@ -45,6 +46,8 @@ struct Found {
     judged: u32,
     restored: u32,
     forward: u32,
+    /// Moves of worlds that ended, and that did not.
+    moves: (u32, u32),
     ends: BTreeMap<String, u32>,
     /// What broke, with the first walk that shows it.
     broken: BTreeMap<String, (u64, Vec<String>)>,
@@ -52,13 +55,14 @@ struct Found {
 
 impl Found {
     fn add(&mut self, number: u64, walked: Walked) {
-        let Walked { story, broken, passes, faults, is_judged, is_restored, is_forward, end } = walked;
+        let Walked { story, broken, passes, faults, is_judged, is_restored, is_forward, moves, end } = walked;
         println!("{number}: {passes} passes, {faults} faults, {end}");
         self.passes += passes;
         self.faults += faults;
         self.judged += u32::from(is_judged);
         self.restored += u32::from(is_restored);
         self.forward += u32::from(is_forward);
+        self.moves = (self.moves.0 + moves.0, self.moves.1 + moves.1);
         *self.ends.entry(end).or_default() += 1;
         for what in broken {
             let first = self.broken.entry(what).or_insert_with(|| (number, story.clone()));
@@ -104,9 +108,10 @@ fn walk_all(numbers: Range<u64>) -> Found {
         }
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let Found { passes, faults, judged, restored, forward, ends, broken: _ } = &found;
+    let Found { passes, faults, judged, restored, forward, moves: (moved, broken_off), ends, broken: _ } = &found;
     println!(
-        "{passes} passes, {faults} faults, {judged} judged, {restored} restored, {forward} gone forward; {ends:?}"
+        "{passes} passes, {faults} faults, {judged} judged, {restored} restored, {forward} gone forward, {moved} moves of worlds and \
+         {broken_off} broken off; {ends:?}"
     );
     for (what, (number, story)) in &found.broken {
         println!("BROKEN in walk {number}: {what}\n    {}", story.join("\n    "));
@@ -129,10 +134,10 @@ fn nothing_breaks_in_walks_of_real_passes_on_real_volumes_and_each_ends() {
     let found = walk_all(0..60);
     // Walks in which nothing happens prove nothing.
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
-    let Found { faults, judged, restored, forward, .. } = found;
+    let Found { faults, judged, restored, forward, moves: (moved, _), .. } = found;
     assert!(
-        !is_all || (faults > 200 && judged > 20 && restored > 5 && forward > 0),
-        "{faults} faults, {judged} judged, {restored} restored, {forward} gone forward"
+        !is_all || (faults > 200 && judged > 20 && restored > 5 && forward > 0 && moved > 3),
+        "{faults} faults, {judged} judged, {restored} restored, {forward} gone forward, {moved} moves of worlds"
     );
 }
 
@@ -174,6 +179,20 @@ fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_upd
         let is_told = story.iter().any(|line| line.contains(r#""HeldAtSet" "Held""#));
         assert_eq!(is_told, !is_let_go, "{}", story.join("\n"));
     }
+}
+
+#[test]
+fn worlds_whose_move_did_not_end_are_those_of_the_copy_from_before_it_when_what_ran_comes_back() {
+    let mut broken_off = 0;
+    for number in 0..8 {
+        let walked = on_this_thread(walk_on_a_move_that_breaks_off(number, address()));
+        let Some(Walked { broken, story, end, .. }) = walked else { continue };
+        broken_off += 1;
+        assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
+        let is_restored = story.iter().any(|line| line.contains("the worlds are those of a copy"));
+        assert!(is_restored, "{}", story.join("\n"));
+    }
+    assert!(broken_off > 0);
 }
 
 #[test]

@@ -15,13 +15,14 @@ use scheduler::world::Worlds;
 use serde_json::Value;
 use walkdir::WalkDir;
 
+use super::layout::FOLDERS;
 use super::person::ASKED_FOR;
 use super::pod::Phase;
 use super::rules::NOTICE;
 use super::world::World;
 use crate::clock::now;
 
-/// All files of the worlds, by their paths below the server's directory.
+/// All files of all worlds, of both layouts, by their paths below the server's directory.
 type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
 /// What the walk knows of worlds and copies.
@@ -176,7 +177,7 @@ fn backups_of(pod: &Value) -> Option<String> {
 }
 
 fn tree(data: &Path) -> Tree {
-    let files = WalkDir::new(data.join("world")).into_iter().filter_map(Result::ok);
+    let files = FOLDERS.iter().flat_map(|folder| WalkDir::new(data.join(folder))).filter_map(Result::ok);
     let files = files.filter(|entry| entry.file_type().is_file() && entry.file_name() != "session.lock");
     let read = |path: &Path| std::fs::read(path).expect("a file of the world");
     files.map(|entry| (entry.path().strip_prefix(data).expect("it is below").to_owned(), read(entry.path()))).collect()

@@ -1,9 +1,7 @@
 //! Edge (writes). The Minecraft server: it loads what lies in its directory, opens the world, keeps what players build, and brings it to the
 //! disk when it saves.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,12 +11,11 @@ use scheduler::protocol::{File, FileSet};
 use scheduler::staging::Volume;
 use scheduler::world::Worlds;
 
+use super::layout::{Layout, end_move, is_half_moved, is_moved, move_some, moves, read_marks, write_worlds};
 use super::pod::Phase;
+use super::scenario::Fate;
 use super::world::World;
 use crate::clock::now;
-
-/// Where the blocks of the players lie.
-const REGION: &str = "world/region/r.0.0.mca";
 
 /// What players have built: each of it is a number.
 #[derive(Debug, Default)]
@@ -30,6 +27,11 @@ pub(super) struct Marks {
     saved: Vec<u64>,
     /// A process writes to the worlds.
     is_open: bool,
+    /// It has not moved all of them yet.
+    pub(super) is_moving: bool,
+    /// Moves of worlds to the layout of 26.1 that have ended, and those that have begun and did not.
+    pub(super) moves: u32,
+    pub(super) moves_broken_off: u32,
 }
 
 impl World {
@@ -44,7 +46,10 @@ impl World {
         let floor = Worlds::read(&data).expect("the worlds are readable").floor();
         let is_older = floor.is_some_and(|floor| Some(floor.data_version) > files.data_version);
         self.must(!is_older, "a world is opened by an older Minecraft");
-        let on_disk = read_marks(&data);
+        let layout = Layout::of(&files.minecraft);
+        let is_elsewhere = layout == Layout::Beside && is_moved(&data);
+        self.must(!is_elsewhere, "worlds that a newer Minecraft has begun to move are opened by an older one");
+        let on_disk = read_marks(&data, layout);
         if self.check_found() {
             // What was built since that copy is what they gave away for it.
             self.marks.saved.clone_from(&on_disk);
@@ -54,8 +59,44 @@ impl World {
         if let Some(lost) = lost {
             self.must(false, &lost);
         }
+        self.take_worlds(&files, on_disk);
+    }
+
+    /// The process has looked at the worlds, and opens them. One of 26.1 moves those of before, at once or for as long as its start takes.
+    fn take_worlds(&mut self, files: &FileSet, on_disk: Vec<u64>) {
+        let data = self.disks.data();
+        let to_move = match Layout::of(&files.minecraft) {
+            Layout::Beside => 0,
+            Layout::Below => moves(&data).len(),
+        };
+        if to_move > 0 && is_half_moved(&data) {
+            self.tell("the server refuses worlds of both layouts: a move did not end");
+            // So does each start after it.
+            self.pod.as_mut().expect("a pod that starts its server").fate = Fate::Crashes;
+            return;
+        }
         (self.marks.in_memory, self.marks.is_open) = (on_disk, true);
-        write_world(&data, &files, &self.marks.in_memory);
+        if to_move == 0 {
+            return write_worlds(&data, files, &self.marks.in_memory);
+        }
+        self.marks.is_moving = true;
+        if self.dice.once_in(2) {
+            return self.end_move();
+        }
+        let moved = 1 + self.dice.below(to_move - 1);
+        move_some(&data, moved);
+        self.tell(format!("{moved} of {to_move} files of the worlds are moved"));
+    }
+
+    /// All that the start of this process has to move is moved, and only then it writes what it has opened.
+    pub(super) fn end_move(&mut self) {
+        if std::mem::take(&mut self.marks.is_moving) {
+            let files = self.pod.as_ref().expect("its process moves them").files.clone();
+            end_move(&self.disks.data());
+            write_worlds(&self.disks.data(), &files, &self.marks.in_memory);
+            self.marks.moves += 1;
+            self.tell("all worlds are moved");
+        }
     }
 
     /// Players come, build and go.
@@ -105,7 +146,7 @@ impl World {
     /// All that is in memory goes to the disk.
     pub(super) fn save_world(&mut self) {
         let Some(pod) = &self.pod else { return };
-        write_world(&self.disks.data(), &pod.files, &self.marks.in_memory);
+        write_worlds(&self.disks.data(), &pod.files, &self.marks.in_memory);
         self.marks.saved = self.marks.in_memory.clone();
     }
 
@@ -113,6 +154,7 @@ impl World {
     pub(super) fn lose_unsaved(&mut self) {
         self.nobody_is_on();
         self.marks.in_memory.clear();
+        self.marks.moves_broken_off += u32::from(std::mem::take(&mut self.marks.is_moving));
         if std::mem::take(&mut self.marks.is_open) {
             self.note_left();
         }
@@ -148,42 +190,4 @@ fn mixture(data: &Path, files: &FileSet) -> Option<String> {
     let mut names = jars.filter_map(|path| Some(format!("plugins/{}", path.file_name()?.display())));
     let is_ours = |name: &String| files.plugins.iter().any(|file| file.path == *name);
     names.find(|name| !is_ours(name)).map(|name| format!("{name} is of another set"))
-}
-
-fn read_marks(data: &Path) -> Vec<u64> {
-    let text = fs::read_to_string(data.join(REGION)).unwrap_or_default();
-    text.lines().map(|line| line.parse().expect("a mark")).collect()
-}
-
-fn write_world(data: &Path, files: &FileSet, marks: &[u64]) {
-    let region = data.join(REGION);
-    fs::create_dir_all(region.parent().expect("a folder")).expect("the world's folder");
-    let text: Vec<String> = marks.iter().map(ToString::to_string).collect();
-    fs::write(region, text.join("\n")).expect("the region");
-    if !marks.is_empty() {
-        let player = data.join("world/playerdata/player.dat");
-        fs::create_dir_all(player.parent().expect("a folder")).expect("a folder");
-        // Minecraft writes it when a player has changed, not at each start.
-        let text = marks.len().to_string();
-        if fs::read_to_string(&player).ok().as_ref() != Some(&text) {
-            fs::write(player, text).expect("a player's file");
-        }
-    }
-    // Each Minecraft adds files that those before do not know.
-    let added = data.join("world/data").join(&files.minecraft);
-    fs::create_dir_all(added.parent().expect("a folder")).expect("a folder");
-    fs::write(added, b"").expect("a file of this Minecraft");
-    let format = files.data_version.expect("the stand-in for Paper says its format");
-    fs::write(data.join("world/level.dat"), level_dat(format, &files.minecraft)).expect("level.dat");
-}
-
-fn level_dat(format: u32, name: &str) -> Vec<u8> {
-    let version = BTreeMap::from([
-        ("Id", fastnbt::Value::Int(i32::try_from(format).expect("a small number"))),
-        ("Name", fastnbt::Value::String(name.into())),
-    ]);
-    let root = BTreeMap::from([("Data", BTreeMap::from([("Version", version)]))]);
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&fastnbt::to_bytes(&root).expect("a small tree")).expect("memory");
-    gzip.finish().expect("memory")
 }

@@ -298,9 +298,11 @@ impl World {
             let pod = self.pod.as_mut().expect("a pod that was prepared");
             pod.starts += 1;
             (pod.phase, pod.started_at) = (Phase::Booting, now());
-            pod.due = (pod.fate != Fate::NeverUp).then(|| now() + takes);
         }
         self.open_world();
+        // What it does with the worlds may be its end.
+        let pod = self.pod.as_mut().expect("looked at above");
+        pod.due = (pod.fate != Fate::NeverUp).then(|| now() + takes);
     }
 
     fn go_on(&mut self, phase: &Phase) {
@@ -323,6 +325,7 @@ impl World {
         if crashes_on || fate == Some(Fate::Crashes) {
             return self.crash("the server's process ends in its start");
         }
+        self.end_move();
         let dies = if fate == Some(Fate::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
         let pod = self.pod.as_mut().expect("it boots");
         (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), dies);

@@ -1,4 +1,4 @@
-//! Edge (reads the network). What upstreams have released on four days, read once from the replay and shared by all walks.
+//! Edge (reads the network). What upstreams have released on six days, read once from the replay and shared by all walks.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -16,19 +16,26 @@ use crate::catalog_keeper::Snapshot;
 use crate::clock::now;
 use crate::store::Store;
 
-/// Before and after plugins were released, and before and after a newer Minecraft was.
+/// Before and after plugins were released, before and after a newer Minecraft was, and before and after one that moves the worlds.
 pub(super) struct Releases {
     pub(super) plugins: [Arc<Snapshot>; 2],
     pub(super) newer_minecraft: [Arc<Snapshot>; 2],
+    pub(super) moves_worlds: [Arc<Snapshot>; 2],
     pub(super) config: Config,
     pub(super) store: Arc<Store>,
     /// Where the store and the pages lie.
     _dir: TempDir,
 }
 
-/// The days, as the tests in a cluster know them.
-const DAYS: [&str; 4] =
-    ["2026-01-10T12:00:00Z", "2026-01-19T12:00:00Z", "2025-12-11T12:00:00Z", "2025-12-12T18:00:00Z"];
+/// The days, as the tests in a cluster know the first four. On the last two Paper was at 1.21.11, and at 26.1.2 with plugins that are listed for it.
+const DAYS: [&str; 6] = [
+    "2026-01-10T12:00:00Z",
+    "2026-01-19T12:00:00Z",
+    "2025-12-11T12:00:00Z",
+    "2025-12-12T18:00:00Z",
+    "2026-03-10T12:00:00Z",
+    "2026-06-10T12:00:00Z",
+];
 
 impl Releases {
     /// The same for all walks of the process.
@@ -82,7 +89,8 @@ impl Releases {
         }
         let config = config(&dir.join("store"));
         let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
-        let [a, b, c, d] = <[_; 4]>::try_from(read).unwrap_or_else(|_| unreachable!("one for each day"));
-        Self { plugins: [a, b], newer_minecraft: [c, d], config, store: Arc::new(store), _dir: kept }
+        let [a, b, c, d, e, f] = <[_; 6]>::try_from(read).unwrap_or_else(|_| unreachable!("one for each day"));
+        let (plugins, newer_minecraft, moves_worlds) = ([a, b], [c, d], [e, f]);
+        Self { plugins, newer_minecraft, moves_worlds, config, store: Arc::new(store), _dir: kept }
     }
 }

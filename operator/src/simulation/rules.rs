@@ -349,7 +349,8 @@ impl World {
             "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.fate != Fate::Good && pod.starts > 3),
             _ => false,
         };
-        let may_be_stuck = self.scenario.one_way && self.scenario.fate != Fate::Good;
+        let may_be_stuck =
+            self.scenario.one_way && (self.scenario.fate != Fate::Good || self.marks.moves_broken_off > 0);
         let is_an_end = is_an_end && may_be_stuck || (disturbed && why == "ServerDown");
         self.must(is_an_end, "a walk ends neither at rest nor where a person has to decide");
         why

@@ -95,7 +95,7 @@ impl Scenario {
         let one_way = dice.once_in(2);
         let [before, after] = if one_way { &releases.newer_minecraft } else { &releases.plugins };
         let fates = [Fate::Good, Fate::Good, Fate::Crashes, Fate::NeverUp, Fate::Red, Fate::DiesLater];
-        Self {
+        let drawn = Self {
             address,
             before: before.clone(),
             after: after.clone(),
@@ -112,7 +112,15 @@ impl Scenario {
             requests_for_a_mishap: dice.one_of(&[30, 100, 300]),
             node_ahead: SignedDuration::from_secs(dice.one_of(&[0, 0, 20, -20])),
             first: std::cell::OnceCell::new(),
-        }
+        };
+        // Half of the newer Minecrafts keep their worlds elsewhere.
+        if one_way && dice.once_in(2) { drawn.moving_worlds(releases) } else { drawn }
+    }
+
+    /// The same where the update brings a Minecraft that keeps its worlds elsewhere.
+    pub(super) fn moving_worlds(self, releases: &Releases) -> Self {
+        let [before, after] = &releases.moves_worlds;
+        Self { before: before.clone(), after: after.clone(), one_way: true, ..self }
     }
 
     /// The same where no request meets a mishap, nothing but the window lets an update begin, the update is good, and players are told of it.

@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use super::agent;
 use super::api::{NAMESPACE, client};
-use super::faults::{Fault, plan_faults};
+use super::faults::{Blow, Fault, plan_faults};
 use super::objects::Key;
 use super::operator::{Operator, Pass};
 use super::person::Wish;
 use super::pod::step;
 use super::releases::Releases;
-use super::scenario::{EVERY, Scenario};
+use super::scenario::{EVERY, OPEN_FOR, Scenario};
 use super::shared::{Shared, Struck};
 use super::world::{Sleeps, World};
 use crate::clock::now;
@@ -33,6 +33,9 @@ const RESTARTS_WITHIN: (usize, usize) = (3, 60);
 /// No walk has more passes: one that never comes to rest would else have no end.
 const MOST_PASSES: u32 = 5_000;
 
+/// Short beside the start of a server.
+const LOOKS_AT_A_START: SignedDuration = SignedDuration::from_secs(2);
+
 /// What a walk came to.
 #[derive(Debug)]
 pub(super) struct Walked {
@@ -45,6 +48,8 @@ pub(super) struct Walked {
     /// A copy that a person asked for was put in place of other worlds.
     pub(super) is_restored: bool,
     pub(super) is_forward: bool,
+    /// Moves of the worlds that ended, and that did not.
+    pub(super) moves: (u32, u32),
     /// Where it ended, in words of a small set.
     pub(super) end: String,
 }
@@ -61,6 +66,7 @@ impl Walked {
             is_judged: false,
             is_restored: false,
             is_forward: false,
+            moves: (0, 0),
             end: "panic".to_owned(),
         }
     }
@@ -107,10 +113,19 @@ pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
 /// A walk in which nothing goes wrong by itself: half an hour after it began upstreams release a good update. With its beginning, and what its
 /// clocks live by.
 async fn begin_undisturbed(number: u64, address: Ipv4Addr) -> (Walk, Timestamp, Simulated) {
+    begin_with(number, address, |scenario| scenario).await
+}
+
+/// The same with something else in its scenario.
+async fn begin_with(
+    number: u64,
+    address: Ipv4Addr,
+    change: impl FnOnce(Scenario) -> Scenario,
+) -> (Walk, Timestamp, Simulated) {
     let begins = beginning();
     let clocks = simulated::start(begins);
     let mut dice = Dice::new(number);
-    let scenario = Scenario::draw(&mut dice, Releases::get(), address).undisturbed();
+    let scenario = change(Scenario::draw(&mut dice, Releases::get(), address).undisturbed());
     let walk = Walk::begin(scenario, dice, Vec::new(), begins + EVERY / 6).await;
     (walk, begins, clocks)
 }
@@ -146,6 +161,32 @@ pub(super) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
     walk.shared.world().write(Wish::Rest);
     walk.go_until(opens + EVERY / 2).await;
     walk.end()
+}
+
+/// The server dies while the first start of 26.1 moves its worlds, with a copy from before and nobody on. None: it moved them all at once.
+pub(super) async fn walk_on_a_move_that_breaks_off(number: u64, address: Ipv4Addr) -> Option<Walked> {
+    let moves = |scenario: Scenario| Scenario {
+        copies: Some("OneWay"),
+        most_players: 0,
+        ..scenario.moving_worlds(Releases::get())
+    };
+    let (mut walk, begins, _clocks) = begin_with(number, address, moves).await;
+    let opens = Scenario::opened_at(begins) + EVERY;
+    let mut at = opens;
+    while !walk.shared.world().marks.is_moving {
+        if at > opens + OPEN_FOR {
+            return None;
+        }
+        at += LOOKS_AT_A_START;
+        walk.go_until(at).await;
+    }
+    {
+        let mut world = walk.shared.world();
+        world.note_disturbance();
+        world.strike(Blow::ServerCrashes);
+    }
+    walk.go_until(opens + EVERY).await;
+    Some(walk.end())
 }
 
 /// A person holds all that runs before the window opens in which an update would come, and gives the server another heap. Before the next one it
@@ -400,6 +441,7 @@ impl Walk {
             is_judged: !world.ledger.disturbed,
             is_restored: world.is_put_in_place(),
             is_forward: world.ledger.gone_forward > 0,
+            moves: (world.marks.moves, world.marks.moves_broken_off),
             end,
         }
     }

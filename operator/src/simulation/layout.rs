@@ -1,0 +1,156 @@
+//! Edge (writes). Where the server's worlds lie, before Minecraft 26.1 and since: three folders beside each other, or all of it in one. What the first
+//! start of 26.1 moves, and in which order, is as the stand-in for Paper has it (`fixtures/src/stand_in/migration.rs`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use scheduler::protocol::FileSet;
+
+/// The world folders of the server. Since 26.1 there is only the first.
+pub(super) const FOLDERS: [&str; 3] = ["world", "world_nether", "world_the_end"];
+
+/// What players have built lies in this file of each dimension.
+const REGION: &str = "r.0.0.mca";
+/// The one player.
+const PLAYER: &str = "player.dat";
+
+/// How the dimensions lie on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// A folder for each dimension, with a `level.dat` of its own.
+    Beside,
+    /// Everything below the level's folder (26.1).
+    Below,
+}
+
+impl Layout {
+    /// That of a Minecraft.
+    pub(super) fn of(minecraft: &str) -> Self {
+        // Versions begin with the year since then.
+        if minecraft.starts_with("1.") { Self::Beside } else { Self::Below }
+    }
+
+    /// Where the region files of the three dimensions lie.
+    const fn regions(self) -> [&'static str; 3] {
+        match self {
+            Self::Beside => ["world/region", "world_nether/DIM-1/region", "world_the_end/DIM1/region"],
+            Self::Below => [
+                "world/dimensions/minecraft/overworld/region",
+                "world/dimensions/minecraft/the_nether/region",
+                "world/dimensions/minecraft/the_end/region",
+            ],
+        }
+    }
+
+    const fn players(self) -> &'static str {
+        match self {
+            Self::Beside => "world/playerdata",
+            Self::Below => "world/players",
+        }
+    }
+
+    /// The folders that have a `level.dat`.
+    const fn levels(self) -> &'static [&'static str] {
+        match self {
+            Self::Beside => &FOLDERS,
+            Self::Below => &["world"],
+        }
+    }
+}
+
+/// What a server of this layout finds of what players have built. One of 26.1 brings with it what lies where it lay before.
+pub(super) fn read_marks(data: &Path, layout: Layout) -> Vec<u64> {
+    let looks_at: &[Layout] = match layout {
+        Layout::Beside => &[Layout::Beside],
+        Layout::Below => &[Layout::Beside, Layout::Below],
+    };
+    let files = looks_at.iter().flat_map(|layout| layout.regions()).map(|folder| data.join(folder).join(REGION));
+    let texts = files.map(|file| fs::read_to_string(file).unwrap_or_default());
+    let mut marks: Vec<u64> =
+        texts.flat_map(|text| text.lines().map(|line| line.parse().expect("a mark")).collect::<Vec<u64>>()).collect();
+    marks.sort_unstable();
+    marks
+}
+
+/// Brings all of it to the disk. Players build in all three dimensions.
+pub(super) fn write_worlds(data: &Path, files: &FileSet, marks: &[u64]) {
+    let layout = Layout::of(&files.minecraft);
+    for (dimension, folder) in (0..).zip(layout.regions()) {
+        let built = marks.iter().filter(|mark| **mark % 3 == dimension);
+        write(
+            &data.join(folder).join(REGION),
+            built.map(ToString::to_string).collect::<Vec<_>>().join("\n").as_bytes(),
+        );
+    }
+    if !marks.is_empty() {
+        let player = data.join(layout.players()).join(PLAYER);
+        // Minecraft writes it when a player has changed, not at each start.
+        let text = marks.len().to_string();
+        if fs::read_to_string(&player).ok().as_ref() != Some(&text) {
+            write(&player, text.as_bytes());
+        }
+    }
+    // Each Minecraft adds files that those before do not know.
+    write(&data.join("world/data").join(&files.minecraft), b"");
+    let format = files.data_version.expect("the stand-in for Paper says its format");
+    for folder in layout.levels() {
+        write(&data.join(folder).join("level.dat"), &level_dat(format, &files.minecraft));
+    }
+}
+
+/// What the first start of 26.1 moves, in its order: from where, and where to.
+pub(super) fn moves(data: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
+    let players = (Layout::Beside.players(), Layout::Below.players(), PLAYER);
+    let regions = Layout::Beside.regions().into_iter().zip(Layout::Below.regions());
+    let all = std::iter::once(players).chain(regions.map(|(from, to)| (from, to, REGION)));
+    all.filter(|(from, _, file)| data.join(from).join(file).exists()).collect()
+}
+
+/// Whether a move has begun and did not end. No Minecraft of 26.1 goes on with it ("Refusing to overwrite existing migrated file").
+pub(super) fn is_half_moved(data: &Path) -> bool {
+    data.join("world/dimensions").exists() && !moves(data).is_empty()
+}
+
+/// Whether a start of 26.1 has moved anything here that those before do not look for.
+pub(super) fn is_moved(data: &Path) -> bool {
+    data.join("world/dimensions").exists()
+}
+
+/// Moves the first so many files.
+pub(super) fn move_some(data: &Path, some: usize) {
+    for (from, to, file) in moves(data).into_iter().take(some) {
+        let to = data.join(to);
+        fs::create_dir_all(&to).expect("a folder of the new layout");
+        fs::rename(data.join(from).join(file), to.join(file)).expect("both lie on one volume");
+    }
+}
+
+/// Moves what is left, and removes the folders that are empty now.
+pub(super) fn end_move(data: &Path) {
+    move_some(data, usize::MAX);
+    for folder in FOLDERS.iter().filter(|folder| !Layout::Below.levels().contains(folder)) {
+        fs::remove_dir_all(data.join(folder)).expect("a world that was moved");
+    }
+    for folder in [Layout::Beside.regions()[0], Layout::Beside.players()] {
+        // Where nobody has been on there is none.
+        let _ = fs::remove_dir(data.join(folder));
+    }
+}
+
+fn write(file: &Path, bytes: &[u8]) {
+    fs::create_dir_all(file.parent().expect("a folder")).expect("a folder of the worlds");
+    fs::write(file, bytes).expect("a file of the worlds");
+}
+
+fn level_dat(format: u32, name: &str) -> Vec<u8> {
+    let version = BTreeMap::from([
+        ("Id", fastnbt::Value::Int(i32::try_from(format).expect("a small number"))),
+        ("Name", fastnbt::Value::String(name.into())),
+    ]);
+    let root = BTreeMap::from([("Data", BTreeMap::from([("Version", version)]))]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&fastnbt::to_bytes(&root).expect("a small tree")).expect("memory");
+    gzip.finish().expect("memory")
+}
