@@ -10,6 +10,7 @@ mod agent;
 mod api;
 mod controller;
 mod copies;
+mod ends;
 mod faults;
 mod game;
 mod layout;

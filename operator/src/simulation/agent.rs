@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::agent::fetch::Fetcher;
 use scheduler::agent::on_volume::OnVolume;
-use scheduler::agent::watch::{Look, Pinged, Witness};
+use scheduler::agent::watch::{Change, Look, Pinged, Witness};
 use scheduler::ping::Answer;
 use scheduler::protocol::loaded::{AtStart, Loaded};
 use scheduler::protocol::signature::{Guard, Headers, Key, Received, Refused, verify};
@@ -25,6 +25,7 @@ use scheduler::staging::store::Store;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
+use super::ends::Sent;
 use super::pod::{Phase, Pod};
 use super::scenario::{Fate, Ping};
 use super::shared::{Mishap, Shared};
@@ -53,6 +54,8 @@ pub(super) struct Mind {
     pub(super) told: Vec<Told>,
     /// When a save was confirmed last.
     pub(super) saved_at: Option<Timestamp>,
+    /// It was asked to stop the server, which has not ended yet.
+    pub(super) stop: Option<Sent>,
     /// The last copy of the running server, and until when it is under way.
     hot: Option<(HotCopySeen, Timestamp)>,
 }
@@ -82,12 +85,13 @@ impl Mind {
             staging: None,
             told: Vec::new(),
             saved_at: None,
+            stop: None,
             hot: None,
         }
     }
 
     /// By its own clock.
-    fn clock(&self) -> Timestamp {
+    pub(super) fn clock(&self) -> Timestamp {
         now() + self.ahead
     }
 
@@ -98,7 +102,7 @@ impl Mind {
 
     /// It is gone with its node.
     pub(super) fn vanish(&mut self) {
-        (self.answers_from, self.announced, self.staging) = (None, None, None);
+        (self.answers_from, self.announced, self.staging, self.stop) = (None, None, None, None);
     }
 
     /// A process of the agent begins, and knows nothing but what lies on the volume.
@@ -107,7 +111,7 @@ impl Mind {
         (self.guard, self.witness) = (Guard::new(by_its_clock), Witness::new(by_its_clock));
         self.answers_from = Some(at);
         self.hangs = false;
-        (self.announced, self.staging) = (None, None);
+        (self.announced, self.staging, self.stop) = (None, None, None);
     }
 }
 
@@ -302,9 +306,13 @@ impl World {
         let progress_at = if pod.fate == Fate::NeverUp { pod.started_at + pod.agent.ahead } else { clock };
         let log = Some(pod.started_at.to_string());
         let look = Look { at: clock, pinged, locked: Some(runs), log, progress_at: Some(progress_at) };
-        pod.agent.witness.look(&look);
+        let change = pod.agent.witness.look(&look);
         if pod.phase == Phase::Stopping {
             pod.agent.witness.stop_sent(clock);
+        }
+        match change {
+            Some(Change::Ended | Change::Replaced) => self.write_end(),
+            Some(Change::Up) | None => {}
         }
     }
 
@@ -355,7 +363,7 @@ impl World {
                 ..Loaded::default()
             }),
             damage: None,
-            last_stop: None,
+            last_stop: self.last_end(),
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),
             backups: found.backups.map(|backups| BackupsSeen { hot, ..backups }),

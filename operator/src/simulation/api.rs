@@ -37,6 +37,9 @@ async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response
     let asked = Asked::read(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
     let mishap = shared.meet(asked.stops_servers()).await;
     if mishap == Some(Mishap::RequestLost) {
+        if let Some(reason) = asked.tells() {
+            shared.world().ends.note_lost(reason);
+        }
         return Err(Lost.into());
     }
     let mut outcome = carry_out(shared, &asked);
@@ -140,6 +143,14 @@ impl Asked {
             Verb::Get | Verb::List { .. } | Verb::Patch { dry: true, .. } => None,
             Verb::Create(_) | Verb::Patch { dry: false, .. } => Some(Written::Changed),
             Verb::Delete { .. } => Some(Written::Deleted),
+        }
+    }
+
+    /// The reason of the Event that it is.
+    fn tells(&self) -> Option<&str> {
+        match &self.verb {
+            Verb::Create(object) if self.key.plural == "events" => object["reason"].as_str(),
+            Verb::Create(_) | Verb::Get | Verb::List { .. } | Verb::Patch { .. } | Verb::Delete { .. } => None,
         }
     }
 

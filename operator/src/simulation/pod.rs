@@ -310,7 +310,10 @@ impl World {
             Phase::Booting => self.end_boot(),
             Phase::Up => self.crash("the server's process dies"),
             Phase::Ended => self.boot(),
-            Phase::Stopping => return self.pod_is_gone(),
+            Phase::Stopping => {
+                self.note_end_of_stop();
+                return self.pod_is_gone();
+            }
             Phase::Lost => return self.miss_node(),
             Phase::Pending | Phase::Preparing | Phase::Refused(_) => {}
         }
@@ -339,6 +342,8 @@ impl World {
         let pod = self.pod.as_mut().expect("it has a process");
         let backoff = if pod.starts == 1 { SignedDuration::from_secs(1) } else { Pod::backoff(pod.starts - 2) };
         (pod.phase, pod.last_end, pod.due, pod.hangs_until) = (Phase::Ended, Some(now()), Some(now() + backoff), None);
+        // It looks every few seconds.
+        self.agent_looks();
         self.write_status();
         self.changed();
     }
@@ -353,6 +358,7 @@ impl World {
         let ends = object.ok().and_then(|pod| pod["metadata"]["deletionTimestamp"].as_str());
         let Some(ends) = ends.and_then(|text| text.parse::<Timestamp>().ok()) else { return };
         let stop = self.seconds(2, 8);
+        self.ask_agent_to_stop();
         let Some(pod) = self.pod.as_mut().filter(|pod| !matches!(pod.phase, Phase::Stopping | Phase::Lost)) else {
             return;
         };

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::person::ASKED_FOR;
 use super::pod::Phase;
 use super::scenario::{DEADLINE, EMPTY_FOR, EVERY, Extra, Fate, Scenario};
-use super::world::World;
+use super::world::{World, facts_of};
 use crate::clock::now;
 use crate::k8s::labels::LOCK_DIGEST;
 use crate::revision::revision_of;
@@ -122,6 +122,12 @@ impl World {
                 let acts: &[&str] = if is_update { &["update/"] } else { &["roll-back/", "update/"] };
                 self.check_stop(acts);
             }
+        }
+        let settled_in = |set: &Value| facts_of(set)["settled"]["revision"].as_str().map(str::to_owned);
+        if let (Some(settled), Some(settles)) = (before.and_then(settled_in), settled_in(&set))
+            && settled != settles
+        {
+            self.ends.note_came();
         }
         if was_open && !is_open(&set) && runs != stood {
             self.ledger.taken_back.extend(stood);
@@ -257,6 +263,10 @@ impl World {
         let Some(to) = self.revision_of_entry(entry) else { return };
         if let Some(pod) = self.pod.as_ref().filter(|pod| pod.fate != Fate::Good) {
             let left = self.revision_of_entry(&pod.revision);
+            let settled = self.settled();
+            if settled == Some(to) && left != settled {
+                self.ends.note_went();
+            }
             self.ledger.left.extend(left);
             self.ledger.gone_forward += u32::from(self.is_update(to));
         }
@@ -322,6 +332,7 @@ impl World {
             self.tell(format!("{} {}: {}", condition["type"], condition["reason"], condition["message"]));
         }
         self.judge_restore();
+        self.judge_events();
         let disturbed = self.ledger.disturbed;
         let is_good = self.scenario.fate == Fate::Good || self.ledger.mended_at.is_some();
         // Approved before there was a release is what ran, made anew.
@@ -335,6 +346,7 @@ impl World {
             let is_newest = self.ledger.began_with_the_newest;
             self.must(!is_wanted || !runs_first || is_newest || disturbed, "a good update is applied in the end");
             self.must(is_good || runs_first || disturbed, "a bad update does not stay");
+            self.judge_last_end();
             return if runs_first { "rests on what ran".to_owned() } else { "rests on the update".to_owned() };
         }
         let updating = conditions.iter().find(|condition| condition["type"] == "Updating");

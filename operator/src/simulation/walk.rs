@@ -379,15 +379,19 @@ impl Walk {
         self.shared.world().tell(format!("{fault:?}"));
         match fault {
             Fault::OperatorDies => {
+                self.shared.world().ends.note_strike(now());
                 self.operators.clear();
                 self.start_again();
             }
             // The one of before has lost its Lease and does not know it yet.
             Fault::AnotherLeads => {
                 self.restarts_at = None;
+                self.shared.world().ends.had_two_writers = true;
+                self.shared.world().ends.note_strike(now());
                 self.start_operator().await;
             }
             Fault::OneLeads => {
+                self.shared.world().ends.note_strike(now());
                 let last = self.operators.pop();
                 self.operators = last.into_iter().collect();
             }
@@ -418,7 +422,9 @@ impl Walk {
         let mut world = self.shared.world();
         let seconds = world.seconds(5, 7_200);
         let by = if world.dice.once_in(2) { seconds } else { -seconds };
+        world.ends.note_strike(now());
         simulated::put(by);
+        world.ends.note_strike(now());
         world.tell(format!("the clocks are put by {} s", by.as_secs()));
         world.shift(by);
         drop(world);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::copies::Copies;
+use super::ends::Ends;
 use super::game::Marks;
 use super::node::Node;
 use super::objects::{Key, Objects};
@@ -95,6 +96,7 @@ pub(super) struct World {
     pub(super) marks: Marks,
     pub(super) copies: Copies,
     pub(super) ledger: Ledger,
+    pub(super) ends: Ends,
     /// Of the templates that the controller has seen, by the names of their entries: a name stands for one template, also when history is lost.
     pub(super) revisions: BTreeMap<String, Revision>,
     /// So many are on.
@@ -131,6 +133,7 @@ impl World {
             marks: Marks::default(),
             copies: Copies::default(),
             ledger: Ledger::default(),
+            ends: Ends::default(),
             revisions: BTreeMap::new(),
             players: 0,
             empty_since: Some(now()),
@@ -216,6 +219,9 @@ impl World {
             self.tell("the operator deletes the pod");
             self.check_restart();
         }
+        if *key == Self::key_of_server() {
+            self.notice_status(before);
+        }
     }
 
     /// What becomes of a request: a mishap, and until when whoever has sent it sleeps first.
@@ -229,6 +235,7 @@ impl World {
         self.mishaps -= 1;
         self.met += 1;
         self.note_disturbance();
+        self.ends.note_strike(now());
         match self.dice.below(7) {
             0 => self.meets(Mishap::RequestLost),
             1 => self.meets(Mishap::AnswerLost),
@@ -239,6 +246,7 @@ impl World {
                 // Between a look and the write that it leads to nothing but a request lies, and that is not under way for minutes.
                 let nap = if writes || long == 5 { self.seconds(1, 9) } else { self.seconds(10, 3_000) };
                 self.tell(format!("the operator sleeps for {} s", nap.as_secs()));
+                self.ends.note_strike(now() + nap);
                 (None, Some(now() + nap))
             }
         }
@@ -256,7 +264,10 @@ impl World {
         }
         sleeps.has_slept = true;
         self.tell("the operator sleeps for half an hour");
-        Some(now() + SignedDuration::from_mins(30))
+        let until = now() + SignedDuration::from_mins(30);
+        self.ends.note_strike(now());
+        self.ends.note_strike(until);
+        Some(until)
     }
 
     fn meets(&mut self, mishap: Mishap) -> (Option<Mishap>, Option<Timestamp>) {
@@ -279,8 +290,12 @@ impl World {
 
     /// The facts on the `StatefulSet`.
     pub(super) fn facts(&self) -> Value {
-        let set = self.objects.get(&Self::key_of_set());
-        let text = set.ok().and_then(|set| set["metadata"]["annotations"][crate::k8s::labels::FACTS].as_str());
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| json!({}))
+        self.objects.get(&Self::key_of_set()).map_or_else(|_| json!({}), facts_of)
     }
+}
+
+/// The facts on this `StatefulSet`.
+pub(super) fn facts_of(set: &Value) -> Value {
+    let text = set["metadata"]["annotations"][crate::k8s::labels::FACTS].as_str();
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| json!({}))
 }
