@@ -12,6 +12,7 @@ mod controller;
 mod copies;
 mod ends;
 mod faults;
+mod forced;
 mod game;
 mod layout;
 mod node;
@@ -35,8 +36,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use walk::{
-    Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_hanging_agent, walk_on_a_move_that_breaks_off,
-    walk_on_replaced, walk_suspended_in_a_countdown,
+    Walked, end_an_order, walk, walk_asleep_before, walk_held, walk_on_a_forced_pod, walk_on_a_hanging_agent,
+    walk_on_a_move_that_breaks_off, walk_on_replaced, walk_suspended_in_a_countdown,
 };
 
 /// All walks together.
@@ -180,6 +181,14 @@ fn a_server_that_is_held_takes_other_settings_with_the_set_that_runs_and_the_upd
         let is_told = story.iter().any(|line| line.contains(r#""HeldAtSet" "Held""#));
         assert_eq!(is_told, !is_let_go, "{}", story.join("\n"));
     }
+}
+
+#[test]
+fn nothing_is_changed_below_a_server_that_goes_on_when_its_pod_was_deleted_by_force() {
+    let Walked { broken, story, end, .. } = on_this_thread(walk_on_a_forced_pod(address()));
+    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
+    let has_waited = story.iter().any(|line| line.contains("finds a server that still runs"));
+    assert!(has_waited, "{}", story.join("\n"));
 }
 
 #[test]

@@ -109,14 +109,11 @@ impl World {
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.answers()) else { return };
         let at = pod.agent.clock();
         let saved_at = pod.agent.saved_at.filter(|saved_at| pod.started_at <= *saved_at);
-        let end = match pod.agent.stop.take() {
-            Some(Sent { saved, why, players }) => {
-                LastStop { at, saved, why: why.to_owned(), players: Some(players), saved_at }
-            }
-            None => {
-                let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
-                LastStop { at, saved: false, why, players: None, saved_at }
-            }
+        let end = if let Some(Sent { saved, why, players }) = pod.agent.stop.take() {
+            LastStop { at, saved, why: why.to_owned(), players: Some(players), saved_at }
+        } else {
+            let why = format!("{NOBODY_ASKED}: a crash, a kill, or /stop");
+            LastStop { at, saved: false, why, players: None, saved_at }
         };
         self.tell(format!("the agent writes down an end of the server, saved: {}", end.saved));
         self.ends.written.push(end);

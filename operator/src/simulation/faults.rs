@@ -45,7 +45,7 @@ pub(super) enum Blow {
     ServerCrashesOn,
     /// Somebody deletes the pod.
     PodDeleted,
-    /// Somebody deletes it by force.
+    /// Somebody deletes it by force. Its process goes on for a while.
     PodForced,
     /// Its node is to be emptied, and may be used again.
     NodeDrained,
@@ -178,8 +178,7 @@ impl World {
                 }
             }
             Blow::PodDeleted => self.end_pod("somebody deletes the pod"),
-            // Its process is gone at once, too.
-            Blow::PodForced => self.pod_is_gone(),
+            Blow::PodForced => self.force_pod(),
             Blow::NodeDrained => self.drain(),
             Blow::NodeUncordoned => self.uncordon(),
             Blow::NodeLost => self.lose_node(),

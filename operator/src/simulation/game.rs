@@ -39,6 +39,7 @@ impl World {
     pub(super) fn open_world(&mut self) {
         let pod = self.pod.as_ref().expect("a pod that starts its server");
         let (files, data) = (pod.files.clone(), self.disks.data());
+        self.must(self.forced.is_none(), "a server starts beside one that still runs on its volume");
         self.tell(format!("a server starts: Minecraft {} with lock {}", files.minecraft, &files.lock[..8]));
         if let Some(wrong) = mixture(&data, &files) {
             self.must(false, &format!("a server starts on a mixture of sets: {wrong}"));
@@ -81,19 +82,18 @@ impl World {
         }
         self.marks.is_moving = true;
         if self.dice.once_in(2) {
-            return self.end_move();
+            return self.end_move(files);
         }
         let moved = 1 + self.dice.below(to_move - 1);
         move_some(&data, moved);
         self.tell(format!("{moved} of {to_move} files of the worlds are moved"));
     }
 
-    /// All that the start of this process has to move is moved, and only then it writes what it has opened.
-    pub(super) fn end_move(&mut self) {
+    /// All that the start of a server with these files has to move is moved, and only then it writes what it has opened.
+    pub(super) fn end_move(&mut self, files: &FileSet) {
         if std::mem::take(&mut self.marks.is_moving) {
-            let files = self.pod.as_ref().expect("its process moves them").files.clone();
             end_move(&self.disks.data());
-            write_worlds(&self.disks.data(), &files, &self.marks.in_memory);
+            write_worlds(&self.disks.data(), files, &self.marks.in_memory);
             self.marks.moves += 1;
             self.tell("all worlds are moved");
         }
@@ -122,8 +122,7 @@ impl World {
         if self.players > 0 {
             self.empty_since = None;
             self.played_since.get_or_insert_with(now);
-            self.marks.last += 1;
-            self.marks.in_memory.push(self.marks.last);
+            self.build();
             // By the agent, if there is one.
             if self.pod.as_ref().is_some_and(|pod| pod.agent.answers()) {
                 note_players(&Volume::new(self.disks.data())).expect("a record on the volume");
@@ -137,6 +136,12 @@ impl World {
         }
     }
 
+    /// Players build something.
+    pub(super) fn build(&mut self) {
+        self.marks.last += 1;
+        self.marks.in_memory.push(self.marks.last);
+    }
+
     /// So many join, and stay until then.
     pub(super) fn join(&mut self, players: u32, until: Timestamp) {
         (self.players, self.next_players) = (players, until);
@@ -145,14 +150,22 @@ impl World {
 
     /// All that is in memory goes to the disk.
     pub(super) fn save_world(&mut self) {
-        let Some(pod) = &self.pod else { return };
-        write_worlds(&self.disks.data(), &pod.files, &self.marks.in_memory);
+        let Some(files) = self.pod.as_ref().map(|pod| pod.files.clone()) else { return };
+        self.save_as(&files);
+    }
+
+    /// The same, of a server that runs these files.
+    pub(super) fn save_as(&mut self, files: &FileSet) {
+        write_worlds(&self.disks.data(), files, &self.marks.in_memory);
         self.marks.saved = self.marks.in_memory.clone();
     }
 
-    /// The process is gone.
+    /// The process is gone. That of a pod which was forced is another one: while it goes on, no pod has one of its own.
     pub(super) fn lose_unsaved(&mut self) {
         self.nobody_is_on();
+        if self.forced.is_some() {
+            return;
+        }
         self.marks.in_memory.clear();
         self.marks.moves_broken_off += u32::from(std::mem::take(&mut self.marks.is_moving));
         if std::mem::take(&mut self.marks.is_open) {
@@ -160,7 +173,7 @@ impl World {
         }
     }
 
-    fn nobody_is_on(&mut self) {
+    pub(super) fn nobody_is_on(&mut self) {
         self.players = 0;
         self.empty_since.get_or_insert_with(now);
         self.played_since = None;

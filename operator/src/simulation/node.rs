@@ -108,7 +108,7 @@ impl World {
 
     /// The machine is off at once.
     pub(super) fn lose_node(&mut self) {
-        self.node.is_lost = true;
+        (self.node.is_lost, self.forced) = (true, None);
         self.lose_unsaved();
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase != Phase::Pending) {
             (pod.phase, pod.due, pod.hangs_until) = (Phase::Lost, Some(now() + UNHEARD), None);

@@ -127,6 +127,7 @@ struct Line {
 /// Whatever is due now.
 pub(super) async fn step(shared: &Shared) {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now());
+    let mut beside = None;
     let (prepares, stages) = {
         let mut world = shared.world();
         if due(world.controller_at) {
@@ -136,14 +137,23 @@ pub(super) async fn step(shared: &Shared) {
             world.play();
         }
         world.ask_for_eviction();
+        world.see_end_of_forced();
         world.see_end_of_pod();
         world.see_end_of_hang();
         world.note_proven();
         world.agent_looks();
         let is_due = world.pod.as_ref().is_some_and(|pod| due(pod.due));
         let phase = world.pod.as_ref().map(|pod| pod.phase.clone()).filter(|_| is_due);
+        let forced_ends_at = world.forced.as_ref().map(|forced| forced.ends_at);
         let prepares = match phase {
-            Some(Phase::Preparing | Phase::Refused(_)) => Some(world.mount()),
+            Some(Phase::Preparing | Phase::Refused(_)) => {
+                if let Some(ends_at) = forced_ends_at {
+                    beside = world.prepare_beside(ends_at);
+                    None
+                } else {
+                    Some(world.mount())
+                }
+            }
             Some(phase) => {
                 world.go_on(&phase);
                 None
@@ -153,6 +163,10 @@ pub(super) async fn step(shared: &Shared) {
         let agent = world.pod.as_mut().map(|pod| &mut pod.agent);
         (prepares, agent.and_then(|agent| agent.staging.take_if(|(_, at)| *at <= now())))
     };
+    if let Some(beside) = beside {
+        let is_done = beside.run().await;
+        shared.world().check_beside(&beside, is_done);
+    }
     if let Some(settings) = prepares {
         let outcome = tokio::time::timeout(PREPARES_WITHIN, init::run(&settings)).await;
         let mut world = shared.world();
@@ -214,7 +228,7 @@ impl World {
     }
 
     /// What the init container is told, with its volumes as they are at its start.
-    fn mount(&mut self) -> settings::Init {
+    pub(super) fn mount(&mut self) -> settings::Init {
         let pod = self.objects.get(&Self::key_of_pod()).expect("there is a pod").clone();
         let mounts = self.disks.mounts();
         // Nothing of a start before is left there.
@@ -328,7 +342,8 @@ impl World {
         if crashes_on || fate == Some(Fate::Crashes) {
             return self.crash("the server's process ends in its start");
         }
-        self.end_move();
+        let files = self.pod.as_ref().expect("it boots").files.clone();
+        self.end_move(&files);
         let dies = if fate == Some(Fate::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
         let pod = self.pod.as_mut().expect("it boots");
         (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), dies);

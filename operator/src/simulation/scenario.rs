@@ -84,6 +84,8 @@ pub(super) struct Scenario {
     pub(super) extras: BTreeSet<Extra>,
     /// By so much the clock of the node is ahead of all others: by less than a request would be refused for.
     pub(super) node_ahead: SignedDuration,
+    /// Its volume may be mounted by more than one pod of its node (`storage.accessMode: ReadWriteOnce`).
+    pub(super) shares_volume: bool,
     /// One request of so many meets a mishap, while there are any left.
     pub(super) requests_for_a_mishap: usize,
     /// The digest of the lock that the server ran first.
@@ -111,6 +113,7 @@ impl Scenario {
             extras: EXTRAS.into_iter().filter(|_| dice.once_in(3)).collect(),
             requests_for_a_mishap: dice.one_of(&[30, 100, 300]),
             node_ahead: SignedDuration::from_secs(dice.one_of(&[0, 0, 20, -20])),
+            shares_volume: dice.once_in(2),
             first: std::cell::OnceCell::new(),
         };
         // Half of the newer Minecrafts keep their worlds elsewhere.
@@ -182,6 +185,9 @@ impl Scenario {
             "gracefulShutdown": {"timeout": "60s"},
             "storage": {"size": "1Gi"},
         });
+        if self.shares_volume {
+            spec["storage"]["accessMode"] = json!("ReadWriteOnce");
+        }
         if let Some(after) = self.restarts {
             let (hour, minute) = (after.as_mins() / 60, after.as_mins() % 60);
             spec["restart"] = json!({"cron": format!("{minute} {hour}-23/3 * * *"), "timeZone": "UTC"});

@@ -151,6 +151,18 @@ pub(super) async fn walk_on_a_hanging_agent(address: Ipv4Addr) -> Walked {
     walk.end()
 }
 
+/// Somebody deletes the pod by force, again and again, on a volume that two pods of a node may have; then an update comes.
+pub(super) async fn walk_on_a_forced_pod(address: Ipv4Addr) -> Walked {
+    let shares = |scenario: Scenario| Scenario { shares_volume: true, ..scenario };
+    let (mut walk, begins, _clocks) = begin_with(1, address, shares).await;
+    for tens in 0..3 {
+        walk.go_until(begins + EVERY / 2 + SignedDuration::from_mins(10) * tens).await;
+        walk.shared.world().strike(Blow::PodForced);
+    }
+    walk.go_until(begins + EVERY * 2).await;
+    walk.end()
+}
+
 /// A person suspends the server while its players count down to an update.
 pub(super) async fn walk_suspended_in_a_countdown(address: Ipv4Addr) -> Walked {
     let (mut walk, begins, _clocks) = begin_undisturbed(2, address).await;

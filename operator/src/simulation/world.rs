@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::copies::Copies;
 use super::ends::Ends;
+use super::forced::Forced;
 use super::game::Marks;
 use super::node::Node;
 use super::objects::{Key, Objects};
@@ -92,6 +93,8 @@ pub(super) struct World {
     pub(super) dice: Dice,
     /// The pod that the kubelet is at.
     pub(super) pod: Option<Pod>,
+    /// The server of the pod before it that still runs.
+    pub(super) forced: Option<Forced>,
     pub(super) node: Node,
     pub(super) marks: Marks,
     pub(super) copies: Copies,
@@ -129,6 +132,7 @@ impl World {
             disks: Disks::new(),
             dice,
             pod: None,
+            forced: None,
             node: Node::default(),
             marks: Marks::default(),
             copies: Copies::default(),
@@ -278,14 +282,17 @@ impl World {
     /// The clocks are put by this: what comes after a while still comes after that while.
     pub(super) fn shift(&mut self, by: SignedDuration) {
         let of_pod = self.pod.as_mut().map(Pod::waits_for).into_iter().flatten();
-        let all = [&mut self.controller_at, &mut self.node.evicts_at].into_iter().flatten().chain(of_pod);
+        let forced = self.forced.as_mut().map(|forced| &mut forced.ends_at);
+        let all = [&mut self.controller_at, &mut self.node.evicts_at].into_iter().flatten().chain(of_pod).chain(forced);
         all.chain([&mut self.next_players]).for_each(|at| *at += by);
     }
 
     /// When something happens next by itself.
     pub(super) fn next(&self) -> Timestamp {
         let of_pod = self.pod.as_ref().and_then(Pod::next);
-        self.controller_at.into_iter().chain(of_pod).chain(self.node.evicts_at).fold(self.next_players, Timestamp::min)
+        let of_forced = self.forced.as_ref().map(|forced| forced.ends_at);
+        let all = self.controller_at.into_iter().chain(of_pod).chain(of_forced).chain(self.node.evicts_at);
+        all.fold(self.next_players, Timestamp::min)
     }
 
     /// The facts on the `StatefulSet`.
