@@ -89,8 +89,9 @@ impl Releases {
         }
         let config = config(&dir.join("store"));
         let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
-        let [a, b, c, d, e, f] = <[_; 6]>::try_from(read).unwrap_or_else(|_| unreachable!("one for each day"));
-        let (plugins, newer_minecraft, moves_worlds) = ([a, b], [c, d], [e, f]);
+        let pairs: Vec<_> = read.chunks_exact(2).map(|days| [days[0].clone(), days[1].clone()]).collect();
+        let [plugins, newer_minecraft, moves_worlds] =
+            <[_; 3]>::try_from(pairs).unwrap_or_else(|_| unreachable!("two for each kind of update"));
         Self { plugins, newer_minecraft, moves_worlds, config, store: Arc::new(store), _dir: kept }
     }
 }
