@@ -2,9 +2,10 @@
 //! a server that keeps what its players build, agents over HTTP, and clocks that the walk moves. What goes wrong is drawn by a number, and
 //! comes again with it.
 //!
-//! What must be true stands in [`rules`], [`game`], [`copies`], [`ends`], [`forced`] and [`controller`]: no world opened by an older Minecraft, no mixture of sets, no block lost
-//! that was saved, nobody stopped who was not told in time, nothing outside of the windows, one stop for a revision, no start ended before its
-//! deadline, nothing tried again that has failed, and each walk ends at rest or where a person has to decide.
+//! What must be true stands in [`rules`], [`game`], [`copies`], [`ends`], [`forced`] and [`controller`]: no world opened by an older Minecraft,
+//! no mixture of sets, no block lost that was saved, nobody stopped who was not told in time, nothing outside of the windows, one stop for a
+//! revision, no start ended before its deadline, nothing tried again that has failed, nothing told that is not so, and each walk ends at rest or
+//! where a person has to decide.
 
 mod agent;
 mod api;

@@ -14,9 +14,9 @@ use crate::clock::now;
 /// The Event of an end that nobody confirmed to be saved.
 const UNSAVED: &str = "StoppedUnsaved";
 /// Those of a set that came and stays.
-const CAME: [&str; 2] = ["UpdateApplied", "ServerUnproven"];
+const CAME: &[&str] = &["UpdateApplied", "ServerUnproven"];
 /// And of one that was gone back from.
-const WENT: [&str; 1] = ["UpdateRolledBack"];
+const WENT: &[&str] = &["UpdateRolledBack"];
 
 /// What the agent has had on its volume for so long has been read, if anybody reads at all.
 const READ_WITHIN: SignedDuration = SignedDuration::from_mins(10);
@@ -132,11 +132,11 @@ impl World {
             return self.must(false, "the status tells of an end of the server that there was not");
         };
         self.must(said["saved"] == end.saved, "the status does not tell of an end what was written down");
-        let is_in_a_loop = is_in_a_loop(&old) || is_in_a_loop(&new);
+        let is_loop = is_in_a_loop(&old) || is_in_a_loop(&new);
         let is_no_news = end.at + NO_NEWS <= now();
         let is_told = self.events(&[UNSAVED]).iter().any(|(_, note)| note.contains(&in_seconds(end.at)));
         let is_lost = self.ends.lost.contains(UNSAVED);
-        let is_right = end.saved || is_in_a_loop || is_no_news || is_told || is_lost;
+        let is_right = end.saved || is_loop || is_no_news || is_told || is_lost;
         self.must(is_right, "a server has stopped without a confirmed save, and no Event tells of it");
     }
 
@@ -147,8 +147,7 @@ impl World {
             self.must(is_true, "an Event tells of an end without a save that there was not");
         }
         let (came, went) = (self.ends.came.clone(), self.ends.went.clone());
-        let all =
-            [(came, &CAME[..], "a set has settled without a word"), (went, &WENT[..], "a set is left without a word")];
+        let all = [(came, CAME, "a set has settled without a word"), (went, WENT, "a set is left without a word")];
         for (done, reasons, rule) in all {
             let told: Vec<Timestamp> = self.events(reasons).into_iter().filter_map(|(at, _)| at).collect();
             // What was said in the same words before is not said again.
