@@ -76,7 +76,7 @@ impl Worlds {
         with_reason.collect()
     }
 
-    /// False if a move from the old to the new layout did not end: Minecraft would refuse to start.
+    /// False if a move from the old to the new layout did not end: the Minecraft that moves ends at each start.
     pub fn whole(&self) -> bool {
         let new = |folder: &Folder| folder.new_layout;
         !self.folders.iter().filter(|folder| new(folder)).any(|moved| {
@@ -158,6 +158,15 @@ pub enum Refusal {
         /// On the volume.
         floor: String,
     },
+    /// A newer one has begun to move them to its layout, and did not end it.
+    #[error(
+        "Minecraft {wanted} must not open this world: a newer one has begun to move it to the layout of {MOVES}, and what is moved would be made \
+         anew. Restore a backup from before"
+    )]
+    Moved {
+        /// In the lock.
+        wanted: String,
+    },
     /// Nobody knows.
     #[error(
         "`{file}` cannot be read ({why}), so nobody knows which Minecraft opened this world; \
@@ -175,6 +184,9 @@ pub enum Refusal {
     },
 }
 
+/// The first Minecraft with one folder for all dimensions of a world: Paper moves those of before into it at its first start.
+const MOVES: &str = "26.1";
+
 /// Whether the files of `set` may open these worlds. `last` is the Minecraft that our manifest names, if there is one.
 pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<(), Refusal> {
     if let Some(floor) = worlds.floor() {
@@ -185,6 +197,10 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
         if older {
             return Err(Refusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft });
         }
+    }
+    // Its `level.dat` is stamped only when all is moved, so by that it could.
+    if !worlds.whole() && level::is_older(&set.minecraft, MOVES) {
+        return Err(Refusal::Moved { wanted: set.minecraft.clone() });
     }
     if let Some((path, why)) = worlds.unreadable().first()
         && last != Some(&set.minecraft)

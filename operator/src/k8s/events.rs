@@ -48,7 +48,7 @@ impl Publisher {
         let key = (uid.clone(), note.reason);
         {
             let mut said = self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if said.insert(key, note.text.clone()).as_ref() == Some(&note.text) {
+            if said.insert(key.clone(), note.text.clone()).as_ref() == Some(&note.text) {
                 return;
             }
         }
@@ -77,8 +77,12 @@ impl Publisher {
             ..Event::default()
         };
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-        if let Err(error) = api.create(&PostParams::default(), &event).await {
+        if let Err(error) = create(&api, &event).await {
             warn!(reason = note.reason, error = %Chain(&error), "could not publish an Event");
+            if may_come_later(&error) {
+                // Nobody has read it: where it is still so in a later pass, it is said then.
+                self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&key);
+            }
         }
     }
 
@@ -89,6 +93,25 @@ impl Publisher {
     }
 }
 
+/// Tries it twice: what an Event tells of is often over in the next pass, and nothing says it again. One that is there already is the first try's,
+/// whose answer was lost.
+async fn create(api: &Api<Event>, event: &Event) -> kube::Result<()> {
+    let create = async || match api.create(&PostParams::default(), event).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(error),
+    };
+    match create().await {
+        Err(error) if may_come_later(&error) => create().await,
+        done => done,
+    }
+}
+
+/// It was not looked at. What is refused is so the next time too.
+fn may_come_later(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
+}
+
 /// 16 hex digits that differ for different causes, and for the same cause said again later.
 fn cause(uid: &str, note: &Note, now: Timestamp) -> String {
     let mut hash = Sha256::new();
@@ -97,4 +120,60 @@ fn cause(uid: &str, note: &Note, now: Timestamp) -> String {
     hash.update(&note.text);
     hash.update(now.as_millisecond().to_be_bytes());
     hex::encode(&hash.finalize()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crds::PaperMCServer;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Of an API server whose answers to requests come in this order: a code, or none. And how many were asked for.
+    fn publisher(answers: &'static [Option<u16>]) -> (Publisher, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let answer = answers.get(counted.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(Some(201));
+            async move {
+                let code = answer.ok_or("the connection is lost")?;
+                let reason = if code == 409 { "AlreadyExists" } else { "" };
+                let status =
+                    json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": ""});
+                let event = json!({"metadata": {}});
+                let body = if code == 201 { event } else { status };
+                let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+                Ok::<_, tower::BoxError>(response?)
+            }
+        });
+        (Publisher::new(Client::new(service, "games"), "one".to_owned()), asked)
+    }
+
+    /// How many requests it takes to say the same twice.
+    async fn requests(answers: &'static [Option<u16>]) -> [usize; 2] {
+        let (publisher, asked) = publisher(answers);
+        let server =
+            PaperMCServer::new("lobby", serde_json::from_value(json!({"updateStrategy": "latest"})).expect("a spec"));
+        let note = Note { reason: "StoppedUnsaved", warning: true, text: "the server was stopped".to_owned() };
+        let mut after = [0; 2];
+        for count in &mut after {
+            publisher.publish(&server, &note, Timestamp::UNIX_EPOCH).await;
+            *count = asked.load(Ordering::Relaxed);
+        }
+        after
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_told_is_tried_again_and_told_once() {
+        assert_eq!(requests(&[]).await, [1, 1]);
+        assert_eq!(requests(&[None]).await, [2, 2], "a request was lost");
+        assert_eq!(requests(&[None, Some(409)]).await, [2, 2], "its answer was");
+        assert_eq!(requests(&[None, Some(503)]).await, [2, 3], "in the next pass");
+        assert_eq!(requests(&[Some(403)]).await, [1, 1], "it is refused for good");
+    }
 }

@@ -222,7 +222,7 @@ async fn prepare(settings: &settings::Init, locks: &mut SessionLocks) -> Result<
     }
     if !worlds.whole() {
         warn!(
-            "a world lies here in the old and in the new layout: a move of the worlds did not end, Minecraft may refuse it"
+            "a world lies here in the old and in the new layout: a move of the worlds did not end, and Paper ends at each start on such a one"
         );
     }
     let mut known = Known::default();

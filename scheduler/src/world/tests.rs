@@ -187,6 +187,23 @@ fn a_move_to_the_new_layout_that_did_not_end_is_seen() {
 }
 
 #[test]
+fn worlds_that_were_begun_to_be_moved_are_opened_by_no_minecraft_from_before_the_layout() {
+    let data = tempfile::tempdir().unwrap();
+    put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
+    put(data.path(), "world_nether/DIM-1/region/r.0.0.mca", b"");
+    let may = |minecraft: &str, data_version| {
+        may_open(&Worlds::read(data.path()).unwrap(), &set(minecraft, Some(data_version)), Some("1.21.11"))
+    };
+    assert_eq!(may("1.21.11", 4671), Ok(()));
+    put(data.path(), "world/dimensions/minecraft/overworld/region/r.0.0.mca", b"");
+    let refusal = may("1.21.11", 4671).unwrap_err();
+    assert_eq!(refusal, Refusal::Moved { wanted: "1.21.11".into() });
+    assert!(refusal.to_string().contains("to the layout of 26.1, and what is moved would be made anew"), "{refusal}");
+    // Paper itself says what is in its way, at each start.
+    assert_eq!(may("26.1.2", 4790), Ok(()));
+}
+
+#[test]
 fn a_change_of_any_region_file_is_progress() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4800, "26.1"))));
