@@ -62,9 +62,15 @@ impl Turns {
         self.limits != Limits::default()
     }
 
-    /// Notes that an update of this server has begun.
+    /// Notes that an update of this server has begun. Between two pods it is a load on the node where it was: it comes back there, mostly.
     pub(crate) fn is_at_it(&self, server: &Key, node: Option<&str>) {
-        self.put(&mut self.lock(), server, Some(Place::AtIt { node: node.map(str::to_owned) }));
+        let mut places = self.lock();
+        let before = match places.get(server) {
+            Some(Place::AtIt { node }) => node.clone(),
+            Some(Place::Queues { .. } | Place::Rests) | None => None,
+        };
+        let node = node.map(str::to_owned).or(before);
+        self.put(&mut places, server, Some(Place::AtIt { node }));
     }
 
     /// Notes that there is nothing to begin, or nothing any more. Answers whose turn it is now because of that.

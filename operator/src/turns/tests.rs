@@ -69,6 +69,17 @@ fn whoever_asks_again_with_its_turn_keeps_it() {
 }
 
 #[test]
+fn a_server_whose_pod_is_being_replaced_is_a_load_on_its_node() {
+    let turns = turns(None, Some(1));
+    let full_node = Err(NotYet { at_it: 1, on_its_node: Some(1), before: Vec::new() });
+    assert_eq!(turns.begin(&key("a"), Some("n1"), at(0), nobody()), Ok(()));
+    turns.is_at_it(&key("a"), None);
+    assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), full_node);
+    turns.is_at_it(&key("a"), Some("n2"));
+    assert_eq!(turns.begin(&key("b"), Some("n1"), at(0), nobody()), Ok(()), "it has moved");
+}
+
+#[test]
 fn a_node_that_is_full_keeps_only_its_own_servers_waiting() {
     let turns = turns(Some(3), Some(1));
     let full_node = Err(NotYet { at_it: 1, on_its_node: Some(1), before: Vec::new() });
