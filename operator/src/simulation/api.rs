@@ -12,6 +12,7 @@ use super::objects::{Key, Objects, Patch, Refused};
 use super::shared::{Mishap, Shared};
 use super::world::Written;
 use crate::clock::now;
+use crate::k8s::labels::SERVER;
 
 /// The one namespace.
 pub(super) const NAMESPACE: &str = "games";
@@ -23,18 +24,24 @@ struct Lost;
 
 /// A client of this cluster.
 pub(super) fn client(shared: &Arc<Shared>) -> Client {
-    let shared = Arc::clone(shared);
+    client_of_all(std::slice::from_ref(shared))
+}
+
+/// A client of a cluster that has the servers of all these worlds.
+pub(super) fn client_of_all(worlds: &[Arc<Shared>]) -> Client {
+    let worlds: Arc<[Arc<Shared>]> = worlds.into();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let shared = Arc::clone(&shared);
-        async move { answer(&shared, request).await }
+        let worlds = Arc::clone(&worlds);
+        async move { answer(&worlds, request).await }
     });
     Client::new(service, NAMESPACE)
 }
 
-async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, tower::BoxError> {
+async fn answer(worlds: &[Arc<Shared>], request: Request<Body>) -> Result<Response<Body>, tower::BoxError> {
     let (parts, body) = request.into_parts();
     let body = body.collect_bytes().await?;
     let asked = Asked::read(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
+    let shared = whose(worlds, asked.name());
     let mishap = shared.meet(asked.stops_servers()).await;
     if mishap == Some(Mishap::RequestLost) {
         if let Some(reason) = asked.tells() {
@@ -62,6 +69,13 @@ async fn answer(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response
         }
     };
     Ok(Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()))?)
+}
+
+/// The world that an object belongs to: its name is that of the server, or begins with it. What is no server's is the same in all of them.
+fn whose<'w>(worlds: &'w [Arc<Shared>], name: &str) -> &'w Arc<Shared> {
+    let is_of =
+        |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']));
+    worlds.iter().find(|shared| is_of(shared.world().scenario.seat.name)).unwrap_or(&worlds[0])
 }
 
 fn carry_out(shared: &Shared, asked: &Asked) -> Result<Value, Refused> {
@@ -131,6 +145,17 @@ impl Asked {
             ref other => panic!("nobody sends {other}"),
         };
         Self { key: Key::new(plural, name), verb }
+    }
+
+    /// The name of the object; of many, that of their server.
+    fn name(&self) -> &str {
+        match &self.verb {
+            Verb::Get | Verb::Patch { .. } | Verb::Delete { .. } => &self.key.name,
+            Verb::List { labels } => {
+                labels.iter().find(|(name, _)| name == SERVER).map_or("", |(_, server)| server.as_str())
+            }
+            Verb::Create(object) => object["metadata"]["name"].as_str().unwrap_or_default(),
+        }
     }
 
     /// The object as it is before.

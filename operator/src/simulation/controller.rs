@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::node::is_ready;
 use super::objects::{Key, is_stopping};
 use super::rules::revision;
-use super::world::{SERVER, World};
+use super::world::World;
 use crate::clock::now;
 use crate::revision::digest;
 
@@ -13,13 +13,13 @@ impl World {
     /// One look of the controller.
     pub(super) fn control(&mut self) {
         self.controller_at = None;
-        let key = Self::key_of_set();
+        let key = self.key_of_set();
         let Ok(set) = self.objects.get(&key).cloned() else { return };
         let update = self.history_entry(&set["spec"]["template"]);
         let current = set["status"]["currentRevision"].as_str().map_or_else(|| update.clone(), str::to_owned);
         let asleep = set["spec"]["replicas"] == 0;
         let is_open = set["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_i64().unwrap_or(0) == 0;
-        let pod = self.objects.get(&Self::key_of_pod()).ok().cloned();
+        let pod = self.objects.get(&self.key_of_pod()).ok().cloned();
         let of =
             |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"].as_str().unwrap_or_default().to_owned();
         let is_ready = pod.as_ref().is_some_and(is_ready);
@@ -56,7 +56,7 @@ impl World {
     /// The entry of its history with this template; a new one if there is none.
     fn history_entry(&mut self, template: &Value) -> String {
         // As Kubernetes names them: the same for the same template, also when history was lost in between.
-        let name = format!("{SERVER}-{}", &hex::encode(digest(template))[..10]);
+        let name = format!("{}-{}", self.scenario.seat.name, &hex::encode(digest(template))[..10]);
         if self.objects.get(&Key::new("controllerrevisions", &name)).is_ok() {
             return name;
         }
@@ -82,7 +82,7 @@ impl World {
 
     fn create_pod(&mut self, revision: &str) {
         let mut pod = self.template_in(revision).expect("it was just looked up");
-        let name = format!("{SERVER}-0");
+        let name = self.key_of_pod().name;
         pod["apiVersion"] = json!("v1");
         pod["kind"] = json!("Pod");
         pod["metadata"]["name"] = json!(name);
@@ -104,7 +104,7 @@ impl World {
     pub(super) fn end_pod(&mut self, why: &str) {
         self.tell(why);
         // If it is there.
-        let _ = self.objects.delete(&Self::key_of_pod(), (None, None), now());
+        let _ = self.objects.delete(&self.key_of_pod(), (None, None), now());
         self.changed();
     }
 }

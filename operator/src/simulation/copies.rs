@@ -54,7 +54,7 @@ struct Asked {
 impl World {
     /// Where the copies of this server lie. None: it takes none.
     pub(super) fn shelf(&self) -> Option<PathBuf> {
-        let below = self.objects.get(&Self::key_of_pod()).ok().and_then(backups_of)?;
+        let below = self.objects.get(&self.key_of_pod()).ok().and_then(backups_of)?;
         Some(self.disks.copies().join(below))
     }
 
@@ -150,7 +150,7 @@ impl World {
 
     /// What a person asked for has got an answer, and a true one.
     pub(super) fn judge_restore(&mut self) {
-        let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it");
+        let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
         let handled = server["status"]["lastHandled"]["restoreFrom"].clone();
         let Some(Asked { value, copy, at, came, is_no_other }) = &self.copies.asked else { return };
         let (came, is_no_other) = (*came > 0, *is_no_other);

@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::person::Wish;
 use super::pod::Phase;
 use super::scenario::{EVERY, Extra, Fate, OPEN_FOR, Scenario};
-use super::walk::WINDOWS_WITH_FAULTS;
 use super::world::World;
 use crate::clock::now;
 
@@ -93,11 +92,12 @@ const PASSES: [(Fault, Fault); 7] = [
     (Fault::Person(Wish::Rest), Fault::Person(Wish::NoRest)),
 ];
 
-/// When what goes wrong, and when upstreams release something newer.
+/// When what goes wrong in the first of the windows, and when upstreams release something newer.
 pub(super) fn plan_faults(
     dice: &mut Dice,
     scenario: &Scenario,
     begins: Timestamp,
+    windows: usize,
 ) -> (Vec<(Timestamp, Fault)>, Timestamp) {
     let whole = EVERY.as_secs();
     let seconds = |seconds: i64| SignedDuration::from_secs(seconds);
@@ -105,7 +105,7 @@ pub(super) fn plan_faults(
     let opening = begins + seconds(whole - begins.as_second() % whole);
     let mut faults = Vec::new();
     for _ in 0..dice.below(7) {
-        let window = i64::try_from(dice.below(usize::try_from(WINDOWS_WITH_FAULTS).expect("a few"))).expect("a few");
+        let window = i64::try_from(dice.below(windows)).expect("a few");
         // Mostly where something is under way.
         let spread = if dice.once_in(4) { whole - 60 } else { OPEN_FOR.as_secs() };
         let within = i64::try_from(dice.below(usize::try_from(spread).expect("a few hours"))).expect("a few hours");
@@ -184,7 +184,7 @@ impl World {
             Blow::NodeLost => self.lose_node(),
             Blow::NodeFound => self.find_node(),
             Blow::SetDeleted => {
-                self.objects.remove(&Self::key_of_set());
+                self.objects.remove(&self.key_of_set());
                 self.note_taken_back();
                 // Or its pod stays, as by `--cascade=orphan`.
                 if self.dice.once_in(2) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::objects::{Key, is_stopping};
 use super::pod::Phase;
-use super::world::{SERVER, World};
+use super::world::World;
 use crate::clock::now;
 
 /// `kubectl drain` asks again this often.
@@ -31,13 +31,18 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// The one with this number.
+    pub(super) fn numbered(number: u32) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     /// As it stands in the API.
     pub(super) fn object(&self) -> v1::Node {
         let object = json!({"metadata": {"name": self.name()}, "spec": {"unschedulable": self.is_cordoned}});
         serde_json::from_value(object).expect("a node")
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("node-{}", self.number)
     }
 }
@@ -77,7 +82,7 @@ impl World {
         let soon = now() + self.seconds(1, 4);
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Pending) {
             (pod.phase, pod.due) = (Phase::Preparing, Some(soon));
-            self.objects.change(&Self::key_of_pod(), now(), |pod| pod["spec"]["nodeName"] = json!(name));
+            self.objects.change(&self.key_of_pod(), now(), |pod| pod["spec"]["nodeName"] = json!(name));
             self.write_status();
             self.changed();
         }
@@ -89,10 +94,10 @@ impl World {
             return;
         }
         self.node.evicts_at = Some(now() + ASKS_AGAIN);
-        let Ok(pod) = self.objects.get(&Self::key_of_pod()) else { return };
+        let Ok(pod) = self.objects.get(&self.key_of_pod()) else { return };
         let is_on_it = pod["spec"]["nodeName"] == self.node.name().as_str();
         let is_ready = is_ready(pod);
-        let budget = self.objects.get(&Key::new("poddisruptionbudgets", SERVER)).ok();
+        let budget = self.objects.get(&Key::new("poddisruptionbudgets", self.scenario.seat.name)).ok();
         let is_refused = is_ready && budget.is_some_and(|budget| budget["spec"]["maxUnavailable"] == 0);
         if !is_on_it || is_stopping(pod) || is_refused {
             return;
@@ -125,7 +130,7 @@ impl World {
         }
         pod.due = Some(now() + TOLERATED);
         self.tell("the node is not ready any more");
-        self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"]["conditions"] = conditions(false));
+        self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"]["conditions"] = conditions(false));
         self.changed();
     }
 
@@ -136,7 +141,7 @@ impl World {
         }
         self.place_pending();
         let soon = now() + self.seconds(1, 10);
-        let ends = self.objects.get(&Self::key_of_pod()).is_ok_and(is_stopping);
+        let ends = self.objects.get(&self.key_of_pod()).is_ok_and(is_stopping);
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Lost) else { return };
         pod.prepare_again(soon);
         if ends {

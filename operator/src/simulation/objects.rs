@@ -61,6 +61,11 @@ pub(super) struct Objects {
 }
 
 impl Objects {
+    /// Those of one server of several: no UID comes twice in a cluster.
+    pub(super) fn of(number: u32) -> Self {
+        Self { uids: u64::from(number) << 32, ..Self::default() }
+    }
+
     pub(super) fn get(&self, key: &Key) -> Result<&Value, Refused> {
         self.all.get(key).ok_or_else(|| Refused::not_found(key))
     }

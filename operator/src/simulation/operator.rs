@@ -2,22 +2,22 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1;
-use kube::runtime::reflector::{Store as Reflector, store::Writer};
+use kube::runtime::reflector::{ObjectRef, Store as Reflector, store::Writer};
 use kube::runtime::watcher::Event;
 use resolver::facts::Facts;
 use scheduler::alarm::Alarm;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::api::{NAMESPACE, client};
+use super::api::{NAMESPACE, client_of_all};
 use super::releases::Releases;
 use super::shared::Shared;
-use super::world::{World, identity};
+use super::world::identity;
 use crate::catalog_keeper::{CatalogKeeper, Snapshot};
 use crate::clock::now;
 use crate::context::Context;
@@ -40,10 +40,20 @@ const LATE: SignedDuration = SignedDuration::from_secs(40);
 /// A pass that is under way.
 pub(super) type Pass = Pin<Box<dyn Future<Output = Outcome>>>;
 
-/// One process.
+/// Who is to be looked at because of what happened elsewhere.
+pub(super) type Woken = mpsc::UnboundedReceiver<ObjectRef<PaperMCServer>>;
+
+/// So many servers are updated at the same time, all together and on one node; 0: as many as there are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Bounds {
+    pub(super) together: u16,
+    pub(super) on_a_node: u16,
+}
+
+/// One process, as far as it looks after one server.
 pub(super) struct Operator {
     ctx: Arc<Context>,
-    servers: Writer<PaperMCServer>,
+    servers: Arc<Mutex<Writer<PaperMCServer>>>,
     /// When its next pass begins, or the one under way goes on.
     pub(super) due: Timestamp,
     /// Passes since something has changed.
@@ -55,12 +65,23 @@ pub(super) struct Operator {
 impl Operator {
     /// Starts a process that leads with this fence.
     pub(super) async fn start(shared: &Arc<Shared>, fence: u64) -> Self {
+        let (mut operators, _) = Self::start_over(std::slice::from_ref(shared), fence, Bounds::default()).await;
+        operators.pop().expect("one for the one world")
+    }
+
+    /// Starts a process that leads with this fence and looks after the servers of all these worlds. What it remembers is of all.
+    pub(super) async fn start_over(worlds: &[Arc<Shared>], fence: u64, bounds: Bounds) -> (Vec<Self>, Woken) {
         let releases = Releases::get();
         let http = crate::agent_http().expect("a client for agents");
-        let client = client(shared);
-        let config = crate::Config { identity: identity(fence), ..releases.config.clone() };
+        let client = client_of_all(worlds);
+        let config = crate::Config {
+            identity: identity(fence),
+            max_concurrent_updates: bounds.together,
+            max_concurrent_updates_per_node: bounds.on_a_node,
+            ..releases.config.clone()
+        };
         let metrics = Metrics::default();
-        let (wake, _) = mpsc::unbounded_channel();
+        let (wake, woken) = mpsc::unbounded_channel();
         let messenger =
             crate::messenger(&client, &config, fence, &metrics, wake.clone(), Vec::new()).expect("no channels");
         let (servers, plugins) = (Writer::default(), plugins());
@@ -87,7 +108,16 @@ impl Operator {
             wake_soon: wake.clone(),
             wake,
         };
-        Self { ctx: Arc::new(ctx), servers, due: now(), idle: 0, asleep: None }
+        let (ctx, servers) = (Arc::new(ctx), Arc::new(Mutex::new(servers)));
+        let over_one =
+            |_| Self { ctx: Arc::clone(&ctx), servers: Arc::clone(&servers), due: now(), idle: 0, asleep: None };
+        (worlds.iter().map(over_one).collect(), woken)
+    }
+
+    /// How many servers have their turn, and how many wait for theirs, as the process counts them.
+    pub(super) fn turns(&self) -> (i64, i64) {
+        let turns = &self.ctx.metrics.turns;
+        (turns.taken.get(), turns.waiting.get())
     }
 
     /// What upstreams have released is read.
@@ -107,11 +137,20 @@ impl Operator {
         self.ctx.nodes.take(Event::Apply(node));
     }
 
-    /// Begins a pass over the server as it stands.
-    pub(super) fn begin(&mut self, shared: &Shared) -> Option<Pass> {
-        let object = shared.world().objects.get(&World::key_of_server()).ok().cloned()?;
+    /// A server is watched.
+    pub(super) fn watches(&self, shared: &Shared) -> Option<PaperMCServer> {
+        let world = shared.world();
+        let object = world.objects.get(&world.key_of_server()).ok().cloned()?;
+        drop(world);
         let server: PaperMCServer = serde_json::from_value(object).expect("a server");
-        self.servers.apply_watcher_event(&Event::Apply(server.clone()));
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.apply_watcher_event(&Event::Apply(server.clone()));
+        Some(server)
+    }
+
+    /// Begins a pass over the server as it stands.
+    pub(super) fn begin(&self, shared: &Shared) -> Option<Pass> {
+        let server = self.watches(shared)?;
         Some(Box::pin(look(Arc::new(server), self.ctx.clone())))
     }
 

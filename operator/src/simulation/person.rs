@@ -64,7 +64,7 @@ impl World {
             Wish::Hold => self.spec("hold", &json!(["*"])),
             Wish::LetGo => self.spec("hold", &json!([])),
             Wish::Approve => {
-                let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it");
+                let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
                 let planned = server["status"]["availableUpdate"]["digest"].as_str().map(str::to_owned);
                 if let Some(planned) = planned {
                     self.annotate(APPROVE, Some(&planned));
@@ -90,11 +90,11 @@ impl World {
     }
 
     fn spec(&mut self, field: &str, value: &Value) {
-        self.objects.change(&Self::key_of_server(), now(), |server| server["spec"][field] = value.clone());
+        self.objects.change(&self.key_of_server(), now(), |server| server["spec"][field] = value.clone());
     }
 
     fn annotate(&mut self, name: &str, value: Option<&str>) {
-        self.objects.change(&Self::key_of_server(), now(), |server| {
+        self.objects.change(&self.key_of_server(), now(), |server| {
             let annotations = &mut server["metadata"]["annotations"];
             match value {
                 Some(value) => annotations[name] = json!(value),

@@ -181,7 +181,7 @@ pub(super) async fn step(shared: &Shared) {
 impl World {
     /// The kubelet sees a new pod.
     pub(super) fn begin_pod(&mut self) {
-        let pod = self.objects.get(&Self::key_of_pod()).expect("it was just made").clone();
+        let pod = self.objects.get(&self.key_of_pod()).expect("it was just made").clone();
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
         let fate = if self.ledger.mended_at.is_some() { Fate::Good } else { self.scenario.fate_of(&files) };
@@ -221,7 +221,7 @@ impl World {
     }
 
     fn secret(&self, key: &str) -> String {
-        let name = secret_name(super::world::SERVER);
+        let name = secret_name(self.scenario.seat.name);
         let secret = self.objects.get(&Key::new("secrets", &name)).expect("the Secret is there before a pod");
         let bytes: ByteString = serde_json::from_value(secret["data"][key].clone()).expect("bytes");
         String::from_utf8(bytes.0).expect("a text")
@@ -229,7 +229,7 @@ impl World {
 
     /// What the init container is told, with its volumes as they are at its start.
     pub(super) fn mount(&mut self) -> settings::Init {
-        let pod = self.objects.get(&Self::key_of_pod()).expect("there is a pod").clone();
+        let pod = self.objects.get(&self.key_of_pod()).expect("there is a pod").clone();
         let mounts = self.disks.mounts();
         // Nothing of a start before is left there.
         let _ = std::fs::remove_dir_all(&mounts);
@@ -365,7 +365,7 @@ impl World {
 
     /// The kubelet sees that the pod is to end: the hook saves and stops, or the grace period runs out.
     fn see_end_of_pod(&mut self) {
-        let object = self.objects.get(&Self::key_of_pod());
+        let object = self.objects.get(&self.key_of_pod());
         if self.pod.is_some() && object.is_err() {
             // Of one that is on no node nothing has to end.
             return self.pod_is_gone();
@@ -401,7 +401,7 @@ impl World {
     pub(super) fn pod_is_gone(&mut self) {
         self.pod = None;
         self.lose_unsaved();
-        self.objects.remove(&Self::key_of_pod());
+        self.objects.remove(&self.key_of_pod());
         self.tell("the pod is gone");
         self.changed();
     }
@@ -411,7 +411,7 @@ impl World {
         let Some(pod) = &self.pod else { return };
         if pod.phase == Phase::Pending {
             let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
-            return self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"] = status);
+            return self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"] = status);
         }
         let at = |at: Timestamp| (at + self.scenario.node_ahead).to_string();
         let pending = json!({"waiting": {"reason": "PodInitializing"}});
@@ -447,7 +447,7 @@ impl World {
             "initContainerStatuses": [container(PREPARE_CONTAINER, prepare.0, prepare.1, (false, true), pod.tries)],
             "containerStatuses": [container(SERVER_CONTAINER, state, last, (is_up, ready), pod.starts.saturating_sub(1))],
         });
-        self.objects.change(&Self::key_of_pod(), now(), |pod| pod["status"] = status);
+        self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"] = status);
     }
 }
 

@@ -25,7 +25,7 @@ const COUNTS: SignedDuration = SignedDuration::from_mins(11);
 /// The notice that the spec gives to players.
 pub(super) const NOTICE: SignedDuration = SignedDuration::from_mins(5);
 /// `--start-seconds`.
-const START: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const START: SignedDuration = SignedDuration::from_mins(10);
 /// `--first-start-seconds`: that of a newer Minecraft.
 const FIRST_START: SignedDuration = SignedDuration::from_mins(30);
 /// `gracefulShutdown.timeout`: an agent that is silent for so long keeps nobody waiting any more.
@@ -35,7 +35,7 @@ const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
 /// Whoever has joined so lately may not have been seen yet.
 const JUST_JOINED: SignedDuration = SignedDuration::from_secs(75);
 /// `--settle-seconds`.
-const SETTLES: SignedDuration = SignedDuration::from_mins(1);
+pub(super) const SETTLES: SignedDuration = SignedDuration::from_mins(1);
 
 /// What has happened so far, as the walk knows it.
 #[derive(Debug, Default)]
@@ -75,18 +75,18 @@ pub(super) fn revision(template: &Value) -> Revision {
     revision_of(&template)
 }
 
-fn is_asleep(object: &Value) -> bool {
+pub(super) fn is_asleep(object: &Value) -> bool {
     object["spec"]["replicas"] == 0
 }
 
-fn is_open(set: &Value) -> bool {
+pub(super) fn is_open(set: &Value) -> bool {
     set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 0
 }
 
 impl World {
     /// The operator has written the `StatefulSet`.
     pub(super) fn notice_set(&mut self, before: Option<&Value>) {
-        let set = self.objects.get(&Self::key_of_set()).expect("it was just written").clone();
+        let set = self.objects.get(&self.key_of_set()).expect("it was just written").clone();
         let stands = revision(&set["spec"]["template"]);
         let stood = before.map(|before| revision(&before["spec"]["template"]));
         let was_open = before.is_some_and(is_open);
@@ -148,7 +148,7 @@ impl World {
 
     /// No pod is wanted any more: by a person, or for the crashes of a process that does not run.
     fn check_put_to_sleep(&mut self) {
-        let is_wanted = self.objects.get(&Self::key_of_server()).is_ok_and(|server| !is_asleep(server));
+        let is_wanted = self.objects.get(&self.key_of_server()).is_ok_and(|server| !is_asleep(server));
         if is_wanted {
             let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
             self.tell("the operator stops the server");
@@ -173,7 +173,7 @@ impl World {
     fn minds_nobody(&self, before: Timestamp) -> bool {
         let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
         let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
-        let sleeps = self.pod.is_none() && self.objects.get(&Self::key_of_server()).is_ok_and(is_asleep);
+        let sleeps = self.pod.is_none() && self.objects.get(&self.key_of_server()).is_ok_and(is_asleep);
         self.scenario.has(Extra::Opportunistic) && !self.scenario.one_way && (is_empty || restarts || sleeps)
     }
 
@@ -199,7 +199,7 @@ impl World {
     }
 
     /// Whether to run this would be something new. Before anything is proven all is the first start.
-    fn is_update(&self, revision: Revision) -> bool {
+    pub(super) fn is_update(&self, revision: Revision) -> bool {
         // A set that nobody could see through may have been kept, and is then what is gone back to.
         let is_kept = self.ledger.disturbed && self.settled() == Some(revision);
         !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&revision) && !is_kept
@@ -222,7 +222,7 @@ impl World {
 
     /// Something goes wrong: is a set on trial?
     pub(super) fn note_disturbance(&mut self) {
-        let Ok(set) = self.objects.get(&Self::key_of_set()) else { return };
+        let Ok(set) = self.objects.get(&self.key_of_set()) else { return };
         let stands = revision(&set["spec"]["template"]);
         self.ledger.disturbed |= !self.ledger.proven.is_empty() && !self.ledger.proven.contains(&stands);
     }
@@ -232,7 +232,7 @@ impl World {
         self.ledger.taken_back.extend(self.ledger.stopped_for.keys());
     }
 
-    fn settled(&self) -> Option<Revision> {
+    pub(super) fn settled(&self) -> Option<Revision> {
         self.facts()["settled"]["revision"].as_str()?.parse().ok()
     }
 
@@ -319,14 +319,14 @@ impl World {
 
     /// Where a walk ended: all is quiet, and what stands there is an end.
     pub(super) fn judge_end(&mut self) -> String {
-        let Ok(set) = self.objects.get(&Self::key_of_set()).cloned() else {
+        let Ok(set) = self.objects.get(&self.key_of_set()).cloned() else {
             self.must(false, "there is a StatefulSet in the end");
             return "nothing".to_owned();
         };
         let stands = revision(&set["spec"]["template"]);
         let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
         let runs_first = self.pod.as_ref().is_some_and(|pod| self.scenario.first.get() == Some(&pod.files.lock));
-        let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it").clone();
+        let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it").clone();
         let conditions = server["status"]["conditions"].as_array().cloned().unwrap_or_default();
         for condition in &conditions {
             self.tell(format!("{} {}: {}", condition["type"], condition["reason"], condition["message"]));
@@ -340,6 +340,7 @@ impl World {
         let is_held = server["spec"]["hold"].as_array().is_some_and(|hold| hold.iter().any(|name| name == "*"));
         let may_come = self.ledger.suspended_since.is_none()
             && !is_held
+            && !self.waits_for_another
             && (!self.scenario.has(Extra::Approval) || self.ledger.approved.iter().any(is_newer));
         let is_wanted = is_good && may_come;
         if !is_open(&set) && self.settled() == Some(stands) && is_up {

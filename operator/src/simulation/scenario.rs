@@ -63,8 +63,25 @@ pub(super) enum Extra {
 
 const EXTRAS: [Extra; 4] = [Extra::Opportunistic, Extra::StopInALoop, Extra::Approval, Extra::HotCopies];
 
+/// Which server of the cluster it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat {
+    pub(super) name: &'static str,
+    pub(super) number: u32,
+    /// The number of the node that its pods are placed on first.
+    pub(super) node: u32,
+    /// `spec.follows`: who goes first, and for how long.
+    pub(super) follows: Option<(&'static str, SignedDuration)>,
+}
+
+impl Seat {
+    /// There is no other one.
+    pub(super) const ALONE: Self = Self { name: SERVER, number: 0, node: 0, follows: None };
+}
+
 /// One walk.
 pub(super) struct Scenario {
+    pub(super) seat: Seat,
     pub(super) address: Ipv4Addr,
     pub(super) before: Arc<Snapshot>,
     pub(super) after: Arc<Snapshot>,
@@ -98,6 +115,7 @@ impl Scenario {
         let [before, after] = if one_way { &releases.newer_minecraft } else { &releases.plugins };
         let fates = [Fate::Good, Fate::Good, Fate::Crashes, Fate::NeverUp, Fate::Red, Fate::DiesLater];
         let drawn = Self {
+            seat: Seat::ALONE,
             address,
             before: before.clone(),
             after: after.clone(),
@@ -192,6 +210,9 @@ impl Scenario {
             let (hour, minute) = (after.as_mins() / 60, after.as_mins() % 60);
             spec["restart"] = json!({"cron": format!("{minute} {hour}-23/3 * * *"), "timeZone": "UTC"});
         }
+        if let Some((server, soak)) = self.seat.follows {
+            spec["follows"] = json!({"server": server, "soak": format!("{}s", soak.as_secs())});
+        }
         if let Some(eviction) = self.eviction {
             spec["eviction"] = json!(eviction);
         }
@@ -212,7 +233,7 @@ impl Scenario {
         }
         json!({
             "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer",
-            "metadata": {"name": SERVER, "namespace": super::api::NAMESPACE, "labels": {"tier": "test"}},
+            "metadata": {"name": self.seat.name, "namespace": super::api::NAMESPACE, "labels": {"tier": "test"}},
             "spec": spec,
         })
     }

@@ -47,6 +47,11 @@ impl Shared {
         (Self { world: Mutex::new(world), struck }, told)
     }
 
+    /// A world in the same cluster: who drives it hears of the passes of both.
+    pub(super) fn beside(&self, world: World) -> Self {
+        Self { world: Mutex::new(world), struck: self.struck.clone() }
+    }
+
     /// The world, for a moment: never held over a wait.
     pub(super) fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)

@@ -27,7 +27,7 @@ use crate::server::rollout::end_order::end_exactly;
 
 /// So many windows open in a walk. Faults come in the first of them; in the others all has to come to its end.
 pub(super) const WINDOWS: i32 = 4;
-pub(super) const WINDOWS_WITH_FAULTS: i32 = 2;
+const WINDOWS_WITH_FAULTS: usize = 2;
 /// A restart of the operator by Kubernetes takes so long, in seconds.
 const RESTARTS_WITHIN: (usize, usize) = (3, 60);
 /// No walk has more passes: one that never comes to rest would else have no end.
@@ -91,7 +91,7 @@ struct Walk {
 }
 
 /// When walks begin: fifty minutes past an opening, when the window is shut again, so that the first start is no update.
-fn beginning() -> Timestamp {
+pub(super) fn beginning() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "what lies on the volume has the real time, and lies in the past")]
     let real = Timestamp::now();
     let begins = real.as_second() / EVERY.as_secs() * EVERY.as_secs() + 2 * EVERY.as_secs() + 50 * 60;
@@ -104,7 +104,7 @@ pub(super) async fn walk(number: u64, address: Ipv4Addr) -> Walked {
     let _clocks = simulated::start(begins);
     let mut dice = Dice::new(number);
     let scenario = Scenario::draw(&mut dice, Releases::get(), address);
-    let (faults, released_at) = plan_faults(&mut dice, &scenario, begins);
+    let (faults, released_at) = plan_faults(&mut dice, &scenario, begins, WINDOWS_WITH_FAULTS);
     let mut walk = Walk::begin(scenario, dice, faults, released_at).await;
     walk.go_until(begins + EVERY * WINDOWS).await;
     walk.end()

@@ -22,7 +22,7 @@ use super::shared::Mishap;
 use crate::clock::now;
 use crate::leader::LEASE;
 
-/// The server that all is about.
+/// The server, where there is but one.
 pub(super) const SERVER: &str = "lobby";
 
 /// The name of the operator with this fence.
@@ -112,6 +112,8 @@ pub(super) struct World {
     pub(super) controller_at: Option<Timestamp>,
     /// An object that operators watch has changed.
     pub(super) news: bool,
+    /// The server that this one follows has not gone first, or not for long enough.
+    pub(super) waits_for_another: bool,
     /// Changes that operators have made.
     pub(super) writes: u32,
     pub(super) sleeps: Option<Sleeps>,
@@ -125,15 +127,15 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(scenario: Scenario, mut dice: Dice) -> Self {
-        let mishaps = dice.below(7);
+        let (mishaps, seat) = (dice.below(7), scenario.seat);
         let mut world = Self {
             scenario,
-            objects: Objects::default(),
+            objects: Objects::of(seat.number),
             disks: Disks::new(),
             dice,
             pod: None,
             forced: None,
-            node: Node::default(),
+            node: Node::numbered(seat.node),
             marks: Marks::default(),
             copies: Copies::default(),
             ledger: Ledger::default(),
@@ -145,6 +147,7 @@ impl World {
             next_players: now(),
             controller_at: None,
             news: true,
+            waits_for_another: false,
             writes: 0,
             sleeps: None,
             mishaps,
@@ -170,16 +173,16 @@ impl World {
         }
     }
 
-    pub(super) fn key_of_set() -> Key {
-        Key::new("statefulsets", SERVER)
+    pub(super) fn key_of_set(&self) -> Key {
+        Key::new("statefulsets", self.scenario.seat.name)
     }
 
-    pub(super) fn key_of_pod() -> Key {
-        Key::new("pods", &format!("{SERVER}-0"))
+    pub(super) fn key_of_pod(&self) -> Key {
+        Key::new("pods", &format!("{}-0", self.scenario.seat.name))
     }
 
-    pub(super) fn key_of_server() -> Key {
-        Key::new("papermcservers", SERVER)
+    pub(super) fn key_of_server(&self) -> Key {
+        Key::new("papermcservers", self.scenario.seat.name)
     }
 
     /// An operator starts, and holds the Lease for as long as no other one does.
@@ -216,14 +219,14 @@ impl World {
         if key.plural == "statefulsets" || key.plural == "pods" {
             self.changed();
         }
-        if *key == Self::key_of_set() && written == Written::Changed {
+        if *key == self.key_of_set() && written == Written::Changed {
             self.notice_set(before);
         }
-        if *key == Self::key_of_pod() && written == Written::Deleted {
+        if *key == self.key_of_pod() && written == Written::Deleted {
             self.tell("the operator deletes the pod");
             self.check_restart();
         }
-        if *key == Self::key_of_server() {
+        if *key == self.key_of_server() {
             self.notice_status(before);
         }
     }
@@ -297,7 +300,7 @@ impl World {
 
     /// The facts on the `StatefulSet`.
     pub(super) fn facts(&self) -> Value {
-        self.objects.get(&Self::key_of_set()).map_or_else(|_| json!({}), facts_of)
+        self.objects.get(&self.key_of_set()).map_or_else(|_| json!({}), facts_of)
     }
 }
 
