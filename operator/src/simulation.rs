@@ -5,7 +5,7 @@
 //! What must be true stands in [`rules`], [`game`], [`copies`], [`ends`], [`forced`] and [`controller`]: no world opened by an older Minecraft,
 //! no mixture of sets, no block lost that was saved, nobody stopped who was not told in time, nothing outside of the windows, one stop for a
 //! revision, no start ended before its deadline, nothing tried again that has failed, nothing told that is not so, and each walk ends at rest or
-//! where a person has to decide.
+//! where a person has to decide. In [`fleet`] several servers take turns.
 
 mod agent;
 mod api;
@@ -13,6 +13,7 @@ mod controller;
 mod copies;
 mod ends;
 mod faults;
+mod fleet;
 mod forced;
 mod game;
 mod layout;
@@ -52,8 +53,29 @@ struct Found {
     /// Moves of worlds that ended, and that did not.
     moves: (u32, u32),
     ends: BTreeMap<String, u32>,
-    /// What broke, with the first walk that shows it.
-    broken: BTreeMap<String, (u64, Vec<String>)>,
+    broken: Broken,
+}
+
+/// Broken rules, each with the story of the first walk that breaks it.
+#[derive(Default)]
+struct Broken(BTreeMap<String, (u64, Vec<String>)>);
+
+impl Broken {
+    fn note(&mut self, number: u64, rule: String, story: &[String]) {
+        let first = self.0.entry(rule).or_insert_with(|| (number, story.to_vec()));
+        if number < first.0 {
+            *first = (number, story.to_vec());
+        }
+    }
+
+    /// Tells them all, where there are any.
+    fn must_be_none(&self) {
+        for (rule, (number, story)) in &self.0 {
+            println!("BROKEN in walk {number}: {rule}\n    {}", story.join("\n    "));
+        }
+        let broken: Vec<_> = self.0.iter().map(|(rule, (number, _))| (rule, number)).collect();
+        assert!(broken.is_empty(), "{broken:?}");
+    }
 }
 
 impl Found {
@@ -67,11 +89,8 @@ impl Found {
         self.forward += u32::from(is_forward);
         self.moves = (self.moves.0 + moves.0, self.moves.1 + moves.1);
         *self.ends.entry(end).or_default() += 1;
-        for what in broken {
-            let first = self.broken.entry(what).or_insert_with(|| (number, story.clone()));
-            if number < first.0 {
-                *first = (number, story.clone());
-            }
+        for rule in broken {
+            self.broken.note(number, rule, &story);
         }
     }
 }
@@ -90,19 +109,15 @@ fn on_this_thread<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
-/// Walks them on all cores: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_WALK=82` walks that one
-/// alone, `80..90` those.
-fn walk_all(numbers: Range<u64>) -> Found {
-    let numbers = std::env::var("NIGHTSHIFT_WALK").map_or(numbers, |text| asked(&text));
-    let (next, found) = (AtomicU64::new(numbers.start), Mutex::new(Found::default()));
+/// Walks them on all cores: that one alone where this variable is `82`, those where it is `80..90`.
+fn on_all_cores(variable: &str, numbers: Range<u64>, walk: impl Fn(u64) + Sync) {
+    let numbers = std::env::var(variable).map_or(numbers, |text| asked(&text));
+    let next = AtomicU64::new(numbers.start);
     let walk_on = || {
         while let number = next.fetch_add(1, Ordering::Relaxed)
             && number < numbers.end
         {
-            // One that panics tells its number too.
-            let walked =
-                catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| Walked::panicked());
-            found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
+            walk(number);
         }
     };
     std::thread::scope(|scope| {
@@ -110,22 +125,29 @@ fn walk_all(numbers: Range<u64>) -> Found {
             scope.spawn(walk_on);
         }
     });
+}
+
+/// Walks them: nothing is broken in any, else the story of the first that breaks each rule. `NIGHTSHIFT_WALK=82` walks that one alone.
+fn walk_all(numbers: Range<u64>) -> Found {
+    let found = Mutex::new(Found::default());
+    on_all_cores("NIGHTSHIFT_WALK", numbers, |number| {
+        // One that panics tells its number too.
+        let walked = catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| Walked::panicked());
+        found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
+    });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let Found { passes, faults, judged, restored, forward, moves: (moved, broken_off), ends, broken: _ } = &found;
     println!(
         "{passes} passes, {faults} faults, {judged} judged, {restored} restored, {forward} gone forward, {moved} moves of worlds and \
          {broken_off} broken off; {ends:?}"
     );
-    for (what, (number, story)) in &found.broken {
-        println!("BROKEN in walk {number}: {what}\n    {}", story.join("\n    "));
-    }
-    let broken: Vec<_> = found.broken.iter().map(|(what, (number, _))| (what, number)).collect();
-    assert!(broken.is_empty(), "{broken:?}");
+    found.broken.must_be_none();
     found
 }
 
 fn asked(text: &str) -> Range<u64> {
-    let number = |text: &str| text.parse::<u64>().expect("NIGHTSHIFT_WALK is a number, or two with `..` between them");
+    let number =
+        |text: &str| text.parse::<u64>().expect("walks are asked for by a number, or by two with `..` between them");
     match text.split_once("..") {
         Some((from, to)) => number(from)..number(to),
         None => number(text)..number(text) + 1,

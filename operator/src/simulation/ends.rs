@@ -121,7 +121,7 @@ impl World {
 
     /// The operator has written the status. Where it names an end for the first time that nobody confirmed to be saved, an Event has told of it.
     pub(super) fn notice_status(&mut self, before: Option<&Value>) {
-        let Ok(server) = self.objects.get(&Self::key_of_server()) else { return };
+        let Ok(server) = self.objects.get(&self.key_of_server()) else { return };
         let (old, new) = (before.map(|before| before["status"].clone()).unwrap_or_default(), server["status"].clone());
         let said = &new["lastStop"];
         if said.is_null() || said["at"] == old["lastStop"]["at"] {
@@ -163,7 +163,7 @@ impl World {
         let has_answered = |from: Timestamp| from + READ_WITHIN < now();
         let could_ask = self.pod.as_ref().and_then(|pod| pod.agent.answers_from).is_some_and(has_answered);
         let Some(end) = self.last_end().filter(|end| could_ask && end.at + READ_WITHIN < now()) else { return };
-        let server = self.objects.get(&Self::key_of_server()).expect("nobody deletes it");
+        let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
         let said = &server["status"]["lastStop"];
         let is_said = time(&said["at"]) == Some(end.at) && said["saved"] == end.saved;
         let is_right = is_said || self.ends.had_two_writers;

@@ -62,7 +62,7 @@ impl World {
         }
         self.pod = None;
         self.nobody_is_on();
-        self.objects.remove(&Self::key_of_pod());
+        self.objects.remove(&self.key_of_pod());
         self.tell(format!("the pod is gone, and its server goes on for {} s", takes.as_secs()));
         self.changed();
     }

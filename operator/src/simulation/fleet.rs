@@ -1,0 +1,454 @@
+//! Edge (writes). Drives a walk of several servers in one cluster: each has a volume, players and faults of its own, and all have one API server, one
+//! operator, the same clocks and the same windows, in which they take turns.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use fixtures::dice::Dice;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::mpsc;
+
+use super::agent;
+use super::faults::{Blow, Fault};
+use super::operator::{Bounds, Operator, Pass, Woken};
+use super::pod::step;
+use super::scenario::{EVERY, Scenario};
+use super::shared::{Shared, Struck};
+use super::walk::beginning;
+use super::world::World;
+use crate::catalog_keeper::Snapshot;
+use crate::clock::now;
+use crate::clock::simulated;
+use crate::requeue::Outcome;
+use scene::Scene;
+use server::Server;
+
+mod rules;
+mod scene;
+mod server;
+mod tests;
+
+/// A restart of the operator by Kubernetes takes so long, in seconds.
+const RESTARTS_WITHIN: (usize, usize) = (3, 60);
+/// No walk has more passes: one that never comes to rest would else have no end.
+const MOST_PASSES: u32 = 20_000;
+/// So many windows open in a walk, and one for each server besides where somebody has had to wait in the last one.
+const WINDOWS: usize = 3;
+/// A window has ended so long after it opened, and what was on its way with it.
+const ENDED: SignedDuration = SignedDuration::from_mins(50);
+
+/// What a walk came to.
+#[derive(Debug)]
+struct Walked {
+    story: Vec<String>,
+    broken: BTreeSet<String>,
+    passes: u32,
+    faults: u32,
+    /// So many servers waited for their turn, and so many for the one that goes first.
+    waited: usize,
+    followed: usize,
+    /// Where each of them ended.
+    ends: Vec<String>,
+}
+
+impl Walked {
+    /// One that did not end.
+    fn panicked() -> Self {
+        Self {
+            story: Vec::new(),
+            broken: BTreeSet::from(["it panicked, as told above".to_owned()]),
+            passes: 0,
+            faults: 0,
+            waited: 0,
+            followed: 0,
+            ends: Vec::new(),
+        }
+    }
+}
+
+/// An operator: one pass over each server at a time.
+struct Process {
+    operators: Vec<Operator>,
+    woken: Woken,
+}
+
+/// The walk.
+struct Fleet {
+    servers: Vec<Server>,
+    struck: mpsc::UnboundedReceiver<Struck>,
+    bounds: Bounds,
+    dice: Dice,
+    /// Those that believe to lead; mostly one.
+    processes: Vec<Process>,
+    /// When there is another one again, if none is.
+    restarts_at: Option<Timestamp>,
+    /// When there were two last.
+    two_led_at: Option<Timestamp>,
+    fence: u64,
+    faults: Vec<(Timestamp, usize, Fault)>,
+    released_at: Timestamp,
+    released: bool,
+    /// What was released was taken back.
+    withdrawn: bool,
+    passes: u32,
+    met: u32,
+    story: Vec<String>,
+}
+
+/// Walks one history.
+async fn walk(number: u64, addresses: [Ipv4Addr; 4]) -> Walked {
+    let begins = beginning();
+    let _clocks = simulated::start(begins);
+    let mut dice = Dice::new(number);
+    let scene = Scene::draw(&mut dice, addresses, begins);
+    let mut fleet = Fleet::begin(scene, dice).await;
+    let most = WINDOWS + fleet.servers.len();
+    for window in 1..=most {
+        let opened_at = Scenario::opened_at(now());
+        // The first one opens two hours after the walk began.
+        let ends = if now() < opened_at + ENDED { opened_at + ENDED } else { opened_at + EVERY + ENDED };
+        fleet.go_until(ends).await;
+        if WINDOWS <= window && !fleet.is_anybody_waiting() {
+            break;
+        }
+    }
+    let waits = fleet.is_anybody_waiting();
+    fleet.must(!waits, "nobody waits for ever for a turn, or with one");
+    fleet.end()
+}
+
+impl Fleet {
+    async fn begin(scene: Scene, mut dice: Dice) -> Self {
+        let Scene { scenarios, bounds, faults, released_at } = scene;
+        let mut servers: Vec<Server> = Vec::new();
+        let mut heard = None;
+        for scenario in scenarios {
+            let name = scenario.seat.name;
+            let of_its_own = Dice::new(u64::try_from(dice.below(1 << 30)).expect("a small number"));
+            let world = World::new(scenario, of_its_own);
+            let shared = if let Some(first) = servers.first() {
+                first.shared.beside(world)
+            } else {
+                let (shared, struck) = Shared::new(world);
+                heard = Some(struck);
+                shared
+            };
+            let shared = Arc::new(shared);
+            agent::listen(&shared).await;
+            servers.push(Server::new(name, shared));
+        }
+        Self {
+            servers,
+            struck: heard.expect("there are servers"),
+            bounds,
+            dice,
+            processes: Vec::new(),
+            restarts_at: Some(now()),
+            two_led_at: None,
+            fence: 0,
+            faults,
+            released_at,
+            released: false,
+            withdrawn: false,
+            passes: 0,
+            met: 0,
+            story: vec![format!("{bounds:?}")],
+        }
+    }
+
+    async fn go_until(&mut self, ends: Timestamp) {
+        while self.passes < MOST_PASSES {
+            let next = self.next();
+            if next > ends {
+                return simulated::pass_until(ends);
+            }
+            simulated::pass_until(next);
+            self.happen().await;
+            self.spread_news();
+            self.note();
+        }
+        self.must(false, "a walk comes to its end");
+    }
+
+    fn next(&self) -> Timestamp {
+        let operators = self.processes.iter().flat_map(|process| &process.operators).map(|operator| operator.due);
+        let worlds = self.servers.iter().map(|server| server.shared.world().next());
+        let faults = self.faults.first().map(|(at, ..)| *at);
+        let release = (!self.released).then_some(self.released_at);
+        let all = operators.chain(worlds).chain(faults).chain(release).chain(self.restarts_at);
+        all.min().expect("players come and go")
+    }
+
+    /// One of those things that are due.
+    async fn happen(&mut self) {
+        if let Some(at) = self.servers.iter().position(|server| server.shared.world().next() <= now()) {
+            step(&self.servers[at].shared).await;
+        } else if !self.released && self.released_at <= now() {
+            self.released = true;
+            for server in &mut self.servers {
+                server.meddled_at = Some(now());
+                server.shared.world().note_release();
+            }
+            self.publish();
+        } else if self.faults.first().is_some_and(|(at, ..)| *at <= now()) {
+            let (_, at, fault) = self.faults.remove(0);
+            self.met += 1;
+            self.strike(at, fault).await;
+        } else if self.restarts_at.is_some_and(|at| at <= now()) {
+            self.restarts_at = None;
+            self.start_operator().await;
+        } else if let Some((process, at)) = self.due_pass() {
+            self.pass(process, at).await;
+            self.judge_pass(at);
+        }
+        if self.processes.len() > 1 {
+            self.two_led_at = Some(now());
+        }
+    }
+
+    /// The pass that has been due for longest, by the process and the server.
+    fn due_pass(&self) -> Option<(usize, usize)> {
+        let mut first: Option<(Timestamp, usize, usize)> = None;
+        for (process, of) in self.processes.iter().enumerate() {
+            for (at, operator) in of.operators.iter().enumerate() {
+                let this = (operator.due, process, at);
+                first = Some(first.map_or(this, |first| first.min(this)));
+            }
+        }
+        first.filter(|(due, ..)| *due <= now()).map(|(_, process, at)| (process, at))
+    }
+
+    /// What has changed is heard of by whoever watches it, and who is to be looked at for what happened elsewhere is.
+    fn spread_news(&mut self) {
+        for (at, server) in self.servers.iter().enumerate() {
+            let mut world = server.shared.world();
+            if !std::mem::take(&mut world.news) {
+                continue;
+            }
+            let node = world.node.object();
+            for process in &mut self.processes {
+                process.operators[at].sees(node.clone());
+                process.operators[at].hears(now() + world.seconds(0, 2));
+            }
+        }
+        for process in &mut self.processes {
+            while let Ok(woken) = process.woken.try_recv() {
+                let soon = now() + SignedDuration::from_secs(i64::from(self.dice.once_in(2)));
+                if let Some(at) = self.servers.iter().position(|server| server.name == woken.name) {
+                    process.operators[at].hears(soon);
+                }
+            }
+        }
+    }
+
+    /// What the walk learns of its servers, and what they have to tell.
+    fn note(&mut self) {
+        for server in &mut self.servers {
+            server.note();
+            let mut world = server.shared.world();
+            self.story.extend(world.story.drain(..).map(|line| format!("{}: {line}", server.name)));
+        }
+    }
+
+    /// What must be true of all of them.
+    fn must(&self, is_true: bool, rule: &str) {
+        self.servers[0].shared.world().must(is_true, rule);
+    }
+
+    /// Operators read what upstreams have released by now.
+    fn publish(&mut self) {
+        let snapshot = self.snapshot();
+        for operator in self.processes.iter_mut().flat_map(|process| &mut process.operators) {
+            operator.read(&snapshot);
+            operator.due = operator.due.min(now());
+        }
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let world = self.servers[0].shared.world();
+        if self.released && !self.withdrawn { world.scenario.after.clone() } else { world.scenario.before.clone() }
+    }
+
+    async fn start_operator(&mut self) {
+        self.fence += 1;
+        let worlds: Vec<_> = self.servers.iter().map(|server| Arc::clone(&server.shared)).collect();
+        worlds.iter().for_each(|shared| shared.world().take_lease(self.fence));
+        let (operators, woken) = Operator::start_over(&worlds, self.fence, self.bounds).await;
+        operators[0].read(&self.snapshot());
+        operators[0].sees_first(worlds[0].world().node.object());
+        for (operator, shared) in operators.iter().zip(&worlds) {
+            operator.sees(shared.world().node.object());
+            // All that there are were read before the first pass.
+            let _ = operator.watches(shared);
+        }
+        for server in &mut self.servers {
+            let said = server.shared.world().said("Updating");
+            server.says_updating = said.is_some_and(|(status, _)| status == "True");
+            server.is_looked_at = false;
+        }
+        self.processes.push(Process { operators, woken });
+    }
+
+    /// A pass over this server begins, or goes on.
+    async fn pass(&mut self, process: usize, at: usize) {
+        let operators = &mut self.processes[process].operators;
+        let pass = if let Some((pass, wake)) = operators[at].asleep.take() {
+            // It is there: its pass sleeps.
+            let _ = wake.send(());
+            Some(pass)
+        } else {
+            self.passes += 1;
+            for (operator, server) in operators.iter().zip(&self.servers) {
+                let _ = operator.watches(&server.shared);
+            }
+            operators[at].begin(&self.servers[at].shared)
+        };
+        if let Some(pass) = pass {
+            self.see_through(process, at, pass).await;
+        }
+    }
+
+    /// Until the pass ends, or sleeps.
+    async fn see_through(&mut self, process: usize, at: usize, mut pass: Pass) {
+        tokio::select! {
+            biased;
+            outcome = &mut pass => {
+                self.processes[process].operators[at].ended(outcome);
+                // Others may have ended before they came to turns.
+                self.servers[at].is_looked_at |= !matches!(outcome, Outcome::Acted | Outcome::Failed { .. });
+            }
+            Some(struck) = self.struck.recv() => match struck {
+                Struck::Asleep(nap) => {
+                    let operator = &mut self.processes[process].operators[at];
+                    (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
+                }
+                // With all its other passes.
+                Struck::Dead => {
+                    drop(self.processes.remove(process));
+                    self.start_again();
+                }
+            }
+        }
+    }
+
+    /// Kubernetes starts an operator where there is none.
+    fn start_again(&mut self) {
+        if self.processes.is_empty() && self.restarts_at.is_none() {
+            let (from, to) = RESTARTS_WITHIN;
+            self.restarts_at = Some(now() + self.servers[0].shared.world().seconds(from, to));
+        }
+    }
+
+    async fn strike(&mut self, at: usize, fault: Fault) {
+        self.servers[at].shared.world().tell(format!("{fault:?}"));
+        match fault {
+            Fault::OperatorDies => {
+                self.processes.clear();
+                self.start_again();
+            }
+            // The one of before has lost its Lease and does not know it yet.
+            Fault::AnotherLeads => {
+                self.restarts_at = None;
+                self.start_operator().await;
+            }
+            Fault::OneLeads => {
+                let last = self.processes.pop();
+                self.processes = last.into_iter().collect();
+            }
+            Fault::Withdrawn | Fault::ReleasedAgain => {
+                self.withdrawn = fault == Fault::Withdrawn;
+                self.disturb();
+                self.publish();
+            }
+            Fault::ClocksJump => {
+                self.disturb();
+                self.jump();
+            }
+            Fault::Person(wish) => {
+                let server = &mut self.servers[at];
+                server.meddled_at = Some(now());
+                let mut world = server.shared.world();
+                world.note_disturbance();
+                world.write(wish);
+            }
+            Fault::World(blow) => self.befall(at, blow),
+        }
+    }
+
+    /// What hits a node hits all that are on it, and what ends that is for whoever has waited for it.
+    fn befall(&self, at: usize, blow: Blow) {
+        let node = self.servers[at].shared.world().node.name();
+        for (of, server) in self.servers.iter().enumerate() {
+            let mut world = server.shared.world();
+            let is_hit = match blow {
+                Blow::NodeDrained | Blow::NodeLost => world.node.name() == node,
+                // By then a person may have brought the server of this fault to another node.
+                Blow::NodeUncordoned | Blow::NodeFound => true,
+                Blow::AgentDies
+                | Blow::AgentSilent
+                | Blow::ServerCrashes
+                | Blow::ServerHangs
+                | Blow::CommandsRefused
+                | Blow::ServerCrashesOn
+                | Blow::PodDeleted
+                | Blow::PodForced
+                | Blow::SetDeleted => of == at,
+            };
+            if is_hit {
+                world.note_disturbance();
+                world.strike(blow);
+            }
+        }
+    }
+
+    /// Something has changed for all servers, which may change what is on its way.
+    fn disturb(&mut self) {
+        for server in &mut self.servers {
+            server.meddled_at = Some(now());
+            server.shared.world().note_disturbance();
+        }
+    }
+
+    /// All wall clocks are put right, or wrong, at the same time. Whatever waits for a time to pass goes on to wait for as long.
+    fn jump(&mut self) {
+        let seconds = self.servers[0].shared.world().seconds(5, 7_200);
+        let by = if self.dice.once_in(2) { seconds } else { -seconds };
+        let before = now();
+        simulated::put(by);
+        let shift = |at: &mut Timestamp| *at += by;
+        for server in &mut self.servers {
+            // What players were told before counts no more, whatever it is by the clock now.
+            server.meddled_at = Some(before.max(now()));
+            let mut world = server.shared.world();
+            world.tell(format!("the clocks are put by {} s", by.as_secs()));
+            world.shift(by);
+        }
+        let operators = self.processes.iter_mut().flat_map(|process| &mut process.operators);
+        operators.for_each(|operator| shift(&mut operator.due));
+        self.faults.iter_mut().for_each(|(at, ..)| shift(at));
+        self.restarts_at.iter_mut().for_each(shift);
+        shift(&mut self.released_at);
+    }
+
+    fn end(mut self) -> Walked {
+        let ends = self.judge_end();
+        self.note();
+        let mut broken = BTreeSet::new();
+        let mut faults = self.met;
+        for server in &self.servers {
+            let world = server.shared.world();
+            broken.extend(world.broken.iter().cloned());
+            faults += world.met;
+        }
+        Walked {
+            broken,
+            passes: self.passes,
+            faults,
+            waited: self.servers.iter().filter(|server| server.waited_at.is_some()).count(),
+            followed: self.servers.iter().filter(|server| server.waited_for_followed_at.is_some()).count(),
+            ends,
+            story: self.story,
+        }
+    }
+}
