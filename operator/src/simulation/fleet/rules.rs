@@ -71,7 +71,9 @@ impl World {
         let counts = |told: &Told| {
             is_of_this_opening(told) && now() < told.ends && meddled_at.is_none_or(|meddled| meddled < told.at)
         };
-        if pod.obeys() && pod.agent.answers() && pod.agent.told.iter().any(counts) {
+        // Who dies before it is written down that players were told leaves nothing of it but an announcement.
+        let is_recorded = !self.facts()["announced"].is_null();
+        if is_recorded && pod.obeys() && pod.agent.answers() && pod.agent.told.iter().any(counts) {
             return true;
         }
         let goes_well = match pod.phase {
