@@ -284,6 +284,9 @@ impl World {
 
     /// The clocks are put by this: what comes after a while still comes after that while.
     pub(super) fn shift(&mut self, by: SignedDuration) {
+        if by.is_negative() {
+            self.forget_served();
+        }
         let of_pod = self.pod.as_mut().map(Pod::waits_for).into_iter().flatten();
         let forced = self.forced.as_mut().map(|forced| &mut forced.ends_at);
         let all = [&mut self.controller_at, &mut self.node.evicts_at].into_iter().flatten().chain(of_pod).chain(forced);
