@@ -48,8 +48,6 @@ struct Asked {
     at: Timestamp,
     /// So many starts found it in place of what was left.
     came: u32,
-    /// What put it there was a way back of the rollout, which nobody had asked for.
-    came_back: bool,
     /// A start found it, and it is what was left too.
     is_no_other: bool,
 }
@@ -121,8 +119,7 @@ impl World {
         if self.copies.asked.as_ref().is_some_and(|asked| asked.value == value) {
             return None;
         }
-        self.copies.asked =
-            Some(Asked { value: value.clone(), copy, at: now(), came: 0, came_back: false, is_no_other: false });
+        self.copies.asked = Some(Asked { value: value.clone(), copy, at: now(), came: 0, is_no_other: false });
         Some(value)
     }
 
@@ -150,11 +147,12 @@ impl World {
             self.copies.held.iter().filter(|(_, tree)| **tree == found).map(|(id, _)| id.clone()).collect();
         self.tell(format!("the worlds are those of a copy: {}", of.join(", ")));
         self.must(!of.is_empty(), "a start finds worlds that are neither as they were left nor as a copy holds them");
-        let record =
-            std::fs::read(Volume::new(&self.disks.data()).restored_path()).expect("what was put in place is recorded");
-        let Restored { request, .. } = serde_json::from_slice(&record).expect("a record");
-        let Some(asked) = self.copies.asked.as_mut().filter(|asked| of.contains(&asked.copy)) else { return false };
-        asked.came_back |= request.is_none();
+        let record = std::fs::read(Volume::new(self.disks.data()).restored_path()).expect("it is recorded");
+        let Restored { id, request, .. } = serde_json::from_slice(&record).expect("a record");
+        self.must(of.contains(&id), "a start finds another copy than the one that is said to have been put in place");
+        // A way back may put the same one in place, or one that holds the same.
+        let is_asked_for = |asked: &&mut Asked| request.is_some() && asked.copy == id;
+        let Some(asked) = self.copies.asked.as_mut().filter(is_asked_for) else { return false };
         asked.came += 1;
         let is_once = asked.came == 1;
         self.must(is_once, "a copy that a person asked for once is put in place again");
@@ -165,8 +163,8 @@ impl World {
     pub(super) fn judge_restore(&mut self) {
         let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
         let handled = server["status"]["lastHandled"]["restoreFrom"].clone();
-        let Some(Asked { value, copy, at, came, came_back, is_no_other }) = &self.copies.asked else { return };
-        let (came, came_back, is_no_other) = (*came > 0, *came_back, *is_no_other);
+        let Some(Asked { value, copy, at, came, is_no_other }) = &self.copies.asked else { return };
+        let (came, is_no_other) = (*came > 0, *is_no_other);
         let is_its_answer = handled["asked"] == value.as_str();
         let result = handled["result"].as_str().filter(|_| is_its_answer).map(str::to_owned);
         self.tell(format!("{copy} was asked for at {at}: {result:?} {}", handled["message"]));
@@ -174,7 +172,7 @@ impl World {
             Some("Restored") => {
                 self.must(came || is_no_other, "a copy is said to be in place that no start has found");
             }
-            Some(_) => self.must(!came || came_back, "a copy is said not to be in place, and a start has found it"),
+            Some(_) => self.must(!came, "a copy is said not to be in place, and a start has found it"),
             None => self.must(false, "a person who asked for a copy has no answer"),
         }
     }

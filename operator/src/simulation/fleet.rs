@@ -273,7 +273,9 @@ impl Fleet {
     async fn start_operator(&mut self) {
         self.fence += 1;
         let worlds: Vec<_> = self.servers.iter().map(|server| Arc::clone(&server.shared)).collect();
-        worlds.iter().for_each(|shared| shared.world().take_lease(self.fence));
+        for shared in &worlds {
+            shared.world().take_lease(self.fence);
+        }
         let (operators, woken) = Operator::start_over(&worlds, self.fence, self.bounds).await;
         operators[0].read(&self.snapshot());
         operators[0].sees_first(worlds[0].world().node.object());
