@@ -142,7 +142,9 @@ impl Moves<'_> {
             return self.note("5 exempt: a person's copy was ordered between a decision to go forward and its write");
         }
         let failed = w.pod.map_or(0, |p| p.rev.bit());
-        let is_refused = old.pod.is_some_and(|p| p.life == L::Refused && Some(p.rev) == w.settled);
+        // Somebody may have deleted that pod since a sleeper saw it.
+        let was_refused = |p: P| Some(p.rev) == w.settled && (p.life == L::Refused || self.sleeper);
+        let is_refused = old.pod.is_none_or(was_refused);
         if is_refused {
             self.note("gone forward from what settled, to which the worlds are too new");
         }
