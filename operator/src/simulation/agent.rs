@@ -66,7 +66,7 @@ pub(super) struct Told {
     pub(super) act: String,
     pub(super) at: Timestamp,
     pub(super) ends: Timestamp,
-    /// So many heard it.
+    /// So many heard it, as far as anybody could know.
     pub(super) players: u32,
 }
 
@@ -255,7 +255,11 @@ impl World {
         let players = self.players;
         self.tell(format!("{players} players are told: {} at {}", announce.act, announce.ends));
         self.check_announcement(&announce);
-        let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+        let pod = self.pod.as_mut().expect("it was asked");
+        // Where the list cannot be read, nobody knows better than a ping that says so: such a server is taken for empty.
+        let is_hidden = self.scenario.ping == Ping::SaysNobody && !pod.obeys();
+        let players = if is_hidden { 0 } else { players };
+        let agent = &mut pod.agent;
         let told = Told { act: announce.act.clone(), at: now(), ends: announce.ends, players };
         let is_said = |known: &Told| (&known.act, known.ends) == (&told.act, told.ends);
         if !agent.told.iter().any(is_said) {

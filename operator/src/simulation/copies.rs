@@ -31,8 +31,8 @@ type Tree = BTreeMap<PathBuf, Vec<u8>>;
 pub(super) struct Copies {
     /// As the last process left them.
     left: Tree,
-    /// What each copy has to hold.
-    held: BTreeMap<String, Tree>,
+    /// What each copy has to hold, and when it was complete: the name of one that has gone may be given again.
+    held: BTreeMap<String, (Timestamp, Tree)>,
     /// Requests that copies of the running server were taken for.
     served: BTreeSet<String>,
     /// What a person wants put in place, whatever it costs.
@@ -77,9 +77,10 @@ impl World {
 
     /// The init container has ended: what it has copied is what the last process left.
     pub(super) fn note_cold_copies(&mut self) {
-        for Backup { id, .. } in self.good_copies() {
-            let left = &self.copies.left;
-            self.copies.held.entry(id).or_insert_with(|| left.clone());
+        for Backup { id, completed_at, .. } in self.good_copies() {
+            if self.copies.held.get(&id).is_none_or(|(at, _)| *at != completed_at) {
+                self.copies.held.insert(id, (completed_at, self.copies.left.clone()));
+            }
         }
     }
 
@@ -103,10 +104,10 @@ impl World {
             request: Some(&asked.request),
             after_damage: false,
         };
-        let Backup { id, .. } =
+        let Backup { id, completed_at, .. } =
             take(&order, &Shelf::new(place), &mut Disk::new(Unhindered), real_now).expect("a copy of a few files");
         self.tell(format!("a copy of the running server is taken: {id}"));
-        self.copies.held.insert(id.clone(), tree(&data));
+        self.copies.held.insert(id.clone(), (completed_at, tree(&data)));
         self.copies.served.insert(asked.request.clone());
         Some(HotCopySeen { request: asked.request.clone(), at: now(), outcome: HotCopyOutcome::Taken { id } })
     }
@@ -128,6 +129,11 @@ impl World {
         self.copies.asked.as_ref().is_some_and(|asked| asked.came > 0)
     }
 
+    /// When a person asked last for a copy to be put in place.
+    pub(super) fn copy_asked_at(&self) -> Option<Timestamp> {
+        self.copies.asked.as_ref().map(|asked| asked.at)
+    }
+
     /// Whether a person wants a copy in place, has not got it yet, and may still get it.
     pub(super) fn waits_for_copy(&self) -> bool {
         self.copies.asked.as_ref().is_some_and(|asked| asked.came == 0 && now() < asked.at + ASKED_FOR + NOTICE)
@@ -139,12 +145,12 @@ impl World {
         if found == self.copies.left {
             let Copies { held, asked, .. } = &mut self.copies;
             if let Some(asked) = asked {
-                asked.is_no_other |= held.get(&asked.copy) == Some(&found);
+                asked.is_no_other |= held.get(&asked.copy).is_some_and(|(_, tree)| *tree == found);
             }
             return false;
         }
         let of: Vec<String> =
-            self.copies.held.iter().filter(|(_, tree)| **tree == found).map(|(id, _)| id.clone()).collect();
+            self.copies.held.iter().filter(|(_, (_, tree))| *tree == found).map(|(id, _)| id.clone()).collect();
         self.tell(format!("the worlds are those of a copy: {}", of.join(", ")));
         self.must(!of.is_empty(), "a start finds worlds that are neither as they were left nor as a copy holds them");
         let record = std::fs::read(Volume::new(self.disks.data()).restored_path()).expect("it is recorded");

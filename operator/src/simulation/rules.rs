@@ -174,7 +174,10 @@ impl World {
         let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
         let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
         let sleeps = self.pod.is_none() && self.objects.get(&self.key_of_server()).is_ok_and(is_asleep);
-        self.scenario.has(Extra::Opportunistic) && !self.scenario.one_way && (is_empty || restarts || sleeps)
+        // What comes after the newer Minecraft is none.
+        let has_come = self.pod.as_ref().is_some_and(|pod| self.scenario.first.get() != Some(&pod.files.lock));
+        let is_leap = self.scenario.one_way && !has_come;
+        self.scenario.has(Extra::Opportunistic) && !is_leap && (is_empty || restarts || sleeps)
     }
 
     /// The operator deletes the pod: a server that is up is restarted by the clock, once, when it has run for long enough.
@@ -252,8 +255,13 @@ impl World {
         let waits = self.scenario.policy == "WaitForEmpty" && !announce.act.starts_with("roll-back/");
         let is_played = self.played_since.is_some_and(|since| since + JUST_JOINED < now());
         let asked_at = self.ledger.asked_until.map(|until| until - ASKED_FOR);
-        let began =
-            [Some(Scenario::opened_at(now())), self.scenario.restart_due(now()), asked_at, self.node.drained_at];
+        let began = [
+            Some(Scenario::opened_at(now())),
+            self.scenario.restart_due(now()),
+            asked_at,
+            self.copy_asked_at(),
+            self.node.drained_at,
+        ];
         let is_over = began.into_iter().flatten().any(|began| began + DEADLINE <= now() + ON_ITS_WAY);
         self.must(!waits || !is_played || is_over, "players are told of a stop that was to wait for them");
     }
