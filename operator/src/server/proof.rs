@@ -95,7 +95,9 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     if report.lock.as_deref() != Some(expected.files.lock.as_str()) {
         return failed("the plugin directory is not what the lock says".to_owned());
     }
-    let read_by = *since + READ_WITHIN.max(expected.settle);
+    // By our clock: a node whose clock is behind would shorten the time in which a set has to stay well.
+    let since = *since + now.duration_since(report.at);
+    let read_by = since + READ_WITHIN.max(expected.settle);
     let (Some(build), Some(_)) = (build, plugins) else {
         return if now < read_by { pending(read_by) } else { unproven("the server's log could not be read") };
     };
@@ -106,7 +108,7 @@ pub(crate) fn prove(report: Option<&Report>, expected: &Expected<'_>, now: Times
     if !red.to_blame.is_empty() {
         return failed(format!("{} did not enable", red.to_blame.join(", ")));
     }
-    let settled_at = *since + expected.settle;
+    let settled_at = since + expected.settle;
     if now < settled_at {
         return pending(settled_at);
     }

@@ -27,6 +27,7 @@ use tokio::net::TcpListener;
 
 use super::ends::Sent;
 use super::pod::{Phase, Pod};
+use super::rules::ON_ITS_WAY;
 use super::scenario::{Fate, Ping};
 use super::shared::{Mishap, Shared};
 use super::world::World;
@@ -43,6 +44,8 @@ pub(super) struct Mind {
     ahead: SignedDuration,
     /// It answers from then on; None: it has not been started.
     pub(super) answers_from: Option<Timestamp>,
+    /// When its process began, by the clock of that time.
+    began_at: Timestamp,
     /// Until then requests are taken, and never answered.
     pub(super) hangs: bool,
     /// When an answer of it arrived last.
@@ -78,6 +81,7 @@ impl Mind {
             witness: Witness::new(now() + ahead),
             ahead,
             answers_from: None,
+            began_at: now(),
             hangs: false,
             answered_at: None,
             announced: None,
@@ -100,6 +104,11 @@ impl Mind {
         self.answers_from.is_some_and(|from| from <= now())
     }
 
+    /// The clocks were put back to before its start: what was signed by then could be played again, so it obeys nobody until they have come there.
+    pub(super) fn refuses_all(&self) -> bool {
+        now() < self.began_at + ON_ITS_WAY
+    }
+
     /// It is gone with its node.
     pub(super) fn vanish(&mut self) {
         (self.answers_from, self.announced, self.staging, self.stop) = (None, None, None, None);
@@ -109,7 +118,7 @@ impl Mind {
     pub(super) fn begin(&mut self, at: Timestamp) {
         let by_its_clock = at + self.ahead;
         (self.guard, self.witness) = (Guard::new(by_its_clock), Witness::new(by_its_clock));
-        self.answers_from = Some(at);
+        (self.answers_from, self.began_at) = (Some(at), at);
         self.hangs = false;
         (self.announced, self.staging, self.stop) = (None, None, None);
     }

@@ -325,18 +325,20 @@ impl Fleet {
                     let operator = &mut self.processes[process].operators[at];
                     (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
                 }
-                // With all its other passes.
+                // With all its other passes. The newest holds the Lease: without it nobody leads.
                 Struck::Dead => {
                     drop(self.processes.remove(process));
-                    self.start_again();
+                    if process == self.processes.len() {
+                        self.start_again();
+                    }
                 }
             }
         }
     }
 
-    /// Kubernetes starts an operator where there is none.
+    /// Kubernetes starts an operator where there is none that leads.
     fn start_again(&mut self) {
-        if self.processes.is_empty() && self.restarts_at.is_none() {
+        if self.restarts_at.is_none() {
             let (from, to) = RESTARTS_WITHIN;
             self.restarts_at = Some(now() + self.servers[0].shared.world().seconds(from, to));
         }
@@ -355,7 +357,8 @@ impl Fleet {
                 self.start_operator().await;
             }
             Fault::OneLeads => {
-                let last = self.processes.pop();
+                // While one is on its way, those that are there have been replaced.
+                let last = self.processes.pop().filter(|_| self.restarts_at.is_none());
                 self.processes = last.into_iter().collect();
             }
             Fault::Withdrawn | Fault::ReleasedAgain => {

@@ -19,7 +19,7 @@ use crate::k8s::labels::LOCK_DIGEST;
 use crate::revision::revision_of;
 
 /// What is between a decision and its write at most, where nothing fences it: a request under way.
-const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
+pub(super) const ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
 /// How long after the end of a countdown a server may still be stopped for it, and how old its save may be.
 const COUNTS: SignedDuration = SignedDuration::from_mins(11);
 /// The notice that the spec gives to players.
@@ -174,9 +174,12 @@ impl World {
         let is_empty = self.empty_since.is_some_and(|since| since + EMPTY_FOR <= now());
         let restarts = self.scenario.restart_due(now()).is_some_and(|due| before < due + START);
         let sleeps = self.pod.is_none() && self.objects.get(&self.key_of_server()).is_ok_and(is_asleep);
-        // What comes after the newer Minecraft is none.
-        let has_come = self.pod.as_ref().is_some_and(|pod| self.scenario.first.get() != Some(&pod.files.lock));
-        let is_leap = self.scenario.one_way && !has_come;
+        // What comes after the newer Minecraft is none, nor are other settings of the pod with the first set.
+        let first = self.scenario.first.get();
+        let has_come = self.pod.as_ref().is_some_and(|pod| first != Some(&pod.files.lock));
+        let set = self.objects.get(&self.key_of_set());
+        let lock = set.ok().and_then(|set| set["spec"]["template"]["metadata"]["annotations"][LOCK_DIGEST].as_str());
+        let is_leap = self.scenario.one_way && !has_come && lock != first.map(String::as_str);
         self.scenario.has(Extra::Opportunistic) && !is_leap && (is_empty || restarts || sleeps)
     }
 
@@ -275,7 +278,7 @@ impl World {
             if settled == Some(to) && left != settled {
                 self.ends.note_went();
             }
-            self.ledger.left.extend(left);
+            self.ledger.left.extend(left.filter(|_| left != settled));
             self.ledger.gone_forward += u32::from(self.is_update(to));
         }
         if self.is_update(to) {
@@ -300,7 +303,7 @@ impl World {
             Fate::Crashes | Fate::DiesLater => pod.starts > 1 || gives_up_at <= now() + ON_ITS_WAY,
             Fate::Good | Fate::Red => false,
         };
-        let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs());
+        let (is_up, hangs) = (pod.phase == Phase::Up, pod.hangs() || pod.agent.refuses_all());
         let told = pod.agent.told.iter().rev().find(|told| acts.iter().any(|act| told.act.starts_with(act))).cloned();
         let saved_at = pod.agent.saved_at;
         let has_spoken = |from| pod.agent.answered_at.is_some_and(|at| from <= at);
@@ -379,7 +382,9 @@ impl World {
 
     /// It was up, crashed again and again, and its owner wants an end of that.
     fn judge_stopped(&mut self) -> String {
-        let is_right = self.scenario.has(Extra::StopInALoop) && self.pod.is_none() && self.ledger.crashed_on;
+        // A set that dies may have settled where nobody could see it through.
+        let crashed = self.ledger.crashed_on || self.ledger.disturbed && self.scenario.fate == Fate::DiesLater;
+        let is_right = self.scenario.has(Extra::StopInALoop) && self.pod.is_none() && crashed;
         self.must(is_right, "a server is stopped for crashes that there were not, or not wanted to be stopped");
         "stopped in a loop of crashes".to_owned()
     }

@@ -371,17 +371,20 @@ impl Walk {
                     let operator = &mut self.operators[at];
                     (operator.due, operator.asleep) = (nap.until, Some((pass, nap.wake)));
                 }
+                // The newest holds the Lease: without it nobody leads.
                 Struck::Dead => {
                     drop(self.operators.remove(at));
-                    self.start_again();
+                    if at == self.operators.len() {
+                        self.start_again();
+                    }
                 }
             }
         }
     }
 
-    /// Kubernetes starts an operator where there is none.
+    /// Kubernetes starts an operator where there is none that leads.
     fn start_again(&mut self) {
-        if self.operators.is_empty() && self.restarts_at.is_none() {
+        if self.restarts_at.is_none() {
             let (from, to) = RESTARTS_WITHIN;
             self.restarts_at = Some(now() + self.shared.world().seconds(from, to));
         }
@@ -404,7 +407,8 @@ impl Walk {
             }
             Fault::OneLeads => {
                 self.shared.world().ends.note_strike(now());
-                let last = self.operators.pop();
+                // While one is on its way, those that are there have been replaced.
+                let last = self.operators.pop().filter(|_| self.restarts_at.is_none());
                 self.operators = last.into_iter().collect();
             }
             Fault::Withdrawn | Fault::ReleasedAgain => {

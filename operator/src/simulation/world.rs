@@ -286,10 +286,6 @@ impl World {
     pub(super) fn shift(&mut self, by: SignedDuration) {
         if by.is_negative() {
             self.forget_served();
-            // Agents that began later than it is now obey nobody until then: what was signed before their start may be played again.
-            if let Some(pod) = &mut self.pod {
-                pod.agent.answered_at = None;
-            }
         }
         let of_pod = self.pod.as_mut().map(Pod::waits_for).into_iter().flatten();
         let forced = self.forced.as_mut().map(|forced| &mut forced.ends_at);

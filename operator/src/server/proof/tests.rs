@@ -107,7 +107,12 @@ fn against(report: Option<&Report>, before: Option<&FileSet>, baseline: &Baselin
         process: Process::Stays,
         other_image: None,
     };
-    prove(report, &expected, at(now))
+    prove(report.map(|report| said(report, now)).as_ref(), &expected, at(now))
+}
+
+/// What an agent says whose clock is ours.
+fn said(report: &Report, now: i64) -> Report {
+    Report { at: at(now), ..report.clone() }
 }
 
 fn verdict(report: Option<&Report>, before: Option<&FileSet>, enabled_before: &[&str], now: i64) -> Proof {
@@ -156,6 +161,14 @@ fn a_server_that_runs_the_set_for_the_settling_time_has_passed_and_not_earlier()
     let good = Report { loaded: Some(loaded), ..report(&[("ViaVersion", true), ("Shop", true)]) };
     assert_eq!(verdict(Some(&good), None, &[], 159).verdict, Verdict::Pending { until: at(160) });
     assert_eq!(verdict(Some(&good), None, &[], 160).verdict, Verdict::Passed);
+    // A node whose clock is 20 seconds behind shortens nothing, and one that is ahead makes nothing longer.
+    let (files, known) = (files(&["ViaVersion", "Shop"]), baseline(&[], &[]));
+    let (settle, process) = (SignedDuration::from_secs(60), Process::Stays);
+    let (began, other_image) = (at(90), None);
+    let expected = Expected { files: &files, before: None, baseline: &known, settle, began, process, other_image };
+    let seen = |ahead: i64, now: i64| prove(Some(&said(&good, now + ahead)), &expected, at(now)).verdict;
+    assert_eq!([179, 180].map(|now| seen(-20, now)), [Verdict::Pending { until: at(180) }, Verdict::Passed]);
+    assert_eq!([139, 140].map(|now| seen(20, now)), [Verdict::Pending { until: at(140) }, Verdict::Passed]);
 }
 
 #[test]
@@ -292,7 +305,7 @@ fn a_pod_with_another_image_in_it_is_never_called_proven_and_is_not_gone_back_fr
         let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), Process::Stays);
         let expected = Expected { files: &both, before, baseline: &known, settle, began: at(90), process, other_image };
         let Proof { verdict, problem } =
-            prove(Some(&report(&[("ViaVersion", true), ("Shop", shop)])), &expected, at(now));
+            prove(Some(&said(&report(&[("ViaVersion", true), ("Shop", shop)]), now)), &expected, at(now));
         (verdict, problem)
     };
     let other = "the pod runs image `game:2`, not `game:1`";
@@ -459,10 +472,11 @@ fn worlds_and_datapacks_that_cannot_be_read_are_unproven_only_where_they_were_kn
         process: Process::Stays,
         other_image: None,
     };
-    let soon = prove(Some(&unread), &expected, at(110));
+    let soon = prove(Some(&said(&unread, 110)), &expected, at(110));
     assert_eq!(soon.verdict, Verdict::Pending { until: at(160) }, "they are read a while after the plugins");
     let nothing = Baseline::default();
-    let first = prove(Some(&report(&GOOD)), &Expected { baseline: &nothing, before: None, ..expected }, at(110));
+    let first =
+        prove(Some(&said(&report(&GOOD), 110)), &Expected { baseline: &nothing, before: None, ..expected }, at(110));
     assert_eq!(first.verdict, Verdict::Pending { until: at(160) }, "the next proof is to know of them");
 }
 
