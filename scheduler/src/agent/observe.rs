@@ -111,7 +111,8 @@ async fn look(shared: &Arc<Shared>) -> Look {
         if steady {
             return (None, log, None);
         }
-        let worlds = Worlds::read(&data).unwrap_or_default();
+        // Files come and go while a server saves, so one look may fail: that says nothing of who holds the worlds.
+        let Ok(worlds) = Worlds::read(&data) else { return (Some(true), log, log::changed_at(&data)) };
         let locks = worlds.session_locks();
         let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
         let locked = (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)));

@@ -26,6 +26,14 @@ pub(crate) const BY_ITS_LOG: &str = "; its log says that all was saved as it sto
 
 /// A pod whose init container has made the volume equal to a set, and that set.
 pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
+    let (mut pod, set) = laid_out().await;
+    let settings = settings::Sidecar { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
+    pod.start(settings).await;
+    (pod, set)
+}
+
+/// A volume that the init container has made ready.
+async fn laid_out() -> (Pod, FileSet) {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let (set, files) = lock('a', 129, "1.0", &url);
@@ -35,10 +43,7 @@ pub(crate) async fn prepared(rcon_enabled: bool) -> (Pod, FileSet) {
     let init = Init::on(tempfile::tempdir().unwrap(), &set);
     let status = tokio::task::block_in_place(|| init.run());
     assert!(status.success(), "{status}");
-    let mut pod = Pod::without_agent(init.data);
-    let settings = settings::Sidecar { stop_timeout: TIMEOUT, rcon_enabled, ..pod.settings() };
-    pod.start(settings).await;
-    (pod, set)
+    (Pod::without_agent(init.data), set)
 }
 
 /// The server's process, as the kubelet starts it.
@@ -93,8 +98,10 @@ async fn a_server_that_never_answers_keeps_no_hook_waiting_and_its_end_is_not_ca
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_confirmed_no_save_and_made_one_is_told_as_saved_in_words_that_say_how_that_is_known() {
-    let (pod, set) = prepared(true).await;
+    let (pod, set) = laid_out().await;
     let refusing = server(&pod, &set);
+    // A process of its own: locks of one process are in nobody's way there, and a server that stops would seem to have ended.
+    let _agent = pod.start_process().await;
     pod.report_when("plugins read", is_read).await;
     assert_eq!(refusing.control("fault save-fails"), "ok");
     let begun = clock::now();
